@@ -1,0 +1,5 @@
+"""vnode: a cluster sees each other cluster as one Node."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

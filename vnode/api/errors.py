@@ -1,0 +1,112 @@
+"""The one exception tree of vnode, by what a caller does about it.
+
+VnodeError
+ |- ConfigError         an input is wrong: show the message, which names the cure; wait for a change
+ |- Unreachable         no answer: the request may or may not have happened; look, then try again
+ `- ApiError            an API server answered with an error status
+     |- NotFound        the object (or its namespace, or its kind) is not there
+     |- AlreadyExists   a create lost against an earlier one: fetch and compare
+     |- Conflict        the object changed meanwhile: decide again from its newer state
+     |- Gone            the resource version is too old: list again
+     |- Denied          401 or 403: credentials or rights are missing; retrying does not help
+     |- Invalid         400 or 422: the object is not acceptable; retrying does not help
+     |- TooManyRequests wait `retry_after` seconds, then the same again
+     `- ServerError     5xx: try again later
+
+Bodies of answers are cut at 512 characters, so that no object, and no secret in it, ends up in a
+log.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MESSAGE_LIMIT: Final = 512
+
+
+class VnodeError(Exception):
+    """Root of all errors that vnode raises on purpose."""
+
+
+class ConfigError(VnodeError):
+    """Input that cannot work; the message says what to change."""
+
+
+class Unreachable(VnodeError):
+    """No (complete) answer: refused, timed out, cut, or not trusted."""
+
+
+class ApiError(VnodeError):
+    """An error answer of an API server.
+
+    `status` is the HTTP code, `reason` the machine-readable reason of metav1.Status ("" if there
+    was none), `message` its text.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        self.status = status
+        self.reason = reason
+        self.message = message[:MESSAGE_LIMIT]
+        super().__init__(f"{status} {reason}: {self.message}".replace(" : ", ": "))
+
+
+class NotFound(ApiError):
+    """404."""
+
+
+class AlreadyExists(ApiError):
+    """409 of a create."""
+
+
+class Conflict(ApiError):
+    """409 of anything else."""
+
+
+class Gone(ApiError):
+    """410: expired resource version or continue token."""
+
+
+class Denied(ApiError):
+    """401 or 403."""
+
+
+class Invalid(ApiError):
+    """400, 413, 415 or 422."""
+
+
+class TooManyRequests(ApiError):
+    """429; `retry_after` is in seconds, 1 where the server named none."""
+
+    retry_after: float = 1.0
+
+
+class ServerError(ApiError):
+    """5xx."""
+
+
+_BY_STATUS: Final[dict[int, type[ApiError]]] = {
+    400: Invalid,
+    401: Denied,
+    403: Denied,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def from_status(status: int, reason: str, message: str) -> ApiError:
+    """The error for an HTTP answer; an unknown 4xx is a plain ApiError."""
+    if reason == "AlreadyExists":
+        return AlreadyExists(status, reason, message)
+
+    if reason in ("Expired", "Gone"):
+        return Gone(status, reason, message)
+
+    if status >= 500:
+        return ServerError(status, reason, message)
+
+    return _BY_STATUS.get(status, ApiError)(status, reason, message)

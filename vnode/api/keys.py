@@ -1,0 +1,56 @@
+"""Annotations, labels, taints and other words that vnode shares with its users and peers.
+
+Those under `multicluster.admiralty.io/` are Admiralty's, spelt as its 0.17 has them; those under
+`vnode.dev/` are ours. "Presence" means that the value is not read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "multicluster.admiralty.io/"
+OWN_PREFIX: Final = "vnode.dev/"
+
+# What users write.
+WEBHOOK_NAMESPACE_LABEL: Final = ("multicluster-scheduler", "enabled")
+ELECT: Final = PREFIX + "elect"  # pod or namespace; presence
+NO_ELECT: Final = OWN_PREFIX + "no-elect"  # pod: not even if its namespace is elected; presence
+NO_RESERVATION: Final = PREFIX + "no-reservation"  # presence
+PROXY_CONSTRAINTS: Final = PREFIX + "proxy-pod-scheduling-constraints"  # YAML of a PodSpec
+USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-scheduling"
+NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
+
+# What vnode writes.
+SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
+HAS_FINALIZER: Final = PREFIX + "has-finalizer"
+PARENT_UID: Final = PREFIX + "parent-uid"
+PARENT_CLUSTER_NAME: Final = PREFIX + "parent-cluster-name"
+PARENT_NAMESPACE: Final = PREFIX + "parent-namespace"
+PARENT_NAME: Final = PREFIX + "parent-name"
+IS_RESERVED: Final = PREFIX + "is-reserved"
+IS_ALLOWED: Final = PREFIX + "is-allowed"
+POD_MISSING_SINCE: Final = PREFIX + "pod-missing-since"
+TARGET_NAMESPACE: Final = PREFIX + "target-namespace"
+TARGET_NAME: Final = PREFIX + "target-name"
+CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
+
+PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
+DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
+AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
+FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
+KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
+
+PROXY_SCHEDULER: Final = "admiralty-proxy"
+CANDIDATE_SCHEDULER: Final = "admiralty-candidate"
+
+PROVIDER_LABEL: Final = "virtual-kubelet.io/provider"
+PROVIDER: Final = "admiralty"
+PROVIDER_TAINT: Final = {"key": PROVIDER_LABEL, "value": PROVIDER, "effect": "NoSchedule"}
+
+SUMMARY_NAME: Final = "singleton"
+SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def is_foreign(key: str) -> bool:
+    """Neither Admiralty's nor ours: such annotations travel between the clusters."""
+    return not key.startswith((PREFIX, OWN_PREFIX))

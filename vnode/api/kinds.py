@@ -1,0 +1,110 @@
+"""The kinds of objects that vnode talks about, and where the API serves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One resource of the API; `path` gives its addresses."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`v1` for the core group, `group/version` for all others."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """The resource's full name as RBAC and CRDs have it: `plural.group`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """The URL path of the collection, an object, or a subresource of it.
+
+        A namespaced kind without a namespace means all namespaces.
+        """
+        parts = ["/api" if not self.group else f"/apis/{self.group}", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+
+        if subresource:
+            parts.append(subresource)
+
+        return "/".join(parts)
+
+
+MULTICLUSTER: Final = "multicluster.admiralty.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
+PODS: Final = Kind("", "v1", "pods", "Pod")
+BINDINGS: Final = Kind("", "v1", "bindings", "Binding")
+SECRETS: Final = Kind("", "v1", "secrets", "Secret")
+CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
+SERVICES: Final = Kind("", "v1", "services", "Service")
+SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
+EVENTS: Final = Kind("", "v1", "events", "Event")
+LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
+JOBS: Final = Kind("batch", "v1", "jobs", "Job")
+ROLES: Final = Kind(_RBAC, "v1", "roles", "Role")
+ROLE_BINDINGS: Final = Kind(_RBAC, "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES: Final = Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS: Final = Kind(
+    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+CRDS: Final = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+MUTATING_WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+CSRS: Final = Kind(
+    "certificates.k8s.io",
+    "v1",
+    "certificatesigningrequests",
+    "CertificateSigningRequest",
+    namespaced=False,
+)
+TOKEN_REVIEWS: Final = Kind(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+SUBJECT_ACCESS_REVIEWS: Final = Kind(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+
+TARGETS: Final = Kind(MULTICLUSTER, "v1alpha1", "targets", "Target")
+CLUSTER_TARGETS: Final = Kind(
+    MULTICLUSTER, "v1alpha1", "clustertargets", "ClusterTarget", namespaced=False
+)
+SOURCES: Final = Kind(MULTICLUSTER, "v1alpha1", "sources", "Source")
+CLUSTER_SOURCES: Final = Kind(
+    MULTICLUSTER, "v1alpha1", "clustersources", "ClusterSource", namespaced=False
+)
+POD_CHAPERONS: Final = Kind(MULTICLUSTER, "v1alpha1", "podchaperons", "PodChaperon")
+CLUSTER_SUMMARIES: Final = Kind(
+    MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
+)

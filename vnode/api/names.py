@@ -1,0 +1,103 @@
+"""Names that both sides of a federation compute alike.
+
+Joined parts can be ambiguous ("a-b" + "c" reads like "a" + "b-c"), so a hash of all parts is added
+whenever two different sets of parts could give one name, or the result would be too long. The rule
+and the hash are Admiralty's (contract, section 4), so that peers and leftovers agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from vnode.api import keys
+
+NAME_LIMIT: Final = 253  # DNS-1123 subdomain, the limit of most object names
+LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
+_HASH_LENGTH: Final = 10
+_SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName
+_SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # likewise: no vowels, no look-alikes
+
+
+def from_parts(limit: int, constant: frozenset[int], optional: frozenset[int], *parts: str) -> str:
+    """Join the non-empty parts with dashes; add a hash where that alone would be ambiguous.
+
+    `constant` are the positions that never vary, `optional` those that may be empty.
+    """
+    joined = "-".join(part for part in parts if part)
+    varying = [part for i, part in enumerate(parts) if i not in constant]
+    ambiguous = len(varying) > 1 and any("-" in part for part in varying)
+    ambiguous |= len(optional) > 1 and not all(parts)
+    if not ambiguous and len(joined) <= limit:
+        return joined
+
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
+    room = limit - _HASH_LENGTH - 1
+    if len(joined) > room:
+        joined = joined[:room].rstrip("-")
+
+    return f"{joined}-{digest}"
+
+
+def virtual_node(target_namespace: str, target_name: str) -> str:
+    """The Node of a Target; the namespace of a ClusterTarget is ""."""
+    return from_parts(
+        NAME_LIMIT, frozenset({0}), frozenset({1}), "admiralty", target_namespace, target_name
+    )
+
+
+def finalizer(target_namespace: str, target_name: str) -> str:
+    """The finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""
+    return keys.PREFIX + from_parts(
+        LABEL_LIMIT, frozenset(), frozenset({0}), target_namespace, target_name
+    )
+
+
+def cluster_source_binding(source: str) -> str:
+    """ClusterRoleBinding of a ClusterSource to the role `admiralty-source`."""
+    return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), "admiralty-cluster-source", source)
+
+
+def cluster_source_viewer_binding(source: str) -> str:
+    """ClusterRoleBinding of a ClusterSource to the role `admiralty-cluster-summary-viewer`."""
+    return from_parts(
+        NAME_LIMIT,
+        frozenset({0, 2}),
+        frozenset(),
+        "admiralty-cluster-source",
+        source,
+        "cluster-summary-viewer",
+    )
+
+
+def source_binding(source: str) -> str:
+    """RoleBinding of a Source, in its namespace, to the role `admiralty-source`."""
+    return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), "admiralty-source", source)
+
+
+def source_viewer_binding(namespace: str, source: str) -> str:
+    """ClusterRoleBinding of a Source to the role `admiralty-cluster-summary-viewer`."""
+    return from_parts(
+        NAME_LIMIT,
+        frozenset({0, 3}),
+        frozenset(),
+        "admiralty-source",
+        namespace,
+        source,
+        "cluster-summary-viewer",
+    )
+
+
+def chaperon(pod_name: str, pod_uid: str) -> str:
+    """The PodChaperon, and delegate pod, of a proxy pod.
+
+    Looks like what generateName gives a peer, but follows from the UID: a create that is sent
+    again because its answer was lost finds the first one instead of making a second.
+    """
+    number = int.from_bytes(hashlib.sha256(pod_uid.encode()).digest()[:8], "big")
+    suffix = ""
+    for _ in range(_SUFFIX_LENGTH):
+        number, digit = divmod(number, len(_SUFFIX_ALPHABET))
+        suffix += _SUFFIX_ALPHABET[digit]
+
+    return f"{(pod_name + '-')[: LABEL_LIMIT - _SUFFIX_LENGTH]}{suffix}"

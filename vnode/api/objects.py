@@ -1,0 +1,165 @@
+"""Reading Kubernetes objects.
+
+An object is the JSON that the API server sent, decoded once into dicts and lists: what our code
+does not name is neither checked nor lost. Objects in informer stores are shared by everybody who
+reads them, so nothing here, and nobody else, changes one in place.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+Object: TypeAlias = dict[str, Any]
+"""One JSON object of the Kubernetes API."""
+
+Objects: TypeAlias = list[Object]
+"""Several of them."""
+
+
+def metadata(obj: Object) -> Object:
+    """`metadata`, or an empty dict."""
+    return obj.get("metadata") or {}
+
+
+def spec(obj: Object) -> Object:
+    """`spec`, or an empty dict."""
+    return obj.get("spec") or {}
+
+
+def status(obj: Object) -> Object:
+    """`status`, or an empty dict."""
+    return obj.get("status") or {}
+
+
+def name(obj: Object) -> str:
+    """`metadata.name`, "" if there is none yet."""
+    return str(metadata(obj).get("name", ""))
+
+
+def namespace(obj: Object) -> str:
+    """`metadata.namespace`, "" for a cluster-scoped object."""
+    return str(metadata(obj).get("namespace", ""))
+
+
+def uid(obj: Object) -> str:
+    """`metadata.uid`."""
+    return str(metadata(obj).get("uid", ""))
+
+
+def resource_version(obj: Object) -> str:
+    """`metadata.resourceVersion`: opaque, only ever compared for equality."""
+    return str(metadata(obj).get("resourceVersion", ""))
+
+
+def labels(obj: Object) -> dict[str, str]:
+    """`metadata.labels`, or an empty dict."""
+    return metadata(obj).get("labels") or {}
+
+
+def annotations(obj: Object) -> dict[str, str]:
+    """`metadata.annotations`, or an empty dict."""
+    return metadata(obj).get("annotations") or {}
+
+
+def finalizers(obj: Object) -> list[str]:
+    """`metadata.finalizers`, or an empty list."""
+    return metadata(obj).get("finalizers") or []
+
+
+def key(obj: Object) -> str:
+    """`namespace/name`, or the name alone for a cluster-scoped object."""
+    return join_key(namespace(obj), name(obj))
+
+
+def join_key(namespace: str, name: str) -> str:
+    """The key of an object by its parts."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """(namespace, name); the namespace is "" for a cluster-scoped object."""
+    left, slash, right = key.partition("/")
+    return (left, right) if slash else ("", left)
+
+
+def is_terminating(obj: Object) -> bool:
+    """Deletion was asked for; finalizers or a grace period keep the object."""
+    return "deletionTimestamp" in metadata(obj)
+
+
+def controller_uid(obj: Object) -> str:
+    """UID of the controlling owner, "" if nobody controls the object."""
+    for reference in metadata(obj).get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid", ""))
+
+    return ""
+
+
+def controller_reference(obj: Object) -> Object | None:
+    """The controlling owner reference, if there is one."""
+    for reference in metadata(obj).get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner: Object = reference
+            return owner
+
+    return None
+
+
+def condition(obj: Object, type_: str) -> Object | None:
+    """The status condition of that type, if there is one."""
+    for entry in status(obj).get("conditions") or ():
+        if entry.get("type") == type_:
+            found: Object = entry
+            return found
+
+    return None
+
+
+def reference(obj: Object, kind: str, api_version: str) -> Object:
+    """An ObjectReference, as Events and Bindings want it."""
+    ref = {"apiVersion": api_version, "kind": kind, "name": name(obj), "uid": uid(obj)}
+    if space := namespace(obj):
+        ref["namespace"] = space
+
+    return ref
+
+
+def timestamp(moment: datetime) -> str:
+    """metav1.Time: RFC 3339 in UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """metav1.MicroTime: RFC 3339 in UTC, microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_timestamp(text: str) -> datetime | None:
+    """A metav1.Time or MicroTime; None if it is not one."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def merge_diff(old: Object, new: Object) -> Object:
+    """The JSON merge patch (RFC 7386) that turns `old` into `new`; empty if they are equal.
+
+    Lists are replaced whole, as the merge patch has it. `new` must hold no nulls: a merge patch
+    cannot write one.
+    """
+    patch: Object = {}
+    for field in old.keys() - new.keys():
+        patch[field] = None
+
+    for field, value in new.items():
+        before = old.get(field)
+        if before == value and field in old:
+            continue
+
+        if isinstance(before, dict) and isinstance(value, dict):
+            patch[field] = merge_diff(before, value)
+        else:
+            patch[field] = value
+
+    return patch

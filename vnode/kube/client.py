@@ -1,0 +1,322 @@
+"""The calls to one API server: JSON in, JSON out, errors as the classes of `vnode.api.errors`.
+
+Short requests share a bounded pool of connections, so that a burst queues here rather than in TLS
+handshakes; watches and streams have connections of their own. Nothing is retried: whoever asked
+knows whether asking again is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+import msgspec
+
+from vnode import __version__
+from vnode.api import errors, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.kube.endpoint import Endpoint
+from vnode.telemetry import metrics
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
+_POOL: Final = 48  # connections for short requests
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+
+log = logging.getLogger(__name__)
+
+
+class Client:
+    """One API server. Use as an async context manager.
+
+    `name` is what logs and metrics call the cluster.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, name: str) -> None:
+        self.endpoint = endpoint
+        self.name = name
+        self._agent = f"vnode/{__version__}"
+        self._short: aiohttp.ClientSession | None = None
+        self._long: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._short = self._session(_POOL)
+        self._long = self._session(0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; running requests fail."""
+        for session in (self._short, self._long):
+            if session is not None:
+                await session.close()
+
+    def _session(self, limit: int) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=limit, ssl=self.endpoint.ssl or False, keepalive_timeout=60
+        )
+        return aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": self._agent}, auto_decompress=True
+        )
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """One object; NotFound if it is not there."""
+        return await self._object("GET", kind.path(namespace, name))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Objects:
+        """All objects that match, of all namespaces if none is named."""
+        items, _version = await self.list_at(
+            kind, namespace, label_selector=label_selector, field_selector=field_selector
+        )
+        return items
+
+    async def list_at(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[Objects, str]:
+        """All objects that match, and the resource version to watch from.
+
+        Read in pages of one consistent snapshot; Gone if that expires on the way.
+        """
+        query = {"limit": str(PAGE)}
+        if label_selector:
+            query["labelSelector"] = label_selector
+
+        if field_selector:
+            query["fieldSelector"] = field_selector
+
+        items: Objects = []
+        while True:
+            page = await self._object("GET", kind.path(namespace), query=query)
+            items += page.get("items") or ()
+            if not (token := objects.metadata(page).get("continue")):
+                return items, objects.resource_version(page)
+
+            query["continue"] = token
+
+    async def create(
+        self,
+        kind: Kind,
+        obj: Object,
+        namespace: str | None = None,
+        *,
+        name: str | None = None,
+        subresource: str | None = None,
+    ) -> Object:
+        """Create an object, or post to a subresource of the one named."""
+        namespace = namespace or objects.namespace(obj) or None
+        return await self._object("POST", kind.path(namespace, name, subresource), body=obj)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        body: Object,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+    ) -> Object:
+        """Apply a JSON merge patch; `metadata.uid` or `resourceVersion` in it is a precondition."""
+        path = kind.path(namespace, name, subresource)
+        return await self._object("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    async def apply(
+        self,
+        kind: Kind,
+        obj: Object,
+        *,
+        subresource: str | None = None,
+        force: bool = True,
+        manager: str = "vnode",
+    ) -> Object:
+        """Server-side apply: create the object, or make the fields named in it ours."""
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        return await self._object(
+            "PATCH",
+            kind.path(objects.namespace(obj) or None, objects.name(obj), subresource),
+            query={"fieldManager": manager, "force": "true" if force else "false"},
+            body=body,
+            content_type=APPLY_PATCH,
+        )
+
+    async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
+        """Update (PUT). For objects that were built here, never for ones that were read."""
+        path = kind.path(objects.namespace(obj) or None, objects.name(obj), subresource)
+        return await self._object("PUT", path, body=obj)
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        grace: int | None = None,
+        propagation: str | None = None,
+    ) -> None:
+        """Delete an object: of that UID only (else Conflict), with that grace period in seconds."""
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+
+        if propagation:
+            options["propagationPolicy"] = propagation
+
+        await self.request("DELETE", kind.path(namespace, name), body=options)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Any:
+        """Any request; the decoded answer, None if it is empty.
+
+        Raises an ApiError for an error answer, Unreachable if there was none in time.
+        """
+        assert self._short is not None, "enter the client first"
+        data = None if body is None else msgspec.json.encode(body)
+        headers = await self._headers({"Content-Type": content_type, "Accept": JSON})
+        try:
+            async with self._short.request(
+                method,
+                self.endpoint.url + path,
+                params=query,
+                data=data,
+                headers=headers,
+                timeout=_TIMEOUT,
+                server_hostname=self.endpoint.server_name,
+            ) as response:
+                payload = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            metrics.API_REQUESTS.labels(self.name, method, "none").inc()
+            raise _unreachable(self.name, error) from error
+
+        metrics.API_REQUESTS.labels(self.name, method, str(response.status)).inc()
+        if response.status >= 400:
+            raise _error(response, payload)
+
+        return _decode(payload)
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, query: Mapping[str, str], silence: float | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A long answer, to be read as it comes.
+
+        `silence` is how many seconds without a byte mean that the other side is gone.
+        """
+        assert self._long is not None, "enter the client first"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
+        headers = await self._headers({"Accept": JSON})
+        try:
+            response = await self._long.request(
+                method,
+                self.endpoint.url + path,
+                params=query,
+                headers=headers,
+                timeout=timeout,
+                server_hostname=self.endpoint.server_name,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable(self.name, error) from error
+
+        async with response:
+            if response.status >= 400:
+                raise _error(response, await response.read())
+
+            yield response
+
+    async def authorization(self) -> str | None:
+        """The Authorization header for requests that are made elsewhere (the kubelet tunnel)."""
+        return await self.endpoint.authorization()
+
+    async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        if value := await self.endpoint.authorization():
+            headers["Authorization"] = value
+
+        return headers
+
+    async def _object(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Object:
+        answer = await self.request(method, path, query=query, body=body, content_type=content_type)
+        return answer if isinstance(answer, dict) else {}
+
+
+def _unreachable(name: str, error: BaseException) -> errors.Unreachable:
+    text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
+    return errors.Unreachable(f"{name}: {text or type(error).__name__}")
+
+
+def _decode(payload: bytes) -> Any:
+    if not payload:
+        return None
+
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+
+def _error(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
+    try:
+        status = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        status = None
+
+    if not isinstance(status, dict):
+        status = {"message": payload[: errors.MESSAGE_LIMIT].decode(errors="replace")}
+
+    error = errors.from_status(
+        response.status, str(status.get("reason", "")), str(status.get("message", ""))
+    )
+    if isinstance(error, errors.TooManyRequests):
+        error.retry_after = _seconds(response.headers.get("Retry-After"))
+
+    return error
+
+
+def _seconds(value: str | None) -> float:
+    try:
+        return min(max(float(value or 1), 0.1), 60.0)
+    except ValueError:
+        return 1.0

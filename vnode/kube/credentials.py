@@ -1,0 +1,128 @@
+"""What goes into the Authorization header, by each of the ways a kubeconfig can say it.
+
+Each class is called before every request and gives the header's value. kubernetes-asyncio does the
+exec plugins and auth providers, and is imported only when a kubeconfig has one: its import alone
+costs 40 MiB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from vnode.api import objects
+from vnode.api.errors import ConfigError, Unreachable
+
+_FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
+_EARLY: Final = 60.0  # seconds before its end that a token is fetched anew
+_DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
+
+
+class Constant:
+    """A fixed value, or none."""
+
+    def __init__(self, value: str | None) -> None:
+        self._value = value
+
+    async def __call__(self) -> str | None:
+        """The value."""
+        return self._value
+
+
+class TokenFile:
+    """A bearer token in a file, read again once a minute because it is rotated."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._value = ""
+        self._read_at = float("-inf")  # monotonic; the value is younger than _FILE_AGE or re-read
+
+    async def __call__(self) -> str | None:
+        """`Bearer TOKEN`; ConfigError if the file cannot be read."""
+        if time.monotonic() - self._read_at >= _FILE_AGE:
+            try:
+                token = await asyncio.to_thread(self._path.read_text)
+            except OSError as error:
+                raise ConfigError(f"cannot read token {self._path}: {error.strerror}") from error
+
+            self._value = f"Bearer {token.strip()}"
+            self._read_at = time.monotonic()
+
+        return self._value
+
+
+class _Cached:
+    """A value with an end, fetched once at a time."""
+
+    def __init__(self) -> None:
+        self._value: str | None = None
+        self._ends = float("-inf")  # monotonic; the value is used until _EARLY before it
+        self._lock = asyncio.Lock()
+
+    async def __call__(self) -> str | None:
+        """The value, fetched anew shortly before it ends."""
+        async with self._lock:
+            if time.monotonic() >= self._ends - _EARLY:
+                self._value, life = await self._fetch()
+                self._ends = time.monotonic() + max(life, 2 * _EARLY)
+
+            return self._value
+
+    async def _fetch(self) -> tuple[str | None, float]:
+        raise NotImplementedError
+
+
+class ExecPlugin(_Cached):
+    """An exec credential plugin (client.authentication.k8s.io) that prints a token."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        self._config = config
+
+    async def _fetch(self) -> tuple[str | None, float]:
+        from kubernetes_asyncio.config.config_exception import ConfigException
+        from kubernetes_asyncio.config.exec_provider import ExecProvider
+
+        try:
+            status = await ExecProvider(self._config).run()
+        except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+            command = self._config.get("command")
+            raise Unreachable(f"exec plugin {command!r} failed: {error}") from error
+
+        if "token" not in status:
+            raise ConfigError(
+                "the exec plugin gave no token; use one that gives a token, not a certificate"
+            )
+
+        ends = objects.parse_timestamp(str(status.get("expirationTimestamp", "")))
+        life = ends.timestamp() - time.time() if ends else _DEFAULT_LIFE
+        return f"Bearer {status['token']}", life
+
+
+class AuthProvider(_Cached):
+    """An auth provider of old (oidc, gcp, azure), as kubernetes-asyncio reads it."""
+
+    def __init__(self, user: dict[str, Any]) -> None:
+        super().__init__()
+        self._user = user
+
+    async def _fetch(self) -> tuple[str | None, float]:
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config.config_exception import ConfigException
+        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+        config = {
+            "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "clusters": [{"name": "it", "cluster": {"server": "https://unused"}}],
+            "users": [{"name": "it", "user": self._user}],
+        }
+        target = Configuration()
+        try:
+            await KubeConfigLoader(config).load_and_set(target)
+        except (ConfigException, OSError, ValueError, KeyError) as error:
+            raise Unreachable(f"the kubeconfig's auth-provider failed: {error}") from error
+
+        return target.api_key.get("BearerToken"), _DEFAULT_LIFE

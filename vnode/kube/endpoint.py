@@ -1,0 +1,244 @@
+"""From a kubeconfig, or a pod's own service account, to an address with credentials.
+
+Everything after this module sees an `Endpoint` only. A kubeconfig that comes out of a Secret was
+written by somebody who need not be trusted with the agent's own files: there, file references and
+exec plugins are refused unless the operator's configuration names them (`Trust`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from vnode.api.errors import ConfigError
+from vnode.kube import credentials
+
+_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a kubeconfig may make the agent do: read local files, run these commands."""
+
+    files: bool = False
+    commands: frozenset[str] = frozenset()
+
+
+OPERATOR: Final = Trust(files=True, commands=frozenset({"*"}))
+"""For kubeconfigs that the operator passes on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One API server, ready to be called.
+
+    `authorization` gives the value of the Authorization header, fresh at each call, or None where
+    the client certificate in `ssl` says who we are.
+    """
+
+    url: str
+    ssl: ssl.SSLContext | None
+    authorization: Callable[[], Awaitable[str | None]]
+    namespace: str = "default"
+    server_name: str | None = None
+
+
+def in_cluster() -> Endpoint:
+    """The API server of the cluster that this pod runs in.
+
+    Raises ConfigError outside a cluster.
+    """
+    host = os.environ.get("KUBERNETES_SERVICE_HOST")
+    port = os.environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not (_SERVICE_ACCOUNT / "token").exists():
+        raise ConfigError(
+            "no in-cluster configuration here: pass --kubeconfig FILE, or run in a pod that has a "
+            "service account token"
+        )
+
+    host = f"[{host}]" if ":" in host else host
+    namespace = (_SERVICE_ACCOUNT / "namespace").read_text().strip()
+    context = ssl.create_default_context(cafile=str(_SERVICE_ACCOUNT / "ca.crt"))
+    return Endpoint(
+        f"https://{host}:{port}",
+        context,
+        credentials.TokenFile(_SERVICE_ACCOUNT / "token"),
+        namespace,
+    )
+
+
+def from_kubeconfig_file(path: str | Path, context: str | None = None) -> Endpoint:
+    """The endpoint of a kubeconfig on disk, which is trusted with files and exec plugins."""
+    path = Path(path)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read kubeconfig {path}: {error.strerror}") from error
+
+    return from_kubeconfig(text, context, trust=OPERATOR, base=path.parent)
+
+
+def from_kubeconfig(
+    text: bytes | str,
+    context: str | None = None,
+    *,
+    trust: Trust = Trust(),
+    base: Path = Path(),
+) -> Endpoint:
+    """The endpoint of a kubeconfig (YAML or JSON), of its current context unless one is named.
+
+    Raises ConfigError, naming the field that is missing or wrong; never quotes credentials.
+    """
+    config = _parse(text)
+    chosen = context or config.get("current-context")
+    if not chosen:
+        raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
+
+    entry = _named(config, "contexts", str(chosen), "context")
+    cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster")
+    user = _named(config, "users", str(entry["user"]), "user") if entry.get("user") else {}
+    url = cluster.get("server")
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+        raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
+
+    files = _Files(base, trust)
+    return Endpoint(
+        url.rstrip("/"),
+        _ssl_context(cluster, user, files) if url.startswith("https://") else None,
+        _authorization(user, files, trust),
+        str(entry.get("namespace") or "default"),
+        cluster.get("tls-server-name"),
+    )
+
+
+def _parse(text: bytes | str) -> dict[str, Any]:
+    try:
+        config = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C where there is one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark else ""
+        raise ConfigError(f"the kubeconfig is neither YAML nor JSON{where}") from error
+
+    if not isinstance(config, dict):
+        raise ConfigError("the kubeconfig is not a mapping with clusters, contexts and users")
+
+    return config
+
+
+def _named(config: dict[str, Any], plural: str, name: str, kind: str) -> dict[str, Any]:
+    entries = config.get(plural) or []
+    if isinstance(entries, list):
+        for entry in entries:
+            if isinstance(entry, dict) and entry.get("name") == name:
+                found = entry.get(kind)
+                return found if isinstance(found, dict) else {}
+
+    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Reads what a kubeconfig refers to: `FIELD-data` inline, or `FIELD` as a file if trusted."""
+
+    base: Path
+    trust: Trust
+
+    def path(self, section: dict[str, Any], field: str) -> Path | None:
+        name = section.get(field)
+        if not name:
+            return None
+
+        if not self.trust.files:
+            raise ConfigError(
+                f"the kubeconfig refers to a file ({field}): a kubeconfig in a Secret must carry "
+                "its data inline (kubectl config view --flatten)"
+            )
+
+        return self.base / str(name)
+
+    def data(self, section: dict[str, Any], field: str) -> bytes | None:
+        inline = section.get(f"{field}-data")
+        if inline:
+            try:
+                return base64.b64decode(inline, validate=True)
+            except (binascii.Error, TypeError, ValueError) as error:
+                raise ConfigError(f"the kubeconfig's {field}-data is not base64") from error
+
+        path = self.path(section, field)
+        try:
+            return path.read_bytes() if path else None
+        except OSError as error:
+            raise ConfigError(f"cannot read {field} {path}: {error.strerror}") from error
+
+
+def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -> ssl.SSLContext:
+    authority = files.data(cluster, "certificate-authority")
+    try:
+        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+        raise ConfigError("the kubeconfig's certificate-authority is no PEM certificate") from error
+
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+
+    certificate = files.data(user, "client-certificate")
+    key = files.data(user, "client-key")
+    if certificate and key:
+        load_client_certificate(context, certificate, key)
+    elif certificate or key:
+        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
+
+    return context
+
+
+def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Make `context` present this PEM certificate; ConfigError if the two are not a pair."""
+    with tempfile.NamedTemporaryFile() as file:  # the ssl module takes no certificate from memory
+        file.write(certificate.rstrip() + b"\n" + key)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(
+                "the kubeconfig's client-certificate and client-key are not a PEM pair"
+            ) from error
+
+
+def _authorization(
+    user: dict[str, Any], files: _Files, trust: Trust
+) -> Callable[[], Awaitable[str | None]]:
+    if user.get("token"):
+        return credentials.Constant(f"Bearer {user['token']}")
+
+    if token_file := files.path(user, "tokenFile"):
+        return credentials.TokenFile(token_file)
+
+    if user.get("username"):
+        pair = f"{user['username']}:{user.get('password', '')}".encode()
+        return credentials.Constant(f"Basic {base64.b64encode(pair).decode()}")
+
+    if plugin := user.get("exec"):
+        command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
+        if not trust.commands & {command, "*"}:
+            raise ConfigError(
+                f"the kubeconfig runs the exec plugin {command!r}: a kubeconfig in a Secret may "
+                "only run commands listed in the agent's configuration (execCommands)"
+            )
+
+        return credentials.ExecPlugin(plugin)
+
+    if user.get("auth-provider"):
+        return credentials.AuthProvider(user)
+
+    return credentials.Constant(None)

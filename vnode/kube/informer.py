@@ -1,0 +1,196 @@
+"""A live copy of some objects of one API server: list, watch, resume, list again.
+
+Events flow from the watch into the store, and from there, as (old, new) pairs, to subscribers,
+which only ever put keys into queues. Two promises matter to everybody who deletes things: `synced`
+is not set before one complete list was stored, and no object leaves the store but by a DELETED
+event or by being absent from a later complete list. A failed list changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube import watching
+from vnode.kube.client import Client
+from vnode.kube.store import IndexFunction, Store
+from vnode.kube.watching import Selection
+from vnode.telemetry import metrics
+
+Handler = Callable[[Object | None, Object | None], None]
+
+_BACKOFF_FIRST: Final = 0.2  # seconds
+_BACKOFF_LIMIT: Final = 15.0  # seconds; a target that returns is seen at most this much later
+_HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
+
+log = logging.getLogger(__name__)
+
+
+class Informer:
+    """Objects of one kind, kept up to date by `run`.
+
+    `trim` makes an object smaller before it is kept. `failure` says why the last attempt failed,
+    None while all is well.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        trim: Callable[[Object], Object] | None = None,
+        indexes: Mapping[str, IndexFunction] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.kind = kind
+        self.store = Store(indexes)
+        self.synced = asyncio.Event()
+        self.failure: VnodeError | None = None
+        self._client = client
+        self._selection = Selection(kind, namespace, label_selector, field_selector)
+        self._trim = trim
+        self._handlers: list[Handler] = []
+        self._clock: Clock = clock or SystemClock()
+        self._version = ""  # where the next watch starts; "" means that a list comes first
+        self._wake = asyncio.Event()  # set to end a back-off early
+        self._gauge = metrics.STORE_OBJECTS.labels(client.name, kind.plural)
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for every change from now on, and for all that is stored.
+
+        `old` is None for what is new, `new` is None for what is gone. The handler must not await.
+        """
+        self._handlers.append(handler)
+        for obj in list(self.store.values()):
+            self._call(handler, None, obj)
+
+    def retry_now(self) -> None:
+        """End a back-off: something suggests that the API server is back."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """List and watch until cancelled; failures are kept in `failure` and retried."""
+        delay = _BACKOFF_FIRST
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+
+                self.failure = None
+                delay = _BACKOFF_FIRST
+                await self._watch()
+            except Gone:
+                self._count_end("expired")
+                self._version = ""
+            except (ApiError, Unreachable) as error:
+                self._count_end("error")
+                await self._fail(error, delay)
+                delay = min(delay * 2, _BACKOFF_LIMIT)
+
+    async def _fail(self, error: VnodeError, delay: float) -> None:
+        if self.failure is None or str(self.failure) != str(error):
+            log.warning("%s of %s: %s", self.kind.plural, self._client.name, error)
+
+        self.failure = error
+        if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
+            self._version = ""
+
+        if isinstance(error, TooManyRequests):
+            delay = max(delay, error.retry_after)
+
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(delay * random.uniform(0.8, 1.2)):  # noqa: S311 - jitter
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _list(self) -> None:
+        items, version = await self._client.list_at(
+            self.kind,
+            self._selection.namespace,
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+        )
+        metrics.RELISTS.labels(self._client.name, self.kind.plural).inc()
+        seen = {objects.key(item) for item in items}
+        for key in [key for key in self.store if key not in seen]:
+            self._remove(key)
+
+        for item in items:
+            self._put(item)
+
+        self._version = version
+        self._gauge.set(len(self.store))
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        """Follow from the last version until the watch ends cleanly."""
+        started, events = self._clock.monotonic(), 0
+        async with aclosing(
+            watching.stream(self._client, self._selection, self._version)
+        ) as batches:
+            async for batch in batches:
+                events += len(batch)
+                for event in batch:
+                    self._take(event)
+
+        self._count_end("clean")
+        if not events and self._clock.monotonic() - started < _HOT:
+            await self._clock.sleep(_HOT)
+
+    def _take(self, event: watching.Event) -> None:
+        obj = event.object
+        if event.type == watching.DELETED:
+            self._remove(objects.key(obj), obj)
+            self._gauge.set(len(self.store))
+        elif event.type != watching.BOOKMARK:
+            self._put(obj)
+            self._gauge.set(len(self.store))
+
+        self._version = objects.resource_version(obj) or self._version
+
+    def _put(self, obj: Object) -> None:
+        known = self.store.get(objects.key(obj))
+        if known is not None and objects.resource_version(known) == objects.resource_version(obj):
+            return
+
+        objects.metadata(obj).pop("managedFields", None)
+        if self._trim is not None:
+            obj = self._trim(obj)
+
+        if known is not None and objects.uid(known) != objects.uid(obj):
+            self._remove(objects.key(obj))
+
+        self._notify(self.store.put(obj), obj)
+
+    def _remove(self, key: str, last: Object | None = None) -> None:
+        """Forget an object; subscribers see the last state that is known of it."""
+        old = self.store.pop(key)
+        if old is not None:
+            self._notify((self._trim(last) if self._trim else last) if last else old, None)
+
+    def _notify(self, old: Object | None, new: Object | None) -> None:
+        for handler in self._handlers:
+            self._call(handler, old, new)
+
+    def _call(self, handler: Handler, old: Object | None, new: Object | None) -> None:
+        try:
+            handler(old, new)
+        except Exception:
+            log.exception("a subscriber to %s of %s failed", self.kind.plural, self._client.name)
+
+    def _count_end(self, why: str) -> None:
+        metrics.WATCH_ENDS.labels(self._client.name, self.kind.plural, why).inc()

@@ -1,0 +1,79 @@
+"""What an informer knows: objects by key, and indexes over them.
+
+Readers get the very objects that are stored; nobody changes them. An index is a function from an
+object to the values under which it is to be found, and is kept with every change, so that a look-up
+costs what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+
+from vnode.api import objects
+from vnode.api.objects import Object, Objects
+
+IndexFunction = Callable[[Object], Iterable[str]]
+
+
+class Store:
+    """Objects of one kind, by `namespace/name`."""
+
+    def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+        self._objects: dict[str, Object] = {}
+        self._functions = dict(indexes or {})
+        # For each index: value -> keys of the stored objects with that value; no empty sets.
+        self._indexes: dict[str, dict[str, set[str]]] = {name: {} for name in self._functions}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._objects)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._objects
+
+    def get(self, key: str) -> Object | None:
+        """The object of that key, or None."""
+        return self._objects.get(key)
+
+    def values(self) -> ValuesView[Object]:
+        """All objects; do not await while iterating."""
+        return self._objects.values()
+
+    def by_index(self, index: str, value: str) -> Objects:
+        """The objects that the index files under `value`, ordered by key."""
+        return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
+
+    def put(self, obj: Object) -> Object | None:
+        """Store an object; returns the one it replaces."""
+        key = objects.key(obj)
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        for name, function in self._functions.items():
+            self._move(self._indexes[name], key, function(old) if old else (), function(obj))
+
+        return old
+
+    def pop(self, key: str) -> Object | None:
+        """Remove an object; returns it, or None if it was not there."""
+        old = self._objects.pop(key, None)
+        if old is not None:
+            for name, function in self._functions.items():
+                self._move(self._indexes[name], key, function(old), ())
+
+        return old
+
+    @staticmethod
+    def _move(
+        index: dict[str, set[str]], key: str, before: Iterable[str], after: Iterable[str]
+    ) -> None:
+        old, new = set(before), set(after)
+        for value in old - new:
+            keys = index[value]
+            keys.discard(key)
+            if not keys:
+                del index[value]
+
+        for value in new - old:
+            index.setdefault(value, set()).add(key)

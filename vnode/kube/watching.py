@@ -1,0 +1,98 @@
+"""One watch connection: events as they come, and why it ended.
+
+The forms of an end are kept apart because the informer answers them differently: a clean end is
+resumed at once from the last version (a busy API server ends watches early and cleanly), an expired
+version needs a new list, and no answer needs patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from vnode.api import errors
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
+GRACE: Final = 15  # seconds of silence beyond it that mean the connection is dead
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+
+
+class Event(msgspec.Struct, gc=False):
+    """One line of a watch: `type` as the constants above, or ERROR with a metav1.Status."""
+
+    type: str
+    object: Object
+
+
+_decoder: Final = msgspec.json.Decoder(Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is watched: a kind, in a namespace or all, narrowed by selectors."""
+
+    kind: Kind
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+
+    def query(self) -> dict[str, str]:
+        """The selectors as query parameters."""
+        pairs = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {k: v for k, v in pairs.items() if v}
+
+
+async def stream(client: Client, selection: Selection, version: str) -> AsyncGenerator[list[Event]]:
+    """Events after `version`, in the batches in which they arrive, until the server ends the watch.
+
+    Raises Gone if the version is too old, another ApiError if the server refuses, Unreachable if
+    the connection breaks or stays silent for longer than the server promised to keep it.
+    """
+    query = {
+        **selection.query(),
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": version,
+        "timeoutSeconds": str(TIMEOUT),
+    }
+    path = selection.kind.path(selection.namespace)
+    async with client.stream("GET", path, query=query, silence=TIMEOUT + GRACE) as response:
+        try:
+            async for lines in _lines(response):
+                yield [_event(line) for line in lines]
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise errors.Unreachable(f"{client.name}: watch broke: {error}") from error
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """Whole lines, of any length: aiohttp's own reader refuses those over 128 KiB."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [line for line in lines if line]
+
+
+def _event(line: bytes) -> Event:
+    try:
+        event = _decoder.decode(line)
+    except msgspec.MsgspecError as error:
+        raise errors.Unreachable(f"a watch sent a line that is no event: {error}") from error
+
+    if event.type == "ERROR":
+        status = event.object
+        code, reason = int(status.get("code") or 500), str(status.get("reason", ""))
+        raise errors.from_status(code, reason, str(status.get("message", "")))
+
+    return event

@@ -1,0 +1,101 @@
+"""The loop around a reconcile function, the same for every controller.
+
+Reconciliation is level-triggered: the function gets a key, reads the present state, and makes it
+right; it never learns which event woke it. It answers None (all is right), or a number of seconds
+after which it wants to look again. An error means back-off: 50 ms doubling to 30 s, or what the
+server asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+from vnode.api.errors import Conflict, TooManyRequests, VnodeError
+from vnode.runtime.queue import WorkQueue
+from vnode.telemetry import metrics
+
+K = TypeVar("K", bound=Hashable)
+
+_BACKOFF_FIRST: Final = 0.05  # seconds
+_BACKOFF_LIMIT: Final = 30.0  # seconds
+_LOUD_AFTER: Final = 4  # failures in a row that are ordinary (a cut) before they are warned of
+
+log = logging.getLogger(__name__)
+
+
+class Controller(Generic[K]):
+    """A queue and some workers that reconcile its keys, one worker a key at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Callable[[K], Awaitable[float | None]],
+        *,
+        workers: int = 8,
+    ) -> None:
+        self.name = name
+        self._reconcile = reconcile
+        self._workers = workers
+        self._queue: WorkQueue[K] = WorkQueue()
+        self._failures: dict[K, int] = {}  # failures in a row; no entry means none
+        self._depth = metrics.QUEUE_DEPTH.labels(name)
+        self._seconds = metrics.RECONCILE_SECONDS.labels(name)
+        self._results = {
+            result: metrics.RECONCILES.labels(name, result)
+            for result in ("done", "delayed", "error")
+        }
+
+    def add(self, key: K) -> None:
+        """Reconcile the key soon."""
+        self._queue.add(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Reconcile the key after that many seconds, or sooner if something else adds it."""
+        self._queue.add_after(key, seconds)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._workers):
+                    group.create_task(self._work(), name=f"{self.name}-{number}")
+        finally:
+            self._queue.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            self._depth.set(len(self._queue))
+            try:
+                with self._seconds.time():
+                    delay = await self._attempt(key)
+            finally:
+                self._queue.done(key)
+
+            if delay is not None:
+                self._queue.add_after(key, delay)
+
+    async def _attempt(self, key: K) -> float | None:
+        try:
+            delay = await self._reconcile(key)
+        except VnodeError as error:
+            return self._failed(key, error)
+        except Exception as error:
+            log.exception("%s: reconciling %s failed", self.name, key)
+            return self._failed(key, error)
+
+        self._failures.pop(key, None)
+        self._results["done" if delay is None else "delayed"].inc()
+        return delay
+
+    def _failed(self, key: K, error: Exception) -> float:
+        count = self._failures.get(key, 0)
+        self._failures[key] = count + 1
+        self._results["error"].inc()
+        quiet = count < _LOUD_AFTER or isinstance(error, Conflict)
+        log.log(logging.DEBUG if quiet else logging.WARNING, "%s: %s: %s", self.name, key, error)
+        delay = min(_BACKOFF_FIRST * 2.0 ** min(count, 16), _BACKOFF_LIMIT)
+        return max(delay, error.retry_after) if isinstance(error, TooManyRequests) else delay

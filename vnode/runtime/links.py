@@ -1,0 +1,164 @@
+"""Links: the live connections to targets, as everybody but `vnode.targets` sees them.
+
+`vnode.targets` makes a Link for each Target that can work and takes it away again; virtual nodes,
+pods and the kubelet API find it here. A changed Target, Secret or token is a new Link in the place
+of the old one; whoever keeps something per link follows `subscribe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from vnode.api import keys, names, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+PARENT_UID_INDEX: Final = "parent-uid"
+PARENT_KEY_INDEX: Final = "parent-key"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKey:
+    """A Target, or a ClusterTarget where `namespace` is ""."""
+
+    namespace: str
+    name: str
+
+    @property
+    def node_name(self) -> str:
+        """The name of its virtual node."""
+        return names.virtual_node(self.namespace, self.name)
+
+    @property
+    def finalizer(self) -> str:
+        """The finalizer that it has on proxy pods."""
+        return names.finalizer(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return objects.join_key(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether a target answers; `reason` is a CamelCase word, `message` is for people."""
+
+    healthy: bool
+    reason: str
+    message: str
+    since: datetime
+
+
+class Link:
+    """A connection to one target, alive until it is taken out of `Links`.
+
+    `chaperons` holds the PodChaperons of this cluster in the target, indexed by parent UID and by
+    the key of the parent; `summaries` its ClusterSummary.
+    """
+
+    def __init__(
+        self,
+        target: TargetKey,
+        client: Client,
+        *,
+        chaperons: Informer,
+        summaries: Informer,
+        health: Health,
+        labels_excluded: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.target = target
+        self.client = client
+        self.chaperons = chaperons
+        self.summaries = summaries
+        self.health = health
+        self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def node_name(self) -> str:
+        """The name of the virtual node."""
+        return self.target.node_name
+
+    @property
+    def synced(self) -> bool:
+        """A complete list of our chaperons in the target has been seen."""
+        return self.chaperons.synced.is_set()
+
+    @property
+    def summary(self) -> Object | None:
+        """The target's ClusterSummary, as last seen."""
+        return self.summaries.store.get(keys.SUMMARY_NAME)
+
+    @property
+    def runs_vnode(self) -> bool:
+        """The target's agent is vnode, so that chaperons may carry its finalizer."""
+        return keys.AGENT_VERSION in objects.annotations(self.summary or {})
+
+    def covers(self, namespace: str) -> bool:
+        """Pods of that namespace may go to this target."""
+        return self.target.namespace in ("", namespace)
+
+    def candidate(self, pod_uid: str) -> Object | None:
+        """The chaperon of the proxy pod with that UID, if the target has one."""
+        found = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
+        return found[0] if found else None
+
+    def set_health(self, health: Health) -> None:
+        """Record what the last probe found; listeners hear of changes only."""
+        changed = (health.healthy, health.reason, health.message) != (
+            self.health.healthy,
+            self.health.reason,
+            self.health.message,
+        )
+        if changed:
+            self.health = health
+            for listener in self._listeners:
+                listener()
+
+    def on_health(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever `health` changes."""
+        self._listeners.append(listener)
+
+
+class Links:
+    """All links, by the name of their virtual node."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+        self._listeners: list[tuple[Callable[[Link], None], Callable[[Link], None]]] = []
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(list(self._links.values()))
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def get(self, node_name: str) -> Link | None:
+        """The link behind a virtual node, or None."""
+        return self._links.get(node_name)
+
+    def covering(self, namespace: str) -> list[Link]:
+        """The links that pods of that namespace may use."""
+        return [link for link in self._links.values() if link.covers(namespace)]
+
+    def add(self, link: Link) -> None:
+        """Make a link known; there must be none of its name."""
+        self._links[link.node_name] = link
+        for added, _removed in self._listeners:
+            added(link)
+
+    def remove(self, link: Link) -> None:
+        """Take a link away; its client is closed afterwards."""
+        if self._links.get(link.node_name) is link:
+            del self._links[link.node_name]
+            for _added, removed in self._listeners:
+                removed(link)
+
+    def subscribe(self, added: Callable[[Link], None], removed: Callable[[Link], None]) -> None:
+        """Hear of links that come and go, and at once of those that are there. Must not await."""
+        self._listeners.append((added, removed))
+        for link in self:
+            added(link)

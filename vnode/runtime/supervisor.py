@@ -1,0 +1,49 @@
+"""Named tasks that run for as long as their owner does.
+
+A task given to a supervisor is expected never to end: one that returns is as much a fault as one
+that raises, and either ends the group, hence the process, which the cluster starts again with clean
+state. Only cancellation is a good end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+
+class Supervisor:
+    """Starts tasks in a TaskGroup and guards them; made by `supervise`."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+        self._tasks: set[asyncio.Task[None]] = set()  # those that have not ended
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run a coroutine that must not end by itself."""
+        task = self._group.create_task(_guard(coroutine, name), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def stop(self) -> None:
+        """Cancel all tasks; the end of the `supervise` block waits for them."""
+        for task in self._tasks:
+            task.cancel()
+
+
+async def _guard(coroutine: Coroutine[Any, Any, None], name: str) -> None:
+    await coroutine
+    raise RuntimeError(f"task {name} ended, which it never should")
+
+
+@asynccontextmanager
+async def supervise() -> AsyncIterator[Supervisor]:
+    """Tasks started inside are cancelled, and waited for, at the end of the block."""
+    async with asyncio.TaskGroup() as group:
+        supervisor = Supervisor(group)
+        try:
+            yield supervisor
+        finally:
+            supervisor.stop()
