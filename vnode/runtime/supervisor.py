@@ -20,12 +20,11 @@ class Supervisor:
         self._group = group
         self._tasks: set[asyncio.Task[None]] = set()  # those that have not ended
 
-    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         """Run a coroutine that must not end by itself."""
         task = self._group.create_task(_guard(coroutine, name), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
     def stop(self) -> None:
         """Cancel all tasks; the end of the `supervise` block waits for them."""

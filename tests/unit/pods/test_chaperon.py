@@ -1,0 +1,206 @@
+"""What of a proxy pod goes to a target, and under which names."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from vnode.api import keys
+from vnode.api.errors import ConfigError
+from vnode.pods import chaperon
+from vnode.pods.chaperon import Parent
+
+PARENT = Parent("c1", "uid-of-c1")
+
+
+def proxy(source=None, *, annotations=None, **spec):
+    source = source or {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-0",
+            "namespace": "shop",
+            "labels": {"app": "web", "example.com/tier": "front"},
+            "annotations": {"team": "a", keys.ELECT: ""},
+        },
+        "spec": {
+            "containers": [{"name": "main", "image": "nginx"}],
+            "schedulerName": "default-scheduler",
+            "terminationGracePeriodSeconds": 30,
+            "nodeSelector": {"disk": "ssd"},
+            "priority": 5,
+        },
+    }
+    return {
+        "metadata": {
+            "name": "web-0",
+            "namespace": "shop",
+            "uid": "u1",
+            "annotations": {
+                keys.SOURCE_POD_MANIFEST: json.dumps(source),
+                keys.ELECT: "",
+                **(annotations or {}),
+            },
+        },
+        "spec": {"schedulerName": keys.PROXY_SCHEDULER, "containers": [], **spec},
+    }
+
+
+def build(pod, **flags):
+    return chaperon.build(pod, PARENT, **{"allowed": False, "finalizer": True, **flags})
+
+
+def source_with(**spec):
+    return {
+        "metadata": {"name": "web-0", "labels": {"app": "web"}, "annotations": {}},
+        "spec": {"containers": [{"name": "main"}], **spec},
+    }
+
+
+def test_the_spec_is_the_users_and_not_the_proxys():
+    spec = build(proxy(terminationGracePeriodSeconds=0))["spec"]
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert spec["containers"] == [{"name": "main", "image": "nginx"}]
+
+
+def test_the_candidate_scheduler_takes_over_and_priority_is_the_targets_to_compute():
+    spec = build(proxy())["spec"]
+    assert spec["schedulerName"] == keys.CANDIDATE_SCHEDULER
+    assert "priority" not in spec
+
+
+def test_labels_get_admiraltys_prefix_whatever_their_domain():
+    labels = build(proxy())["metadata"]["labels"]
+    assert labels[keys.PREFIX + "app"] == "web"
+    assert labels[keys.PREFIX + "tier"] == "front"
+    assert labels[keys.PARENT_UID] == "u1"
+    assert labels[keys.PARENT_CLUSTER_NAME] == "c1"
+
+
+def test_own_annotations_stay_and_others_travel():
+    notes = build(proxy())["metadata"]["annotations"]
+    assert notes["team"] == "a"
+    assert keys.ELECT not in notes
+    assert keys.SOURCE_POD_MANIFEST not in notes
+    assert notes[keys.PARENT_NAMESPACE] == "shop"
+    assert notes[keys.PARENT_NAME] == "web-0"
+    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+
+
+def test_labels_that_match_the_regexp_keep_their_keys():
+    source = source_with()
+    source["metadata"]["annotations"] = {keys.NO_PREFIX_LABEL_REGEXP: "^app="}
+    assert build(proxy(source))["metadata"]["labels"]["app"] == "web"
+
+
+def test_a_bad_regexp_is_an_error_that_names_the_annotation():
+    source = source_with()
+    source["metadata"]["annotations"] = {keys.NO_PREFIX_LABEL_REGEXP: "("}
+    with pytest.raises(ConfigError, match="no-prefix-label-regexp"):
+        build(proxy(source))
+
+
+def test_constraints_that_chose_the_virtual_node_stay_behind():
+    source = source_with(
+        nodeSelector={"a": "b"}, tolerations=[{}], affinity={}, topologySpreadConstraints=[]
+    )
+    source["metadata"]["annotations"] = {keys.USE_SPEC_CONSTRAINTS: ""}
+    spec = build(proxy(source))["spec"]
+    assert not {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"} & set(spec)
+
+
+def test_the_sources_service_account_token_is_taken_off_every_kind_of_container():
+    mount = {"name": "token", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
+    other = {"name": "data", "mountPath": "/data"}
+    source = source_with(
+        containers=[{"name": "main", "volumeMounts": [other, mount]}],
+        initContainers=[{"name": "init", "volumeMounts": [mount]}],
+        volumes=[{"name": "token"}, {"name": "data"}],
+    )
+    spec = build(proxy(source))["spec"]
+    assert spec["containers"][0]["volumeMounts"] == [other]
+    assert spec["initContainers"][0]["volumeMounts"] == []
+    assert spec["volumes"] == [{"name": "data"}]
+
+
+def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    source = source_with(
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        topologySpreadConstraints=[
+            {
+                "maxSkew": 1,
+                "labelSelector": {
+                    "matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]
+                },
+                "matchLabelKeys": ["pod-template-hash"],
+            }
+        ],
+    )
+    spec = build(proxy(source))["spec"]
+    anti = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert anti[0]["labelSelector"]["matchLabels"] == {keys.PREFIX + "app": "web"}
+    assert anti[0]["topologyKey"] == "zone"
+    spread = spec["topologySpreadConstraints"][0]
+    assert spread["labelSelector"]["matchExpressions"][0]["key"] == keys.PREFIX + "app"
+    assert spread["matchLabelKeys"] == [keys.PREFIX + "pod-template-hash"]
+
+
+def test_node_affinity_of_the_target_is_left_alone():
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec = build(proxy(source_with(affinity=affinity)))["spec"]
+    assert spec["affinity"] == affinity
+
+
+def test_building_changes_nothing_of_the_proxy():
+    pod = proxy()
+    before = copy.deepcopy(pod)
+    build(pod)
+    assert pod == before
+
+
+def test_without_reservation_the_users_scheduler_stays():
+    pod = proxy(annotations={keys.NO_RESERVATION: ""})
+    assert chaperon.skips_reservation(pod)
+    assert build(pod, allowed=True)["spec"]["schedulerName"] == "default-scheduler"
+    assert build(pod, allowed=True)["metadata"]["annotations"][keys.IS_ALLOWED] == "true"
+
+
+def test_a_pod_that_never_met_the_webhook_is_its_own_manifest():
+    pod = {
+        "metadata": {"name": "x", "namespace": "shop", "uid": "u2", "labels": {"a": "b"}},
+        "spec": {
+            "containers": [{"name": "main"}],
+            "nodeName": "admiralty-c2",
+            "schedulerName": "default-scheduler",
+        },
+    }
+    built = build(pod, allowed=True)
+    assert "nodeName" not in built["spec"]
+    assert built["metadata"]["labels"][keys.PREFIX + "a"] == "b"
+
+
+def test_a_manifest_in_yaml_as_admiralty_writes_it_is_read():
+    pod = proxy()
+    pod["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = (
+        "metadata:\n  name: web-0\nspec:\n  containers:\n  - name: main\n"
+    )
+    assert build(pod)["spec"]["containers"] == [{"name": "main"}]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: [", "metadata: {}", "\x00"])
+def test_an_unreadable_manifest_is_an_error_that_names_the_annotation(text):
+    pod = proxy()
+    pod["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = text
+    with pytest.raises(ConfigError, match="sourcepod-manifest"):
+        build(pod)
+
+
+def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first():
+    first, again = build(proxy()), build(proxy())
+    assert first["metadata"]["name"] == again["metadata"]["name"]
+    assert first["metadata"]["name"].startswith("web-0-")

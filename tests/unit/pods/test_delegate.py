@@ -1,0 +1,114 @@
+"""The target's decisions about a chaperon and its delegate."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from vnode.api import keys, objects
+from vnode.pods import delegate
+from vnode.pods.delegate import Absence
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def chaperon(*, phase="", annotations=None, policy="Always", conditions=None):
+    status = {"phase": phase} if phase else {}
+    if conditions:
+        status["conditions"] = conditions
+
+    return {
+        "metadata": {
+            "name": "web-abcde",
+            "namespace": "shop",
+            "uid": "c-uid",
+            "annotations": annotations or {},
+        },
+        "spec": {"restartPolicy": policy, "containers": [{"name": "main"}]},
+        "status": status,
+    }
+
+
+def unscheduled(reason, message=""):
+    return {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+
+
+def test_a_delegate_has_its_chaperons_name_spec_and_ownership():
+    pod = delegate.build(chaperon(annotations={"a": "b"}))
+    assert objects.key(pod) == "shop/web-abcde"
+    assert pod["spec"]["containers"] == [{"name": "main"}]
+    assert objects.annotations(pod) == {"a": "b"}
+    assert objects.controller_uid(pod) == "c-uid"
+
+
+def test_a_chaperon_that_never_had_a_delegate_gets_one():
+    assert delegate.on_absence(chaperon(), NOW)[0] is Absence.CREATE
+
+
+def test_a_lost_delegate_is_first_marked_for_the_source_to_judge():
+    assert delegate.on_absence(chaperon(phase="Running"), NOW)[0] is Absence.MARK
+
+
+@pytest.mark.parametrize(
+    ("seconds", "policy", "expected"),
+    [
+        (59, "Always", Absence.WAIT),
+        (60, "Always", Absence.CREATE),
+        (3600, "OnFailure", Absence.WAIT),
+        (3600, "Never", Absence.WAIT),
+    ],
+)
+def test_a_pod_meant_to_run_always_is_created_again_after_a_minute_of_silence(
+    seconds, policy, expected
+):
+    since = objects.timestamp(NOW - timedelta(seconds=seconds))
+    lost = chaperon(phase="Running", policy=policy, annotations={keys.POD_MISSING_SINCE: since})
+    assert delegate.on_absence(lost, NOW)[0] is expected
+
+
+def test_the_wait_for_the_source_says_when_to_look_again():
+    since = objects.timestamp(NOW - timedelta(seconds=20))
+    lost = chaperon(phase="Running", annotations={keys.POD_MISSING_SINCE: since})
+    assert delegate.on_absence(lost, NOW) == (Absence.WAIT, timedelta(seconds=40))
+
+
+def test_status_and_others_annotations_come_back_and_ours_stay():
+    pod = {
+        "metadata": {"annotations": {"cni": "10.0.0.1", keys.IS_ALLOWED: "old"}},
+        "status": {"phase": "Running"},
+    }
+    known = chaperon(annotations={keys.IS_ALLOWED: "true", "stale": "x"})
+    report = delegate.report(known, pod)
+    assert report.status["status"] == {"phase": "Running"}
+    assert report.metadata["metadata"]["annotations"] == {"cni": "10.0.0.1", "stale": None}
+
+
+def test_a_chaperon_that_is_up_to_date_is_not_written():
+    pod = {"metadata": {}, "status": {"phase": "Running"}}
+    report = delegate.report(chaperon(phase="Running"), pod)
+    assert not report.metadata
+    assert not report.status
+
+
+def test_a_found_delegate_is_no_longer_missing():
+    pod = {"metadata": {}, "status": {}}
+    known = chaperon(annotations={keys.POD_MISSING_SINCE: objects.timestamp(NOW)})
+    notes = delegate.report(known, pod).metadata["metadata"]["annotations"]
+    assert notes == {keys.POD_MISSING_SINCE: None}
+
+
+def test_a_rejection_withdraws_an_earlier_reservation():
+    pod = {"metadata": {}, "status": {"conditions": [unscheduled("Unschedulable", "full")]}}
+    known = chaperon(annotations={keys.IS_RESERVED: "true"})
+    assert delegate.report(known, pod).metadata["metadata"]["annotations"] == {
+        keys.IS_RESERVED: None
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [("Unschedulable", "why"), ("SchedulingGated", "why"), ("SchedulerError", None)],
+)
+def test_only_the_schedulers_verdicts_are_rejections(reason, expected):
+    assert delegate.rejection({"conditions": [unscheduled(reason, "why")]}) == expected

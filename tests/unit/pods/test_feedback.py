@@ -1,0 +1,133 @@
+"""What of a delegate's state becomes the proxy's."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys
+from vnode.pods import feedback
+
+
+def proxy(status=None, annotations=None, finalizers=()):
+    return {
+        "metadata": {
+            "name": "web-0",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "annotations": annotations or {},
+            "finalizers": list(finalizers),
+        },
+        "spec": {"containers": [{"name": "main"}], "nodeName": "admiralty-c2"},
+        "status": status or {"phase": "Pending", "qosClass": "Burstable"},
+    }
+
+
+def chaperon(status, annotations=None):
+    return {"metadata": {"annotations": annotations or {}}, "status": status}
+
+
+def test_the_delegates_status_replaces_the_proxys():
+    patch = feedback.status_patch(
+        proxy({"phase": "Pending", "reason": "old", "qosClass": "Burstable"}),
+        chaperon({"phase": "Running", "podIP": "10.1.0.7"}),
+    )
+    assert patch["status"] == {"phase": "Running", "podIP": "10.1.0.7", "reason": None}
+    assert patch["metadata"] == {"uid": "u1"}
+
+
+def test_the_targets_qos_class_is_its_own_affair():
+    patch = feedback.status_patch(proxy(), chaperon({"phase": "Pending", "qosClass": "Guaranteed"}))
+    assert patch == {}
+
+
+def test_containers_that_the_target_injected_stay_behind():
+    statuses = [{"name": "main", "ready": True}, {"name": "sidecar", "ready": True}]
+    patch = feedback.status_patch(
+        proxy(), chaperon({"phase": "Running", "containerStatuses": statuses})
+    )
+    assert patch["status"]["containerStatuses"] == statuses[:1]
+
+
+def test_nothing_new_is_nothing_written():
+    status = {"phase": "Running", "podIP": "10.1.0.7"}
+    assert feedback.status_patch(proxy(dict(status)), chaperon(status)) == {}
+
+
+def test_a_finished_proxy_does_not_come_back_to_life():
+    finished = proxy({"phase": "Succeeded"})
+    assert feedback.status_patch(finished, chaperon({"phase": "Running"})) == {}
+
+
+def test_without_a_delegate_only_the_targets_reason_is_told():
+    condition = {"type": "PodScheduled", "status": "False", "message": "exceeded quota"}
+    patch = feedback.status_patch(
+        proxy({"phase": "Pending", "startTime": "t"}), chaperon({"conditions": [condition]})
+    )
+    assert patch["status"] == {"conditions": [condition]}
+
+
+def test_others_annotations_come_back_and_ours_do_not():
+    patch = feedback.annotations_patch(
+        proxy(annotations={"mine": "1"}),
+        chaperon({}, {"cni": "x", keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}),
+    )
+    assert patch["metadata"]["annotations"] == {"cni": "x"}
+
+
+def test_a_waiting_container_has_not_started():
+    waiting = {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "main", "state": {"waiting": {}}}],
+    }
+    assert not feedback.has_started(proxy(waiting))
+
+
+def test_a_running_init_container_has_started_the_pod():
+    running = {
+        "phase": "Pending",
+        "initContainerStatuses": [{"name": "init", "state": {"running": {}}}],
+    }
+    assert feedback.has_started(proxy(running))
+
+
+def test_our_finalizers_go_and_others_stay():
+    ours = keys.PREFIX + "default-c2"
+    patch = feedback.without_finalizers(proxy(finalizers=[ours, "batch.kubernetes.io/job"]))
+    assert patch is not None
+    assert patch["metadata"]["finalizers"] == ["batch.kubernetes.io/job"]
+    assert patch["metadata"]["resourceVersion"] == "7"
+
+
+def test_no_finalizer_of_ours_is_no_write():
+    assert feedback.without_finalizers(proxy(finalizers=["other/one"])) is None
+
+
+_json = st.recursive(
+    st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), _json), st.dictionaries(st.text(max_size=8), _json))
+def test_feeding_back_twice_writes_once(before, reported):
+    """After the patch is applied, there is nothing left to patch."""
+    pod = proxy({**before, "phase": "Pending"})
+    told = chaperon({**reported, "phase": "Running"})
+    patch = feedback.status_patch(pod, told)
+    pod["status"] = _merged(pod["status"], patch.get("status", {}))
+    assert feedback.status_patch(pod, told) == {}
+
+
+def _merged(target, patch):
+    result = dict(target)
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = _merged(result[key], value)
+        else:
+            result[key] = value
+
+    return result

@@ -1,0 +1,138 @@
+"""Amounts of resources: what a pod asks for, what a target offers, what is left.
+
+Amounts are plain dicts of resource name to integer, in kube-scheduler's units: CPU in millicores,
+everything else in whole units (bytes, pods, devices). A name that is absent counts as 0. Functions
+return new dicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from vnode.api import objects, quantities
+from vnode.api.objects import Object
+
+Resources: TypeAlias = dict[str, int]
+"""Resource name -> amount in the units above."""
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+
+_CPU_UNIT: Final = quantities.NANO // 1000
+_POD_LEVEL: Final = frozenset({CPU, MEMORY})
+_HUGE_PAGES: Final = "hugepages-"
+_BINARY: Final = frozenset({MEMORY, "ephemeral-storage", "storage"})
+
+
+def parse(listed: Mapping[str, str | int | float] | None) -> Resources:
+    """A ResourceList of the API. Raises ConfigError for a quantity that cannot be read."""
+    return _scaled({name: quantities.nano(amount) for name, amount in (listed or {}).items()})
+
+
+def format_list(amounts: Mapping[str, int]) -> dict[str, str]:
+    """A ResourceList of the API, quantities in their canonical form; the reverse of `parse`."""
+    return {name: format_amount(name, amount) for name, amount in amounts.items()}
+
+
+def format_amount(name: str, amount: int) -> str:
+    """One amount as a quantity: CPU like `1500m` or `4`, bytes like `16Gi`."""
+    if name == CPU:
+        return quantities.from_milli(amount)
+
+    return quantities.from_value(amount, binary=name in _BINARY or name.startswith(_HUGE_PAGES))
+
+
+def pod_requests(pod: Object) -> Resources:
+    """What the scheduler of a cluster sets aside for the pod; `pods` is always 1.
+
+    Containers add up. An init container runs beside the sidecars (restartable init containers)
+    before it, so a larger such moment counts instead. Requests for the pod as a whole replace
+    those of its containers, and overhead comes on top. (The resizing of running pods is not
+    looked at: what is asked here is whether a new pod fits.)
+    """
+    spec = objects.spec(pod)
+    total = _containers(spec)
+    for name, amount in ((spec.get("resources") or {}).get("requests") or {}).items():
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            total[name] = quantities.nano(amount)
+
+    _accumulate(total, spec.get("overhead"))
+    requests = _scaled(total)
+    requests[PODS] = 1
+    return requests
+
+
+def add(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
+    """The sum."""
+    total = dict(left)
+    for name, amount in right.items():
+        total[name] = total.get(name, 0) + amount
+
+    return total
+
+
+def subtract(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
+    """The difference; it may be negative, and keeps to the names of `left`."""
+    return {name: amount - right.get(name, 0) for name, amount in left.items()}
+
+
+def largest(lists: Iterable[Mapping[str, int]]) -> Resources:
+    """For each resource the greatest amount in any one of the lists."""
+    best: Resources = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            if name not in best or amount > best[name]:
+                best[name] = amount
+
+    return best
+
+
+def insufficient(requests: Mapping[str, int], free: Mapping[str, int]) -> list[str]:
+    """Names of what is asked for and not there, sorted; nothing asked of a kind always fits."""
+    short = [name for name, amount in requests.items() if amount > 0 and amount > free.get(name, 0)]
+    return sorted(short) if len(short) > 1 else short
+
+
+def fits(requests: Mapping[str, int], free: Mapping[str, int]) -> bool:
+    """All that is asked for is there."""
+    return not insufficient(requests, free)
+
+
+def _containers(spec: Object) -> dict[str, int]:
+    """Nano-units over all containers and init containers."""
+    total: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        _accumulate(total, _requests(container))
+
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            _accumulate(total, _requests(container))
+            _accumulate(sidecars, _requests(container))
+            moment = sidecars
+        else:
+            moment = dict(sidecars)
+            _accumulate(moment, _requests(container))
+
+        peak = largest((peak, moment))
+
+    return largest((total, peak)) if peak else total
+
+
+def _requests(container: Object) -> Mapping[str, str | int | float] | None:
+    return (container.get("resources") or {}).get("requests")
+
+
+def _accumulate(total: dict[str, int], listed: Mapping[str, str | int | float] | None) -> None:
+    for name, amount in (listed or {}).items():
+        total[name] = total.get(name, 0) + quantities.nano(amount)
+
+
+def _scaled(nanos: Mapping[str, int]) -> Resources:
+    return {
+        name: quantities.round_away(amount, _CPU_UNIT if name == CPU else quantities.NANO)
+        for name, amount in nanos.items()
+    }

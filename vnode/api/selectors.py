@@ -1,0 +1,266 @@
+"""Label selectors and node selectors, compiled once and matched often.
+
+Semantics are the API's: requirements of one selector are ANDed, terms of a node selector are ORed,
+NotIn and DoesNotExist also match where the key is absent, an empty label selector matches
+everything, an absent one and an empty node selector term match nothing. A selector is a value:
+equal ones hash alike, so they serve as keys.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+
+_FIELD_NAME: Final = "metadata.name"
+_TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)\s*")
+_SIGNS: Final = frozenset(("=", "==", "!=", "!", "(", ")", ",", "<", ">"))
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+class Operator(enum.Enum):
+    """How a label's value is compared."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """The labels satisfy it."""
+        found = labels.get(self.key)
+        match self.operator:
+            case Operator.IN:
+                return found is not None and found in self.values
+            case Operator.NOT_IN:
+                return found is None or found not in self.values
+            case Operator.EXISTS:
+                return found is not None
+            case Operator.DOES_NOT_EXIST:
+                return found is None
+            case Operator.GT | Operator.LT:
+                return found is not None and self._compares(found)
+
+    def _compares(self, found: str) -> bool:
+        (bound,) = self.values
+        if not _INTEGER.fullmatch(found):
+            return False
+
+        left, right = int(found), int(bound)
+        return left > right if self.operator is Operator.GT else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Requirements that must all hold; none at all matches everything."""
+
+    requirements: frozenset[Requirement] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """The labels satisfy all requirements."""
+        for requirement in self.requirements:  # noqa: SIM110 - hot; half the time of all()
+            if not requirement.matches(labels):
+                return False
+
+        return True
+
+    def also(self, requirements: Iterable[Requirement]) -> Selector:
+        """The same with further requirements."""
+        return Selector(self.requirements | frozenset(requirements))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a node selector; its `fields` are about the node's name."""
+
+    labels: Selector
+    fields: Selector
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        """The node with these labels and that name is selected."""
+        return self.labels.matches(labels) and self.fields.matches({_FIELD_NAME: name})
+
+
+NodeSelector: TypeAlias = tuple[Term, ...]
+"""Terms of which one must match; no term matches nothing."""
+
+
+def from_labels(labels: Mapping[str, str]) -> Selector:
+    """The selector for exactly these labels: `nodeSelector`, `matchLabels`, a Service's."""
+    return Selector(
+        frozenset(Requirement(key, Operator.IN, frozenset((v,))) for key, v in labels.items())
+    )
+
+
+def from_label_selector(selector: Object | None) -> Selector | None:
+    """A metav1.LabelSelector; None, which matches nothing, for None. ConfigError if it is wrong."""
+    if selector is None:
+        return None
+
+    expressions = selector.get("matchExpressions") or ()
+    return from_labels(selector.get("matchLabels") or {}).also(map(_requirement, expressions))
+
+
+def from_node_selector(selector: Object | None) -> NodeSelector:
+    """A core/v1 NodeSelector. ConfigError if it is wrong."""
+    terms = (selector or {}).get("nodeSelectorTerms") or ()
+    return tuple(compiled for term in terms if (compiled := from_term(term)) is not None)
+
+
+def from_term(term: Object) -> Term | None:
+    """One NodeSelectorTerm; None if it is empty, which matches nothing."""
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return None
+
+    for expression in fields:
+        if expression.get("key") != _FIELD_NAME:
+            raise ConfigError(
+                f'matchFields knows only {_FIELD_NAME}, not "{expression.get("key")}"'
+            )
+
+    return Term(
+        Selector(frozenset(map(_requirement, expressions))),
+        Selector(frozenset(map(_requirement, fields))),
+    )
+
+
+def matches_node(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
+    """One of the terms selects the node."""
+    return any(term.matches(labels, name) for term in selector)
+
+
+def parse(text: str) -> Selector:
+    """The string form: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>3`. ConfigError if it is wrong."""
+    if not text.strip():
+        return Selector()
+
+    tokens = _Tokens(text)
+    requirements = [_parse_requirement(tokens)]
+    while tokens.peek() == ",":
+        tokens.next()
+        requirements.append(_parse_requirement(tokens))
+
+    if tokens.peek():
+        raise tokens.error(f'"," instead of "{tokens.peek()}"')
+
+    return Selector(frozenset(requirements))
+
+
+class _Tokens:
+    """A cursor over the words and signs of a selector."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [match[1] for match in _TOKEN.finditer(text)]
+        self._next = 0
+
+    def peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def next(self) -> str:
+        token = self.peek()
+        self._next += 1
+        return token
+
+    def word(self) -> str:
+        token = self.next()
+        if not token or token in _SIGNS:
+            raise self.error(f'a name instead of "{token}"')
+
+        return token
+
+    def optional_word(self) -> str:
+        return "" if self.peek() in ("", ",", ")") else self.word()
+
+    def expect(self, token: str) -> None:
+        found = self.next()
+        if found != token:
+            raise self.error(f'"{token}" instead of "{found}"')
+
+    def error(self, wanted: str) -> ConfigError:
+        return ConfigError(f'label selector "{self._text}": write {wanted}')
+
+
+def _parse_requirement(tokens: _Tokens) -> Requirement:
+    if tokens.peek() == "!":
+        tokens.next()
+        return Requirement(tokens.word(), Operator.DOES_NOT_EXIST)
+
+    key = tokens.word()
+    match tokens.peek():
+        case "" | ",":
+            return Requirement(key, Operator.EXISTS)
+        case "=" | "==":
+            tokens.next()
+            return _checked(key, Operator.IN, [tokens.optional_word()])
+        case "!=":
+            tokens.next()
+            return _checked(key, Operator.NOT_IN, [tokens.optional_word()])
+        case "<" | ">" as sign:
+            tokens.next()
+            return _checked(key, Operator.LT if sign == "<" else Operator.GT, [tokens.word()])
+        case "in":
+            tokens.next()
+            return _checked(key, Operator.IN, _parse_values(tokens))
+        case "notin":
+            tokens.next()
+            return _checked(key, Operator.NOT_IN, _parse_values(tokens))
+        case other:
+            raise tokens.error(f'an operator instead of "{other}"')
+
+
+def _parse_values(tokens: _Tokens) -> list[str]:
+    tokens.expect("(")
+    values = [tokens.optional_word()]
+    while tokens.peek() == ",":
+        tokens.next()
+        values.append(tokens.optional_word())
+
+    tokens.expect(")")
+    return values
+
+
+def _requirement(expression: Object) -> Requirement:
+    try:
+        operator = Operator(expression.get("operator"))
+    except ValueError as error:
+        known = ", ".join(operator.value for operator in Operator)
+        raise ConfigError(
+            f'selector operator "{expression.get("operator")}" is not one of {known}'
+        ) from error
+
+    return _checked(str(expression.get("key", "")), operator, expression.get("values") or [])
+
+
+def _checked(key: str, operator: Operator, values: Iterable[str]) -> Requirement:
+    given = frozenset(values)
+    if operator in (Operator.IN, Operator.NOT_IN):
+        if not given:
+            raise ConfigError(f'selector on "{key}": {operator.value} needs values')
+
+    elif operator in (Operator.GT, Operator.LT):
+        if len(given) != 1 or not _INTEGER.fullmatch(next(iter(given))):
+            raise ConfigError(f'selector on "{key}": {operator.value} needs one whole number')
+
+    elif given:
+        raise ConfigError(f'selector on "{key}": {operator.value} takes no values')
+
+    return Requirement(key, operator, given)

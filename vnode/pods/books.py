@@ -1,0 +1,129 @@
+"""Feeds the scheduler: virtual nodes, health and summaries of targets -> cache and move events.
+
+The cache holds what a scheduling cycle looks at; the queue hears what changed, so that pods which
+that may help are tried again, and no others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import keys, objects, resources
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+from vnode.kube.informer import Informer
+from vnode.runtime.links import Link, Links
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.snapshot import VirtualNode
+
+_FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
+
+log = logging.getLogger(__name__)
+
+
+class Books:
+    """Keeps the cache in step; nothing runs, all is done as informers call."""
+
+    def __init__(self, nodes: Informer, links: Links, cache: Cache, queue: SchedulingQueue) -> None:
+        self._nodes = nodes
+        self._links = links
+        self._cache = cache
+        self._queue = queue
+
+    def open(self) -> None:
+        """Begin to follow; what is known already is taken in at once."""
+        self._nodes.subscribe(self._on_node)
+        self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        name = objects.name(new or old or {})
+        if new is None:
+            self._cache.remove_node(name)
+            return
+
+        self._update(name)
+        for kind in _changes(old, new):
+            self._queue.move(ClusterEvent(kind, name))
+
+    def _on_link(self, link: Link) -> None:
+        link.summaries.subscribe(lambda _old, _new: self._on_summary(link))
+        link.on_health(lambda: self._on_health(link))
+        self._update(link.node_name)
+
+    def _on_health(self, link: Link) -> None:
+        self._update(link.node_name)
+        if link.health.healthy:
+            self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, link.node_name))
+
+    def _on_summary(self, link: Link) -> None:
+        free, largest = read_free(link.summary)
+        self._update(link.node_name)
+        self._cache.update_free(link.node_name, free, largest)
+        self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
+
+    def _update(self, name: str) -> None:
+        node, link = self._nodes.store.get(name), self._links.get(name)
+        if node is None or link is None:
+            return
+
+        health = link.health
+        since = objects.timestamp(health.since)
+        self._cache.update_node(
+            VirtualNode(
+                name,
+                node,
+                (link.target.namespace, link.target.name),
+                target_namespace=link.target.namespace or None,
+                healthy=health.healthy,
+                unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
+                allocatable=_allocatable(link.summary),
+            )
+        )
+
+
+def _allocatable(summary: Object | None) -> Resources | None:
+    if summary is None or "allocatable" not in summary:
+        return None
+
+    try:
+        return resources.parse(summary["allocatable"])
+    except (ConfigError, AttributeError, TypeError) as error:
+        log.warning("a target's summary cannot be read: %s", error)
+        return None
+
+
+def read_free(summary: Object | None) -> tuple[Resources | None, Resources | None]:
+    """(free on all nodes, most free on any one) by a ClusterSummary; None if it does not say."""
+    text = objects.annotations(summary or {}).get(keys.FREE_RESOURCES)
+    if not isinstance(text, str) or len(text) > _FREE_LIMIT:
+        return None, None
+
+    try:
+        said: Any = msgspec.json.decode(text)
+        return resources.parse(said["sum"]), resources.parse(said["largest"])
+    except (msgspec.DecodeError, ConfigError, KeyError, TypeError, AttributeError) as error:
+        log.warning("a target's free resources cannot be read: %s", error)
+        return None, None
+
+
+def _changes(old: Object | None, new: Object) -> list[EventKind]:
+    if old is None:
+        return [EventKind.NODE_ADD]
+
+    changed = []
+    if objects.labels(old) != objects.labels(new):
+        changed.append(EventKind.NODE_LABELS)
+
+    if objects.spec(old) != objects.spec(new):
+        changed.append(EventKind.NODE_TAINTS)
+
+    if objects.status(old).get("allocatable") != objects.status(new).get("allocatable"):
+        changed.append(EventKind.NODE_ALLOCATABLE)
+
+    return changed

@@ -1,0 +1,91 @@
+"""Pods that somebody else has bound to our virtual nodes: the default scheduler, Kueue, `nodeName`.
+
+They never met our webhook or scheduler, so they are found by the node that they are on: one
+informer for each virtual node, on a selector that the API server answers from an index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+
+def is_daemon(pod: Object) -> bool:
+    """A DaemonSet's pod: it is about a machine, and a virtual node is none."""
+    owner = objects.controller_reference(pod)
+    return owner is not None and owner.get("kind") == "DaemonSet"
+
+
+class BoundPods:
+    """The informers, by virtual node; `on_change` hears of the key of every pod that changes."""
+
+    def __init__(
+        self,
+        client: Client,
+        on_change: Callable[[str], None],
+        trim: Callable[[Object], Object],
+    ) -> None:
+        self._client = client
+        self._on_change = on_change
+        self._trim = trim
+        self._informers: dict[str, Informer] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # same keys as _informers once run runs
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def synced(self) -> bool:
+        """All are known; before that, an absent one means nothing."""
+        return all(informer.synced.is_set() for informer in self._informers.values())
+
+    def get(self, key: str) -> Object | None:
+        """The pod of that key, on whichever of our nodes."""
+        for informer in self._informers.values():
+            if (pod := informer.store.get(key)) is not None:
+                return pod
+
+        return None
+
+    def on(self, node_name: str) -> Iterator[Object]:
+        """The pods on one virtual node."""
+        informer = self._informers.get(node_name)
+        return iter(informer.store.values() if informer else ())
+
+    def watch(self, node_name: str) -> None:
+        """Follow a virtual node."""
+        if node_name in self._informers:
+            return
+
+        informer = Informer(
+            self._client,
+            kinds.PODS,
+            field_selector=f"spec.nodeName={node_name},spec.schedulerName!={keys.PROXY_SCHEDULER}",
+            trim=self._trim,
+        )
+        informer.subscribe(lambda old, new: self._on_change(objects.key(new or old or {})))
+        self._informers[node_name] = informer
+        if self._group is not None:
+            self._start(node_name, informer)
+
+    def forget(self, node_name: str) -> None:
+        """Stop to follow a virtual node."""
+        self._informers.pop(node_name, None)
+        if task := self._tasks.pop(node_name, None):
+            task.cancel()
+
+    async def run(self) -> None:
+        """Run the informers until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for node_name, informer in self._informers.items():
+                self._start(node_name, informer)
+
+            await asyncio.get_running_loop().create_future()
+
+    def _start(self, node_name: str, informer: Informer) -> None:
+        assert self._group is not None, "started outside run"
+        self._tasks[node_name] = self._group.create_task(informer.run(), name=f"on-{node_name}")

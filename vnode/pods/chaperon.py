@@ -1,0 +1,203 @@
+"""From a proxy pod to its PodChaperon: what travels to a target, and under which labels.
+
+Pure. The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved),
+not from the proxy as it lives, whose constraints choose virtual nodes. A pod that never met the
+webhook is its own manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+
+_LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+_SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The cluster that a chaperon comes from."""
+
+    cluster_name: str
+    cluster_uid: str
+
+
+def source_pod(proxy: Object) -> Object:
+    """The pod as its user wrote it; ConfigError if the saved manifest is unreadable."""
+    text = objects.annotations(proxy).get(keys.SOURCE_POD_MANIFEST)
+    if text is None:
+        return proxy
+
+    try:
+        pod = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        pod = _from_yaml(text)
+
+    if not isinstance(pod, dict) or not isinstance(pod.get("spec"), dict):
+        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
+
+    return pod
+
+
+def _from_yaml(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if there is one
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} is not YAML") from error
+
+
+def skips_reservation(proxy: Object) -> bool:
+    """No candidate scheduler is asked: the pod asks for that, or somebody else has bound it."""
+    if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
+        return True
+
+    return keys.NO_RESERVATION in objects.annotations(proxy)
+
+
+def build(proxy: Object, parent: Parent, *, allowed: bool, finalizer: bool) -> Object:
+    """The chaperon of a proxy pod.
+
+    `allowed` lets the candidate be bound without further question; `finalizer` has the target's
+    agent hold the chaperon until the delegate is gone, which only vnode does. Raises ConfigError
+    for annotations that cannot be read.
+    """
+    pod = source_pod(proxy)
+    notes = {k: v for k, v in objects.annotations(pod).items() if keys.is_foreign(k)}
+    notes[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
+    notes[keys.PARENT_NAME] = objects.name(proxy)
+    notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
+    if allowed:
+        notes[keys.IS_ALLOWED] = "true"
+
+    keep = kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
+    labels = reprefixed(objects.labels(pod), keep)
+    labels[keys.PARENT_UID] = objects.uid(proxy)
+    labels[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
+    chaperon: Object = {
+        "apiVersion": kinds.POD_CHAPERONS.api_version,
+        "kind": kinds.POD_CHAPERONS.kind,
+        "metadata": {
+            "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
+            "namespace": objects.namespace(proxy),
+            "labels": labels,
+            "annotations": notes,
+        },
+        "spec": _spec(pod, proxy, keep),
+    }
+    if finalizer:
+        chaperon["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
+
+    return chaperon
+
+
+def kept_labels(regexp: str) -> re.Pattern[str] | None:
+    """The labels (`key=value`) that keep their keys; ConfigError for a bad expression."""
+    if not regexp:
+        return None
+
+    try:
+        return re.compile(regexp)
+    except re.error as error:
+        raise ConfigError(
+            f"annotation {keys.NO_PREFIX_LABEL_REGEXP} is not a regular expression: {error}"
+        ) from error
+
+
+def reprefixed(labels: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
+    """Labels as a delegate has them: out of reach of the selectors of the target's own objects."""
+    return {_label_key(key, value, keep): value for key, value in sorted(labels.items())}
+
+
+def _label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
+    if keep is not None and keep.search(f"{key}={value}"):
+        return key
+
+    return keys.PREFIX + key.rpartition("/")[2]
+
+
+def _spec(pod: Object, proxy: Object, keep: re.Pattern[str] | None) -> Object:
+    spec = {k: v for k, v in objects.spec(pod).items() if k not in ("priority", "nodeName")}
+    if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
+        for field in _CONSTRAINTS:
+            spec.pop(field, None)
+
+    _drop_token(spec)
+    for field in ("affinity", "topologySpreadConstraints"):
+        if field in spec:
+            spec[field] = _reprefixed_selectors(spec[field], keep)
+
+    if not skips_reservation(proxy):
+        spec["schedulerName"] = keys.CANDIDATE_SCHEDULER
+    elif spec.get("schedulerName") == keys.PROXY_SCHEDULER:
+        spec.pop("schedulerName")
+
+    return spec
+
+
+def _drop_token(spec: Object) -> None:
+    """Take the source's service account token off: the target mounts one of its own."""
+    dropped: set[str] = set()
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        if field in spec:
+            spec[field] = [_without_token(container, dropped) for container in spec[field]]
+
+    if dropped:
+        spec["volumes"] = [v for v in spec.get("volumes") or () if v.get("name") not in dropped]
+
+
+def _without_token(container: Object, dropped: set[str]) -> Object:
+    mounts = container.get("volumeMounts") or ()
+    kept = [mount for mount in mounts if mount.get("mountPath") != keys.SERVICE_ACCOUNT_MOUNT]
+    if len(kept) == len(mounts):
+        return container
+
+    dropped.update(m["name"] for m in mounts if m.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT)
+    return {**container, "volumeMounts": kept}
+
+
+def _reprefixed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
+    """The label selectors of pods inside affinity and spread terms, renamed as the labels are."""
+    if isinstance(value, list):
+        return [_reprefixed_selectors(item, keep) for item in value]
+
+    if not isinstance(value, dict):
+        return value
+
+    return {
+        field: _selector(field, inner, keep)
+        if field in _SELECTOR_FIELDS
+        else _reprefixed_selectors(inner, keep)
+        for field, inner in value.items()
+    }
+
+
+def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
+    if field != "labelSelector":
+        return [_label_key(key, "", keep) for key in value or ()]
+
+    selector = dict(value or {})
+    if labels := selector.get("matchLabels"):
+        selector["matchLabels"] = reprefixed(labels, keep)
+
+    if expressions := selector.get("matchExpressions"):
+        selector["matchExpressions"] = [
+            {**entry, "key": _expression_key(entry, keep)} for entry in expressions
+        ]
+
+    return selector
+
+
+def _expression_key(entry: Object, keep: re.Pattern[str] | None) -> str:
+    """An expression keeps its key if the expression of the pod keeps all the values it names."""
+    values = entry.get("values") or [""]
+    keys_ = {_label_key(entry["key"], value, keep) for value in values}
+    return keys_.pop() if len(keys_) == 1 else _label_key(entry["key"], "", None)

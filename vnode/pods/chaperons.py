@@ -1,0 +1,219 @@
+"""The target's side of a pod: PodChaperon -> delegate pod -> status of the PodChaperon.
+
+Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
+created again if it is lost, while the source cannot be reached. A chaperon that is deleted takes
+its delegate with it, and, if it carries our finalizer, stays until the delegate is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods import delegate
+from vnode.pods.delegate import Absence
+from vnode.runtime.controller import Controller
+from vnode.runtime.echoes import Echoes
+
+_COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
+_LOOK_AGAIN: Final = 0.5  # seconds until the informer has surely caught up
+_REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
+
+log = logging.getLogger(__name__)
+
+
+def trim_chaperon(chaperon: Object) -> Object:
+    """Without the spec once a delegate has been made of it."""
+    if not objects.status(chaperon).get("phase"):
+        return chaperon
+
+    policy = objects.spec(chaperon).get("restartPolicy", "Always")
+    return {**chaperon, "spec": {"restartPolicy": policy}}
+
+
+def trim_delegate(pod: Object) -> Object:
+    """Without the spec but for where it runs and who schedules it."""
+    spec = objects.spec(pod)
+    kept = {field: spec[field] for field in ("nodeName", "schedulerName") if field in spec}
+    return {**pod, "spec": kept}
+
+
+def informers(client: Client) -> tuple[Informer, Informer]:
+    """The chaperons of this cluster, and their delegates."""
+    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon)
+    delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
+    return chaperons, delegates
+
+
+class ChaperonController:
+    """Makes delegates of chaperons, and reports back."""
+
+    def __init__(
+        self, client: Client, chaperons: Informer, delegates: Informer, *, clock: Clock
+    ) -> None:
+        self._client = client
+        self._chaperons = chaperons
+        self._delegates = delegates
+        self._clock = clock
+        self._echoes = Echoes()
+        self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled, once both lists are complete."""
+        await self._chaperons.synced.wait()
+        await self._delegates.synced.wait()
+        self._chaperons.subscribe(self._on_chaperon)
+        self._delegates.subscribe(self._on_delegate)
+        await self._controller.run()
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        self._controller.add(objects.key(obj))
+
+    def _on_delegate(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        if new is None or objects.is_terminating(new):
+            self._controller.add(objects.key(obj))
+        else:
+            self._controller.add_after(objects.key(obj), _COALESCE)
+
+    async def _reconcile(self, key: str) -> float | None:
+        chaperon = self._chaperons.store.get(key)
+        if chaperon is None:
+            self._echoes.forget(key)
+            return None
+
+        if self._echoes.pending(key, chaperon):
+            return None
+
+        pod = self._delegates.store.get(key)
+        if objects.is_terminating(chaperon):
+            return await self._end(chaperon, pod)
+
+        if pod is None:
+            return await self._replace(chaperon)
+
+        if objects.controller_uid(pod) != objects.uid(chaperon):
+            return await self._end_stranger(pod)
+
+        await self._report(chaperon, pod)
+        return None
+
+    async def _replace(self, chaperon: Object) -> float | None:
+        what, later = delegate.on_absence(chaperon, self._clock.now())
+        if what is Absence.CREATE:
+            return await self._create(chaperon)
+
+        if what is Absence.MARK:
+            since = objects.timestamp(self._clock.now())
+            notes = {keys.POD_MISSING_SINCE: since}
+            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=notes)})
+
+        return later.total_seconds() or None
+
+    async def _create(self, chaperon: Object) -> float | None:
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        if "containers" not in objects.spec(chaperon):
+            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
+
+        try:
+            await self._client.create(kinds.PODS, delegate.build(chaperon), namespace)
+        except AlreadyExists:
+            return None if self._delegates.store.get(objects.key(chaperon)) else 1.0
+        except (Denied, Invalid, NotFound) as error:
+            await self._refused(chaperon, error.message)
+            return _REFUSED
+
+        return None
+
+    async def _refused(self, chaperon: Object, message: str) -> None:
+        """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
+        known = objects.condition(chaperon, "PodScheduled") or {}
+        if known.get("message") == message:
+            return
+
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": objects.timestamp(self._clock.now()),
+        }
+        body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
+        await self._patch(chaperon, body, subresource="status")
+
+    async def _report(self, chaperon: Object, pod: Object) -> None:
+        report = delegate.report(chaperon, pod)
+        if report.metadata:
+            chaperon = await self._patch(chaperon, report.metadata)
+
+        if report.status:
+            await self._patch(chaperon, report.status, subresource="status")
+
+    async def _end_stranger(self, pod: Object) -> float | None:
+        """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
+        if objects.controller_reference(pod) and not objects.is_terminating(pod):
+            await self._delete(pod)
+
+        return None
+
+    async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
+        if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
+            if not objects.is_terminating(pod):
+                await self._delete(pod)
+
+            return None
+
+        finalizers = objects.finalizers(chaperon)
+        if keys.DELEGATE_FINALIZER in finalizers:
+            if await self._exists(chaperon):
+                return _LOOK_AGAIN
+
+            kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
+            await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
+
+        return None
+
+    async def _exists(self, chaperon: Object) -> bool:
+        """Ask the API server: a delegate that was made a moment ago may not be in the store yet."""
+        try:
+            pod = await self._client.get(
+                kinds.PODS, objects.name(chaperon), objects.namespace(chaperon)
+            )
+        except NotFound:
+            return False
+
+        return objects.controller_uid(pod) == objects.uid(chaperon)
+
+    async def _delete(self, pod: Object) -> None:
+        try:
+            await self._client.delete(
+                kinds.PODS, objects.name(pod), objects.namespace(pod), uid=objects.uid(pod)
+            )
+        except (NotFound, Conflict):
+            log.debug("delegate %s is gone already", objects.key(pod))
+
+    async def _patch(
+        self, chaperon: Object, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        try:
+            after = await self._client.patch(
+                kinds.POD_CHAPERONS, name, body, namespace, subresource=subresource
+            )
+        except NotFound:
+            return chaperon
+
+        self._echoes.expect(objects.key(chaperon), chaperon, after)
+        return after
+
+
+def _named(chaperon: Object, **metadata: object) -> Object:
+    """Metadata of a patch that must not hit a namesake."""
+    return {"uid": objects.uid(chaperon), **metadata}

@@ -1,0 +1,123 @@
+"""From a PodChaperon to its delegate pod, and back: pure decisions of the target's side.
+
+The chaperon is the only channel between the clusters. Its spec, labels and annotations become the
+pod's; the pod's status and the annotations of others become the chaperon's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+
+RECREATE_AFTER: Final = timedelta(seconds=60)
+"""How long a source has to react to a lost delegate before the target replaces it (contract, 9)."""
+
+_REJECTIONS: Final = ("Unschedulable", "SchedulingGated")
+
+
+def build(chaperon: Object) -> Object:
+    """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it."""
+    metadata = objects.metadata(chaperon)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": objects.name(chaperon),
+            "namespace": objects.namespace(chaperon),
+            "labels": metadata.get("labels") or {},
+            "annotations": metadata.get("annotations") or {},
+            "ownerReferences": [
+                {
+                    "apiVersion": kinds.POD_CHAPERONS.api_version,
+                    "kind": kinds.POD_CHAPERONS.kind,
+                    "name": objects.name(chaperon),
+                    "uid": objects.uid(chaperon),
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": objects.spec(chaperon),
+    }
+
+
+class Absence(Enum):
+    """What to do about a chaperon that has no delegate."""
+
+    CREATE = auto()
+    MARK = auto()  # write down since when it is missing, for the source to react
+    WAIT = auto()
+
+
+def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
+    """What to do, and when to look again.
+
+    A delegate that was never there is created. One that was there and is gone (evicted, deleted)
+    is the source's to judge; where the source is silent for RECREATE_AFTER, a pod that is meant to
+    run always is created again.
+    """
+    if not objects.status(chaperon).get("phase"):
+        return Absence.CREATE, timedelta()
+
+    missing = objects.annotations(chaperon).get(keys.POD_MISSING_SINCE)
+    since = objects.parse_timestamp(missing) if missing else None
+    if since is None:
+        return Absence.MARK, RECREATE_AFTER
+
+    left = since + RECREATE_AFTER - now
+    if left > timedelta():
+        return Absence.WAIT, left
+
+    always = objects.spec(chaperon).get("restartPolicy", "Always") == "Always"
+    return (Absence.CREATE, timedelta()) if always else (Absence.WAIT, timedelta())
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Merge patches that bring a chaperon up to date with its delegate; empty where it is."""
+
+    metadata: Object
+    status: Object
+
+
+def report(chaperon: Object, pod: Object) -> Report:
+    """What to write to the chaperon of a delegate that exists.
+
+    Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's. A
+    reservation is withdrawn when the scheduler has since found no place for the pod.
+    """
+    known = objects.annotations(chaperon)
+    wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
+    wanted.pop(keys.POD_MISSING_SINCE, None)
+    if rejection(objects.status(pod)) is not None:
+        wanted.pop(keys.IS_RESERVED, None)
+
+    wanted.update((k, v) for k, v in objects.annotations(pod).items() if keys.is_foreign(k))
+    notes = objects.merge_diff(known, wanted)
+    status = objects.merge_diff(objects.status(chaperon), objects.status(pod))
+    return Report(
+        {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},
+        {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},
+    )
+
+
+def rejection(status: Object) -> str | None:
+    """Why the target's scheduler has no place for a pod of that status; None if it has not said."""
+    for entry in status.get("conditions") or ():
+        if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
+            return str(entry.get("message", "")) if entry.get("reason") in _REJECTIONS else None
+
+    return None
+
+
+def is_scheduled(status: Object) -> bool:
+    """The delegate is bound to a node of the target."""
+    return any(
+        entry.get("type") == "PodScheduled" and entry.get("status") == "True"
+        for entry in status.get("conditions") or ()
+    )

@@ -1,0 +1,88 @@
+"""From a chaperon back to its proxy pod: pure decisions of the source's side.
+
+The delegate's status replaces the proxy's, so that every tool sees the pod as it is in the target;
+what only makes sense there (containers that the target injected, its own QoS verdict) stays behind.
+Annotations of others on the delegate come back too; ours stay.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", "observedGeneration"})
+_CONTAINERS: Final = {
+    "containerStatuses": "containers",
+    "initContainerStatuses": "initContainers",
+    "ephemeralContainerStatuses": "ephemeralContainers",
+}
+FINISHED: Final = ("Succeeded", "Failed")
+
+
+def status_patch(proxy: Object, chaperon: Object) -> Object:
+    """The merge patch for the proxy's status; empty if nothing is new."""
+    reported = objects.status(chaperon)
+    if objects.status(proxy).get("phase") in FINISHED and reported.get("phase") not in FINISHED:
+        return {}
+
+    wanted = {k: v for k, v in reported.items() if k not in _STAYS_BEHIND}
+    for field, containers in _CONTAINERS.items():
+        if field in wanted:
+            own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
+            wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
+
+    known = {k: v for k, v in objects.status(proxy).items() if k not in _STAYS_BEHIND}
+    if not reported.get("phase"):  # no delegate yet: its target can only say why
+        known = {k: v for k, v in known.items() if k in wanted}
+
+    diff = objects.merge_diff(known, wanted)
+    return {"metadata": {"uid": objects.uid(proxy)}, "status": diff} if diff else {}
+
+
+def annotations_patch(proxy: Object, chaperon: Object) -> Object:
+    """The merge patch for the proxy's annotations; empty if nothing is new.
+
+    Annotations that the proxy got after its admission and the delegate does not have are kept:
+    they belong to tools in the source.
+    """
+    known = objects.annotations(proxy)
+    news = {
+        key: value
+        for key, value in objects.annotations(chaperon).items()
+        if keys.is_foreign(key) and known.get(key) != value
+    }
+    if not news:
+        return {}
+
+    return {"metadata": {"uid": objects.uid(proxy), "annotations": news}}
+
+
+def has_started(proxy: Object) -> bool:
+    """A container of the pod has been seen to run, or the pod is finished."""
+    status = objects.status(proxy)
+    if status.get("phase") not in (None, "", "Pending"):
+        return True
+
+    return any(
+        "waiting" not in (entry.get("state") or {"waiting": {}}) or entry.get("restartCount")
+        for field in _CONTAINERS
+        for entry in status.get(field) or ()
+    )
+
+
+def without_finalizers(proxy: Object) -> Object | None:
+    """The merge patch that takes Admiralty's and our finalizers off; None if there are none."""
+    present = objects.finalizers(proxy)
+    kept = [entry for entry in present if keys.is_foreign(entry)]
+    if kept == present:
+        return None
+
+    return {
+        "metadata": {
+            "uid": objects.uid(proxy),
+            "resourceVersion": objects.resource_version(proxy),
+            "finalizers": kept,
+        }
+    }

@@ -1,0 +1,240 @@
+"""One pending proxy pod through the candidate phase: from feasible targets to a binding.
+
+A scheduling cycle has ranked the targets; from here on the pod has a task of its own, which sleeps
+until one of its candidates moves. What to do next is decided by `candidates.decide`; this module
+does it: creates chaperons, binds the proxy to the winner's virtual node, and says why if there is
+none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigError,
+    Conflict,
+    NotFound,
+    Unreachable,
+)
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.pods import candidates, chaperon
+from vnode.pods.candidates import Bind, Candidate, Create, GiveUp, Settings, State, Wait
+from vnode.pods.chaperon import Parent
+from vnode.runtime.links import Link, Links
+from vnode.telemetry import metrics
+
+log = logging.getLogger(__name__)
+
+
+class Outcome(enum.Enum):
+    """How a candidate phase ended."""
+
+    BOUND = enum.auto()
+    GONE = enum.auto()  # deleted, or bound by somebody else: nothing is left to do
+    UNSCHEDULABLE = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class Phase:
+    """What one pod's task knows beyond what the stores say."""
+
+    key: str
+    uid: str
+    ranked: Sequence[str]
+    started: float  # monotonic
+    moved: asyncio.Event = field(default_factory=asyncio.Event)  # set to look again
+    created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
+    failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
+
+    def explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
+        """Node -> why its candidate has no place."""
+        silent = f"no answer for {int(Settings().patience)} s"
+        return {n: c.message or silent for n, c in known.items() if c.state is not State.RESERVED}
+
+
+class Placer:
+    """Runs candidate phases; `assume` and `forget` keep the scheduler's books."""
+
+    def __init__(
+        self,
+        client: Client,
+        links: Links,
+        parent: Parent,
+        *,
+        settings: Settings,
+        lookup: Callable[[str], Object | None],
+        assume: Callable[[Object, str], None],
+        forget: Callable[[str, str], None],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._links = links
+        self._parent = parent
+        self._settings = settings
+        self._lookup = lookup
+        self._assume = assume
+        self._forget = forget
+        self._clock = clock
+        self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
+
+    def heard(self, node: str) -> None:
+        """The target behind the node has answered about one of its candidates."""
+        self._heard[node] = self._clock.monotonic()
+
+    async def place(
+        self, phase: Phase, bind: Callable[[Object, str], Awaitable[bool]]
+    ) -> tuple[Outcome, dict[str, str]]:
+        """Try candidates until one wins or none is left; the second value says why, by node.
+
+        `bind` binds the pod to a node; False means that the target is given back and the pod is
+        tried again later.
+        """
+        while True:
+            phase.moved.clear()
+            pod = self._lookup(phase.key)
+            if not _is_pending(pod, phase.uid):
+                return Outcome.GONE, {}
+
+            assert pod is not None
+            known = self.known(phase)
+            action = candidates.decide(
+                phase.ranked, known, self._heard, self._clock.monotonic(), self._settings
+            )
+            match action:
+                case Bind(node):
+                    self._measure(phase, node, "reserved")
+                    return ended(await bind(pod, node))
+                case Create(node):
+                    await self._create(phase, pod, node)
+                case Wait(seconds):
+                    await _wait(phase.moved, seconds)
+                case GiveUp():
+                    await self._drop_surplus(phase, known)
+                    return Outcome.UNSCHEDULABLE, phase.explanations(known)
+
+    def known(self, phase: Phase) -> dict[str, Candidate]:
+        """Every candidate of the pod, by node, as far as we have seen."""
+        found: dict[str, Candidate] = {}
+        for link in self._links:
+            existing = link.candidate(phase.uid)
+            node, since = link.node_name, phase.created.get(link.node_name, phase.started)
+            if existing is not None and not objects.is_terminating(existing):
+                found[node] = _with_health(candidates.read(existing, since), link)
+            elif node in phase.failed:
+                found[node] = Candidate(State.FAILED, since, phase.failed[node])
+            elif node in phase.created:
+                found[node] = _with_health(Candidate(State.WAITING, since), link)
+
+        for node in phase.ranked:
+            if self._links.get(node) is None:
+                found.setdefault(
+                    node, Candidate(State.FAILED, phase.started, "the target is not connected")
+                )
+
+        return found
+
+    async def _create(self, phase: Phase, pod: Object, node: str) -> None:
+        link = self._links.get(node)
+        phase.created[node] = self._clock.monotonic()
+        if link is None:
+            return
+
+        self._assume(pod, node)
+        try:
+            built = chaperon.build(pod, self._parent, allowed=False, finalizer=link.runs_vnode)
+            await link.client.create(kinds.POD_CHAPERONS, built)
+        except AlreadyExists:
+            log.debug("candidate of %s on %s exists", phase.key, node)
+        except (ApiError, ConfigError, Unreachable) as error:
+            phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
+            self._forget(phase.uid, node)
+            self._measure(phase, node, "failed")
+
+    async def _drop_surplus(self, phase: Phase, known: Mapping[str, Candidate]) -> None:
+        for node in candidates.surplus(phase.ranked, known, self._settings):
+            link = self._links.get(node)
+            existing = link.candidate(phase.uid) if link else None
+            if link is not None and existing is not None:
+                await delete_candidate(link, existing)
+
+    def _measure(self, phase: Phase, node: str, outcome: str) -> None:
+        if (created := phase.created.get(node)) is not None:
+            link = self._links.get(node)
+            target = str(link.target) if link else node
+            seconds = self._clock.monotonic() - created
+            metrics.CANDIDATE_SECONDS.labels(target, outcome).observe(seconds)
+
+
+def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
+    """The end of a phase that came as far as binding."""
+    return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
+
+
+async def bind(client: Client, pod: Object, node: str) -> bool:
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    try:
+        await client.create(
+            kinds.PODS,
+            binding,
+            objects.namespace(pod),
+            name=objects.name(pod),
+            subresource="binding",
+        )
+    except (NotFound, Conflict) as error:
+        log.info("pod %s was not bound to %s: %s", objects.key(pod), node, error.message)
+        return False
+
+    return True
+
+
+async def delete_candidate(link: Link, candidate: Object) -> None:
+    """Delete a candidate that cannot win; one that cannot be deleted now is found again later."""
+    try:
+        await link.client.delete(
+            kinds.POD_CHAPERONS,
+            objects.name(candidate),
+            objects.namespace(candidate),
+            uid=objects.uid(candidate),
+        )
+    except (ApiError, Unreachable) as error:
+        log.debug("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
+
+
+def _with_health(candidate: Candidate, link: Link) -> Candidate:
+    """A target that does not answer cannot take a pod now, but a decision stands."""
+    if link.health.healthy or candidate.state is State.COMMITTED:
+        return candidate
+
+    return Candidate(State.FAILED, candidate.since, link.health.message)
+
+
+def _is_pending(pod: Object | None, uid: str) -> bool:
+    return (
+        pod is not None
+        and objects.uid(pod) == uid
+        and not objects.is_terminating(pod)
+        and not objects.spec(pod).get("nodeName")
+    )
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,373 @@
+"""The source's side of a bound pod: everything that follows from `spec.nodeName`.
+
+Binding is the decision (docs/decisions/0002): the virtual node in a proxy pod's spec is the one
+durable record of which target won. From it follows, each time anew, what must be so: the winner's
+candidate is allowed, all others are deleted, the delegate's status is the proxy's, and the proxy
+ends when its delegate has. Any process may die between any two of these steps; the next one finds
+the same pod and goes on.
+
+Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
+chaperon is an orphan only if the API server itself says that its parent is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import (
+    AlreadyExists,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    ServerError,
+    Unreachable,
+)
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.pods import chaperon as chaperons
+from vnode.pods import feedback
+from vnode.pods.bound import BoundPods, is_daemon
+from vnode.pods.chaperon import Parent
+from vnode.runtime.controller import Controller
+from vnode.runtime.echoes import Echoes
+from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
+
+_COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
+_LOOK_AGAIN: Final = 2.0  # seconds between looks at a delegate that only a list can show
+_REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
+
+log = logging.getLogger(__name__)
+
+
+class ProxyController:
+    """Reconciles bound proxy pods with their chaperons in all targets."""
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        links: Links,
+        parent: Parent,
+        *,
+        target_exists: Callable[[str], bool],
+        events: EventRecorder,
+    ) -> None:
+        self._client = client
+        self._proxies = proxies
+        self._links = links
+        self._parent = parent
+        self._target_exists = target_exists  # by node name; True while in doubt
+        self._events = events
+        self._echoes = Echoes()
+        # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
+        self._held: set[str] = set()
+        self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
+        self.bound = BoundPods(client, self._controller.add, trim_proxy)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled, once the list of proxy pods is complete."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(
+            lambda old, new: self._controller.add(objects.key(new or old or {}))
+        )
+        self._links.subscribe(self._on_link, lambda _link: None)
+        await self._controller.run()
+
+    def target_gone(self, node_name: str) -> None:
+        """A Target was deleted: pods on its node may end without it."""
+        self.bound.forget(node_name)
+        for pod in self._proxies.store.values():
+            if objects.spec(pod).get("nodeName") == node_name:
+                self._controller.add(objects.key(pod))
+
+    def _on_link(self, link: Link) -> None:
+        self.bound.watch(link.node_name)
+        link.chaperons.subscribe(self._on_chaperon)
+        link.on_health(lambda: self._on_health(link))
+
+    def _on_health(self, link: Link) -> None:
+        """A target is back: look at all pods, and at all chaperons, that wait for it."""
+        if link.health.healthy:
+            for chaperon in link.chaperons.store.values():
+                self._on_chaperon(None, chaperon)
+
+            for pod in (*self._proxies.store.values(), *self.bound.on(link.node_name)):
+                if objects.spec(pod).get("nodeName") == link.node_name:
+                    self._controller.add(objects.key(pod))
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        notes = objects.annotations(new or old or {})
+        key = objects.join_key(
+            notes.get(keys.PARENT_NAMESPACE, ""), notes.get(keys.PARENT_NAME, "")
+        )
+        if new is None:
+            self._controller.add(key)
+        else:
+            self._controller.add_after(key, _COALESCE)
+
+    async def _reconcile(self, key: str) -> float | None:
+        proxy = self._proxies.store.get(key) or self.bound.get(key)
+        await self._delete_strangers(key, proxy)
+        if proxy is None:
+            self._echoes.forget(key)
+            return None
+
+        if self._echoes.pending(key, proxy):
+            return None
+
+        node_name = objects.spec(proxy).get("nodeName")
+        if objects.is_terminating(proxy):
+            return await self._end(proxy, node_name)
+
+        link = self._links.get(node_name) if node_name else None
+        if link is None or not link.synced or is_daemon(proxy):
+            return None
+
+        candidate = link.candidate(objects.uid(proxy))
+        if candidate is None:
+            return await self._without_candidate(proxy, link)
+
+        if objects.is_terminating(candidate):
+            return None
+
+        return await self._with_candidate(proxy, candidate, link)
+
+    async def _delete_strangers(self, key: str, proxy: Object | None) -> None:
+        """Delete the chaperons of this key that are not, or no longer, the bound pod's own."""
+        for link in self._links:
+            for chaperon in link.chaperons.store.by_index(PARENT_KEY_INDEX, key):
+                if objects.is_terminating(chaperon):
+                    continue
+
+                if _is_loser(chaperon, proxy, link) or (
+                    _is_orphan(chaperon, proxy) and await self._parent_is_gone(chaperon, key)
+                ):
+                    await self._delete_if_reachable(link, chaperon)
+
+    async def _delete_if_reachable(self, link: Link, chaperon: Object) -> None:
+        """Losers and orphans wait for their target to return; nobody else waits for them."""
+        try:
+            await self._delete(link, chaperon)
+        except (Unreachable, Denied, ServerError) as error:
+            log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
+
+    async def _parent_is_gone(self, chaperon: Object, key: str) -> bool:
+        namespace, name = objects.split_key(key)
+        try:
+            pod = await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return True
+
+        return objects.uid(pod) != objects.labels(chaperon).get(keys.PARENT_UID)
+
+    async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
+        notes = objects.annotations(candidate)
+        if keys.POD_MISSING_SINCE in notes:
+            await self._delete(link, candidate)
+            return None
+
+        if keys.IS_ALLOWED not in notes:
+            await self._allow(link, candidate)
+
+        await self._feed_back(proxy, candidate)
+        return None
+
+    async def _allow(self, link: Link, candidate: Object) -> None:
+        key = f"{link.node_name}/{objects.key(candidate)}"
+        if self._echoes.pending(key, candidate):
+            return
+
+        body = {
+            "metadata": {"uid": objects.uid(candidate), "annotations": {keys.IS_ALLOWED: "true"}}
+        }
+        after = await link.client.patch(
+            kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
+        )
+        self._echoes.expect(key, candidate, after)
+
+    async def _feed_back(self, proxy: Object, candidate: Object) -> None:
+        if notes := feedback.annotations_patch(proxy, candidate):
+            proxy = await self._patch(proxy, notes)
+
+        if status := feedback.status_patch(proxy, candidate):
+            await self._patch(proxy, status, subresource="status")
+
+    async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
+        """A bound pod whose chaperon is not there: never made, or lost.
+
+        One that went through a reservation had one, so it is lost, and the proxy goes, for its
+        owner to replace (contract, 10). A finished pod just outlives its delegate.
+        """
+        if objects.status(proxy).get("phase") in feedback.FINISHED:
+            return None
+
+        if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
+            return await self._create(proxy, link)
+
+        log.info("the delegate of %s in %s is lost", objects.key(proxy), link.target)
+        self._events.event(
+            objects.reference(proxy, "Pod", "v1"),
+            "Warning",
+            "DelegateLost",
+            f"the delegate pod in target {link.target} is gone; deleting this pod, for its owner "
+            "to replace it",
+        )
+        await self._delete_proxy(proxy, grace=None)
+        return None
+
+    async def _create(self, proxy: Object, link: Link) -> float | None:
+        live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
+        if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
+            return None
+
+        chaperon = chaperons.build(live, self._parent, allowed=True, finalizer=link.runs_vnode)
+        try:
+            await link.client.create(kinds.POD_CHAPERONS, chaperon)
+        except AlreadyExists:
+            return None
+        except (Denied, Invalid, NotFound) as error:
+            message = f"target {link.target} refused the pod: {error.message}"
+            self._events.event(
+                objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateRefused", message
+            )
+            return _REFUSED
+
+        return None
+
+    async def _end(self, proxy: Object, node_name: str | None) -> float | None:
+        """Let a terminating pod go as soon as nothing of it can run any more."""
+        if node_name and not is_daemon(proxy):
+            link = self._links.get(node_name)
+            if link is None and self._target_exists(node_name):
+                return None  # the link's return wakes us
+
+            if link is not None:
+                if not link.synced or await self._ask_to_end(proxy, link):
+                    return None  # the chaperon's end wakes us
+
+                if await self._lingers(proxy, link):
+                    return _LOOK_AGAIN
+
+        self._held.discard(objects.uid(proxy))
+        if (body := feedback.without_finalizers(proxy)) is not None:
+            proxy = await self._patch(proxy, body)
+
+        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
+            await self._delete_proxy(proxy, grace=0)
+
+        return None
+
+    async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
+        """Whether the pod has a chaperon; it is deleted, and reports until it is gone."""
+        candidate = link.candidate(objects.uid(proxy))
+        if candidate is None:
+            return False
+
+        if keys.DELEGATE_FINALIZER in objects.finalizers(candidate):
+            self._held.add(objects.uid(proxy))
+
+        if not objects.is_terminating(candidate):
+            await self._delete(link, candidate)
+
+        await self._feed_back(proxy, candidate)
+        return True
+
+    async def _lingers(self, proxy: Object, link: Link) -> bool:
+        """Whether a delegate outlives its chaperon, which only one without our finalizer can."""
+        if objects.uid(proxy) in self._held:
+            return False
+
+        selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+        pods = await link.client.list(kinds.PODS, objects.namespace(proxy), label_selector=selector)
+        return bool(pods)
+
+    async def _delete(self, link: Link, chaperon: Object) -> None:
+        try:
+            await link.client.delete(
+                kinds.POD_CHAPERONS,
+                objects.name(chaperon),
+                objects.namespace(chaperon),
+                uid=objects.uid(chaperon),
+            )
+        except (NotFound, Conflict):
+            log.debug("chaperon %s is gone already", objects.key(chaperon))
+
+    async def _delete_proxy(self, proxy: Object, grace: int | None) -> None:
+        try:
+            await self._client.delete(
+                kinds.PODS,
+                objects.name(proxy),
+                objects.namespace(proxy),
+                uid=objects.uid(proxy),
+                grace=grace,
+            )
+        except (NotFound, Conflict):
+            log.debug("pod %s is gone already", objects.key(proxy))
+
+    async def _patch(
+        self, proxy: Object, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        try:
+            after = await self._client.patch(
+                kinds.PODS,
+                objects.name(proxy),
+                body,
+                objects.namespace(proxy),
+                subresource=subresource,
+            )
+        except NotFound:
+            return proxy
+
+        self._echoes.expect(objects.key(proxy), proxy, after)
+        return after
+
+
+def _is_loser(chaperon: Object, proxy: Object | None, link: Link) -> bool:
+    """The pod lives and is bound to another target, or was never bound and is being deleted."""
+    if proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy):
+        return False
+
+    node_name = objects.spec(proxy).get("nodeName")
+    if not node_name:
+        return objects.is_terminating(proxy)
+
+    return bool(node_name != link.node_name)
+
+
+def _is_orphan(chaperon: Object, proxy: Object | None) -> bool:
+    """As far as we have seen, the chaperon's pod is not there."""
+    return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
+
+
+def trim_proxy(pod: Object) -> Object:
+    """A bound pod without what only scheduling and the making of chaperons needs."""
+    spec = objects.spec(pod)
+    if not spec.get("nodeName"):
+        return pod
+
+    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC}
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        if field in spec:
+            kept[field] = [_trim_container(container) for container in spec[field]]
+
+    notes = objects.annotations(pod)
+    metadata = {
+        **objects.metadata(pod),
+        "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
+    }
+    return {**pod, "metadata": metadata, "spec": kept}
+
+
+_KEPT_SPEC: Final = frozenset(
+    {"nodeName", "schedulerName", "restartPolicy", "overhead", "resources", "priority"}
+)
+
+
+def _trim_container(container: Object) -> Object:
+    return {k: v for k, v in container.items() if k in ("name", "resources", "restartPolicy")}

@@ -1,0 +1,130 @@
+"""The `scheduling` section of the agent's configuration file, decoded strictly.
+
+    profile:
+      plugins:
+        enabled: [{name: NodeResourcesFit, weight: 2}, {name: CheapestTarget}]
+        disabled: [{name: EvenSpread}]
+      pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated}}
+    queue: {podMaxBackoffSeconds: 30}
+
+The words are those of a KubeSchedulerConfiguration. What is not understood is an error that names
+what would be.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Any, TypeVar
+
+import msgspec
+
+from vnode.api.errors import ConfigError
+from vnode.scheduling.queue import QueueSettings
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What all sections have in common."""
+
+
+class EnabledPlugin(_Section, frozen=True):
+    """A plugin to add, or one of the default ones to be given another weight."""
+
+    name: str
+    weight: int | None = None
+    """How much its Score counts, from 0 (not at all); by default as it was, or 1."""
+
+
+class DisabledPlugin(_Section, frozen=True):
+    """A default plugin to leave out; "*" leaves out all of them."""
+
+    name: str
+
+
+class Plugins(_Section, frozen=True):
+    """Changes to the default set of plugins."""
+
+    enabled: list[EnabledPlugin] = []
+    disabled: list[DisabledPlugin] = []
+
+
+class PluginConfig(_Section, frozen=True):
+    """The arguments of one plugin."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class Profile(_Section, frozen=True):
+    """Which plugins schedule proxy pods, and how."""
+
+    plugins: Plugins = Plugins()
+    plugin_config: list[PluginConfig] = []
+
+
+class Queue(_Section, frozen=True):
+    """Times of the scheduling queue."""
+
+    pod_initial_backoff_seconds: float = QueueSettings.initial_backoff
+    pod_max_backoff_seconds: float = QueueSettings.max_backoff
+    pod_max_in_unschedulable_pods_seconds: float = QueueSettings.max_unschedulable
+
+    def settings(self) -> QueueSettings:
+        """As the queue takes them. ConfigError if they contradict each other."""
+        if not 0 < self.pod_initial_backoff_seconds <= self.pod_max_backoff_seconds:
+            raise ConfigError(
+                "scheduling.queue: podInitialBackoffSeconds must be above 0 and not above "
+                "podMaxBackoffSeconds"
+            )
+
+        if self.pod_max_in_unschedulable_pods_seconds <= 0:
+            raise ConfigError("scheduling.queue: podMaxInUnschedulablePodsSeconds must be above 0")
+
+        return QueueSettings(
+            self.pod_initial_backoff_seconds,
+            self.pod_max_backoff_seconds,
+            self.pod_max_in_unschedulable_pods_seconds,
+        )
+
+
+class SchedulingConfig(_Section, frozen=True):
+    """All about scheduling."""
+
+    profile: Profile = Profile()
+    queue: Queue = Queue()
+
+
+def load(section: Any) -> SchedulingConfig:
+    """The section as YAML gave it; None means all defaults. ConfigError names the cure."""
+    config = decode(SchedulingConfig, section or {}, "scheduling")
+    config.queue.settings()
+    return config
+
+
+def decode(type_: type[S], value: Any, where: str) -> S:
+    """`value` as a `type_`, unknown fields refused; `where` is how errors call it."""
+    _refuse_unknown(type_, value, where)
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _refuse_unknown(type_: type[msgspec.Struct], value: Any, where: str) -> None:
+    """Before msgspec does, because it would not say which fields there are."""
+    if not isinstance(value, dict):
+        return
+
+    fields = {field.encode_name: field for field in msgspec.structs.fields(type_)}
+    for name, content in value.items():
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise ConfigError(f'{where}: unknown field "{name}"; known are: {known}')
+
+        for inner in (fields[name].type, *typing.get_args(fields[name].type)):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                for item in content if isinstance(content, list) else [content]:
+                    _refuse_unknown(inner, item, f"{where}.{name}")

@@ -1,0 +1,43 @@
+"""The scratch pad of one scheduling cycle.
+
+PreFilter and PreScore write down once what Filter and Score then read for every node. A state
+belongs to one attempt at one pod and is thrown away with it; extension points of the same attempt
+that run later (Reserve to PostBind) get the same state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vnode.api import resources
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+
+
+class CycleState:
+    """A dict of what plugins remember, and which of them sit this pod out."""
+
+    __slots__ = ("_data", "_requests", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self._data: dict[str, Any] = {}
+        self._requests: Resources | None = None
+        # Names of plugins whose PreFilter said SKIP: their Filter is not called for this pod.
+        self.skip_filter: set[str] = set()
+        # Likewise for PreScore and Score.
+        self.skip_score: set[str] = set()
+
+    def write(self, key: str, value: Any) -> None:
+        """Remember `value`; keys are by custom the plugin's name."""
+        self._data[key] = value
+
+    def read(self, key: str) -> Any:
+        """What was written under `key`; None if nothing was."""
+        return self._data.get(key)
+
+    def requests(self, pod: Object) -> Resources:
+        """What the pod asks for, computed once in a cycle."""
+        if self._requests is None:
+            self._requests = resources.pod_requests(pod)
+
+        return self._requests

@@ -1,0 +1,50 @@
+"""Events that may make a rejected pod schedulable.
+
+Whoever watches (targets, nodes, pods) turns what it sees into a ClusterEvent and gives it to the
+queue; plugins have registered which kinds can undo their rejections. An event names the node that
+it is about, so that pods which that node never rejected sleep on.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+
+class EventKind(enum.Enum):
+    """What happened."""
+
+    NODE_ADD = "node added"
+    NODE_LABELS = "node labels changed"
+    NODE_TAINTS = "node taints changed, or it was uncordoned"
+    NODE_ALLOCATABLE = "allocatable of a target changed"
+    TARGET_FREE = "a target has more free than before"
+    TARGET_HEALTH = "a target can be reached again"
+    TARGET_CHANGED = "a Target, its credentials or its namespaces changed"
+    CANDIDATE = "a candidate moved in its target"
+    POD_ADD = "a proxy was placed on a node"
+    POD_DELETE = "a proxy left its node"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One event; without a node it concerns all of them."""
+
+    kind: EventKind
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WakeOn:
+    """A plugin's wish to have its rejected pods tried again.
+
+    By default only an event of the very node that was rejected counts; `anywhere` is for plugins
+    whose verdict on one node depends on others, as topology spread does.
+    """
+
+    kind: EventKind
+    anywhere: bool = False
+
+
+EVERYTHING: Final = frozenset(WakeOn(kind, anywhere=True) for kind in EventKind)

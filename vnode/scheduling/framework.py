@@ -1,0 +1,357 @@
+"""Runs the plugins of a profile over one pod: the scheduling cycle, and what follows it.
+
+`schedule` is synchronous and in memory. It answers with the nodes that can take the pod, best
+first, or with the reason of every node; it decides nothing: the driver tries candidates in that
+order, and then calls `reserve`, `permit`, `pre_bind`, `bind` and `post_bind` for the one that won,
+or `unreserve`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import WakeOn
+from vnode.scheduling.permits import WaitingPod, WaitingPods
+from vnode.scheduling.plugin import (
+    MAX_SCORE,
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredNode:
+    """A node that can take the pod."""
+
+    node: VirtualNodeInfo
+    total: int
+    """The sum of its scores, each 0..100 times the weight of its plugin."""
+    scores: Mapping[str, int]
+    """The weighted score by plugin."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What a scheduling cycle found out."""
+
+    status: Status
+    """Success if a node can take the pod; else UNSCHEDULABLE, or ERROR if a plugin broke."""
+    feasible: tuple[ScoredNode, ...]
+    """The nodes that can take it, best first."""
+    statuses: Mapping[str, Status]
+    """Node name -> why it cannot."""
+    nominated: tuple[str, ...]
+    """Where PostFilter wants candidates left although no node passed."""
+    state: CycleState
+
+    def rejections(self) -> dict[str, frozenset[str]]:
+        """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
+        return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
+
+
+class Framework:
+    """The plugins of one profile, by extension point, in the profile's order."""
+
+    def __init__(
+        self, plugins: Iterable[tuple[Plugin, int]], waiting: WaitingPods, clock: Clock
+    ) -> None:
+        """`plugins` come with their weights; a weight counts at Score only."""
+        weighted = tuple(plugins)
+        everyone = self._all = tuple(plugin for plugin, _ in weighted)
+        self._waiting = waiting
+        self._clock = clock
+        self._pre_enqueue = tuple(p for p in everyone if isinstance(p, PreEnqueuePlugin))
+        self._pre_filter = tuple(p for p in everyone if isinstance(p, PreFilterPlugin))
+        self._filter = tuple(p for p in everyone if isinstance(p, FilterPlugin))
+        self._post_filter = tuple(p for p in everyone if isinstance(p, PostFilterPlugin))
+        self._pre_score = tuple(p for p in everyone if isinstance(p, PreScorePlugin))
+        self._score = tuple(
+            (plugin, weight)
+            for plugin, weight in weighted
+            if isinstance(plugin, ScorePlugin) and weight > 0
+        )
+        self._reserve = tuple(p for p in everyone if isinstance(p, ReservePlugin))
+        self._permit = tuple(p for p in everyone if isinstance(p, PermitPlugin))
+        self._pre_bind = tuple(p for p in everyone if isinstance(p, PreBindPlugin))
+        self._bind = tuple(p for p in everyone if isinstance(p, BindPlugin))
+        self._post_bind = tuple(p for p in everyone if isinstance(p, PostBindPlugin))
+        sorts = tuple(p for p in everyone if isinstance(p, QueueSortPlugin))
+        if len(sorts) != 1:
+            names = ", ".join(plugin.NAME for plugin in sorts) or "none"
+            raise ConfigError(f"enable exactly one QueueSort plugin, not {len(sorts)} ({names})")
+
+        self.queue_sort: QueueSortPlugin = sorts[0]
+        # How many cycles found a node: where the next tie is broken.
+        self._turn = itertools.count()
+
+    def registrations(self) -> dict[str, frozenset[WakeOn]]:
+        """Plugin name -> the events that may undo its rejections; for the queue."""
+        return {plugin.NAME: frozenset(plugin.events_to_register()) for plugin in self._all}
+
+    def pre_enqueue(self, pod: Object) -> Status:
+        """Whether the pod may be queued at all."""
+        for plugin in self._pre_enqueue:
+            said = _ask(plugin, plugin.pre_enqueue, pod)
+            if not said.is_success:
+                return said
+
+        return SUCCESS
+
+    def schedule(self, pod: Object, snapshot: Snapshot) -> CycleResult:
+        """One scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter."""
+        state = CycleState()
+        said = self._run_pre_filter(state, pod, snapshot)
+        if not said.is_success:
+            statuses = {node.name: said for node in snapshot.nodes}
+            return self._rejected(state, pod, snapshot, statuses, said)
+
+        passed, statuses = self._run_filter(state, pod, snapshot)
+        if not passed:
+            return self._rejected(state, pod, snapshot, statuses, SUCCESS)
+
+        scored, said = self._run_score(state, pod, snapshot, passed)
+        return CycleResult(said, scored, statuses, (), state)
+
+    def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """All Reserve plugins, until one says no, which undoes all of them."""
+        for plugin in self._reserve:
+            said = _ask(plugin, plugin.reserve, state, pod, node_name)
+            if not said.is_success:
+                self.unreserve(state, pod, node_name)
+                return said
+
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Undo `reserve`, last plugin first."""
+        for plugin in reversed(self._reserve):
+            _tell(plugin, plugin.unreserve, state, pod, node_name)
+
+    async def permit(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """Ask all Permit plugins; where some want to wait, hold the pod until it is decided."""
+        timeouts: dict[str, float] = {}
+        for plugin in self._permit:
+            try:
+                said, seconds = plugin.permit(state, pod, node_name)
+            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+                return _broke(plugin, failure)
+
+            if said.is_wait:
+                timeouts[plugin.NAME] = seconds
+            elif not said.is_success:
+                return said.by(plugin.NAME)
+
+        return await self._hold(objects.uid(pod), node_name, timeouts) if timeouts else SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """All PreBind plugins in turn, until one says no."""
+        for plugin in self._pre_bind:
+            try:
+                said = await plugin.pre_bind(state, pod, node_name)
+            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+                said = _broke(plugin, failure)
+
+            if not said.is_success:
+                return said.by(plugin.NAME)
+
+        return SUCCESS
+
+    async def bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """The first Bind plugin that does not SKIP; SKIP if the driver is to bind it itself."""
+        for plugin in self._bind:
+            try:
+                said = await plugin.bind(state, pod, node_name)
+            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+                said = _broke(plugin, failure)
+
+            if not said.is_skip:
+                return said.by(plugin.NAME)
+
+        return SKIP
+
+    def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Tell the PostBind plugins."""
+        for plugin in self._post_bind:
+            _tell(plugin, plugin.post_bind, state, pod, node_name)
+
+    def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        for plugin in self._pre_filter:
+            said = _ask(plugin, plugin.pre_filter, state, pod, snapshot)
+            if said.is_skip:
+                state.skip_filter.add(plugin.NAME)
+            elif not said.is_success:
+                return said
+
+        return SUCCESS
+
+    def _run_filter(
+        self, state: CycleState, pod: Object, snapshot: Snapshot
+    ) -> tuple[list[VirtualNodeInfo], dict[str, Status]]:
+        filters = [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
+        passed: list[VirtualNodeInfo] = []
+        statuses: dict[str, Status] = {}
+        for node in snapshot.nodes:
+            said = _first_no(filters, state, pod, node)
+            if said is None:
+                passed.append(node)
+            else:
+                statuses[node.name] = said
+
+        return passed, statuses
+
+    def _rejected(
+        self,
+        state: CycleState,
+        pod: Object,
+        snapshot: Snapshot,
+        statuses: dict[str, Status],
+        why: Status,
+    ) -> CycleResult:
+        if why.is_success:
+            broken = [said for said in statuses.values() if said.code is Code.ERROR]
+            why = broken[0] if broken else status.unschedulable("no target can take the pod")
+
+        if why.code is Code.ERROR:
+            return CycleResult(why, (), statuses, (), state)
+
+        nominated = self._run_post_filter(state, pod, snapshot, statuses)
+        return CycleResult(why, (), statuses, nominated, state)
+
+    def _run_post_filter(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: dict[str, Status]
+    ) -> tuple[str, ...]:
+        for plugin in self._post_filter:
+            try:
+                names, said = plugin.post_filter(state, pod, snapshot, statuses)
+            except Exception:  # noqa: BLE001 - the pod is unschedulable with or without it
+                _log.exception("plugin %s broke in post_filter", plugin.NAME)
+                continue
+
+            if said.is_success:
+                return tuple(names)
+
+        return ()
+
+    def _run_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
+    ) -> tuple[tuple[ScoredNode, ...], Status]:
+        for scoring in self._pre_score:
+            said = _ask(scoring, scoring.pre_score, state, pod, snapshot, nodes)
+            if said.is_skip:
+                state.skip_score.add(scoring.NAME)
+            elif not said.is_success:
+                return (), said
+
+        by_node: dict[str, dict[str, int]] = {node.name: {} for node in nodes}
+        for plugin, weight in self._score:
+            if plugin.NAME in state.skip_score:
+                continue
+
+            try:
+                scores = _scores(plugin, state, pod, nodes)
+            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+                return (), _broke(plugin, failure)
+
+            for name, score in scores.items():
+                by_node[name][plugin.NAME] = score * weight
+
+        return self._ranked(nodes, by_node), SUCCESS
+
+    def _ranked(
+        self, nodes: list[VirtualNodeInfo], by_node: dict[str, dict[str, int]]
+    ) -> tuple[ScoredNode, ...]:
+        """Best first; equals take turns, cycle by cycle, to be the first of them."""
+        start = next(self._turn) % len(nodes)
+        turned = nodes[start:] + nodes[:start]
+        scored = [ScoredNode(n, sum(by_node[n.name].values()), by_node[n.name]) for n in turned]
+        scored.sort(key=_total, reverse=True)
+        return tuple(scored)
+
+    async def _hold(self, uid: str, node_name: str, timeouts: dict[str, float]) -> Status:
+        held = WaitingPod(uid, node_name, timeouts)
+        self._waiting.add(held)
+        try:
+            return await held.wait(self._clock)
+        finally:
+            self._waiting.remove(uid)
+
+
+def _first_no(
+    filters: list[FilterPlugin], state: CycleState, pod: Object, node: VirtualNodeInfo
+) -> Status | None:
+    """The first plugin's no, stamped with its name; None if the node passes them all."""
+    for plugin in filters:
+        try:
+            said = plugin.filter(state, pod, node)
+        except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+            return _broke(plugin, failure)
+
+        if said is not SUCCESS and not said.is_success:
+            return said.by(plugin.NAME)
+
+    return None
+
+
+def _scores(
+    plugin: ScorePlugin, state: CycleState, pod: Object, nodes: list[VirtualNodeInfo]
+) -> dict[str, int]:
+    """The plugin's normalised scores; ValueError if one is out of range."""
+    scores = {node.name: plugin.score(state, pod, node) for node in nodes}
+    plugin.normalize_score(state, pod, scores)
+    for name, score in scores.items():
+        if not 0 <= score <= MAX_SCORE:
+            raise ValueError(f"score {score} of {name} is not within 0..{MAX_SCORE}")
+
+    return scores
+
+
+def _ask(plugin: Plugin, method: Callable[..., Status], *args: object) -> Status:
+    try:
+        return method(*args).by(plugin.NAME)
+    except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+        return _broke(plugin, failure)
+
+
+def _tell(plugin: Plugin, method: Callable[..., None], *args: object) -> None:
+    """For points that must not fail: if they do, the others are told all the same."""
+    try:
+        method(*args)
+    except Exception:  # noqa: BLE001 - see above
+        _log.exception("plugin %s broke in %s", plugin.NAME, method.__name__)
+
+
+def _broke(plugin: Plugin, failure: Exception) -> Status:
+    return status.error(f"plugin {plugin.NAME} broke: {failure!r}").by(plugin.NAME)
+
+
+def _total(scored: ScoredNode) -> int:
+    return scored.total

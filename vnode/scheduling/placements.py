@@ -1,0 +1,104 @@
+"""Which proxies are on which virtual node, counted without looking at each of them.
+
+Topology spread asks "how many pods of this namespace that match this selector are on each node",
+even spread asks the same by owner. Owners are always counted; a selector is counted once when it
+is first asked for, and from then on with every pod that comes or goes. So a scheduling cycle reads
+counts, whatever the number of pods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api.selectors import Selector
+
+_SELECTOR_LIMIT: Final = 512  # the least recently asked for is forgotten, and recounted when needed
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One proxy on one node."""
+
+    uid: str
+    node: str
+    namespace: str
+    owner: str
+    """UID of its controller, or ""."""
+    labels: Mapping[str, str]
+
+
+class Placements:
+    """Counts of placements; fed by the cache, read by plugins through the snapshot."""
+
+    def __init__(self) -> None:
+        # By namespace, then by (uid, node).
+        self._placed: dict[str, dict[tuple[str, str], Placement]] = {}
+        # Controller UID -> node -> pods; no zeroes are kept.
+        self._owned: dict[str, Counter[str]] = {}
+        # Exactly what a full count would give; in order of use.
+        self._matching: OrderedDict[tuple[str, Selector], Counter[str]] = OrderedDict()
+        # Namespace -> its selectors in `_matching`.
+        self._selectors: dict[str, set[Selector]] = {}
+
+    def add(self, placement: Placement) -> None:
+        """Count a proxy; the same (uid, node) must not be counted yet."""
+        self._placed.setdefault(placement.namespace, {})[placement.uid, placement.node] = placement
+        self._count(placement, 1)
+
+    def remove(self, placement: Placement) -> None:
+        """Count it no longer."""
+        in_namespace = self._placed[placement.namespace]
+        del in_namespace[placement.uid, placement.node]
+        if not in_namespace:
+            del self._placed[placement.namespace]
+
+        self._count(placement, -1)
+
+    def owned(self, controller_uid: str) -> Mapping[str, int]:
+        """Node -> pods of that controller there; nodes without any are absent. Do not change."""
+        return self._owned.get(controller_uid) or {}
+
+    def matching(self, namespace: str, selector: Selector) -> Mapping[str, int]:
+        """Node -> pods of the namespace there that match. Do not change."""
+        key = (namespace, selector)
+        counts = self._matching.get(key)
+        if counts is None:
+            return self._start_counting(key)
+
+        self._matching.move_to_end(key)
+        return counts
+
+    def _start_counting(self, key: tuple[str, Selector]) -> Counter[str]:
+        namespace, selector = key
+        counts = Counter(
+            placement.node
+            for placement in self._placed.get(namespace, {}).values()
+            if selector.matches(placement.labels)
+        )
+        self._matching[key] = counts
+        self._selectors.setdefault(namespace, set()).add(selector)
+        if len(self._matching) > _SELECTOR_LIMIT:
+            (old_namespace, old_selector), _ = self._matching.popitem(last=False)
+            self._selectors[old_namespace].discard(old_selector)
+
+        return counts
+
+    def _count(self, placement: Placement, step: int) -> None:
+        if placement.owner:
+            owned = self._owned.setdefault(placement.owner, Counter())
+            _step(owned, placement.node, step)
+            if not owned:
+                del self._owned[placement.owner]
+
+        for selector in self._selectors.get(placement.namespace, ()):
+            if selector.matches(placement.labels):
+                _step(self._matching[placement.namespace, selector], placement.node, step)
+
+
+def _step(counts: Counter[str], node: str, step: int) -> None:
+    counts[node] += step
+    if not counts[node]:
+        del counts[node]

@@ -1,0 +1,185 @@
+"""The extension points: what a plugin may implement, and what it may count on.
+
+Names and meaning are kube-scheduler's; what is scheduled is a proxy pod, and a node is a virtual
+node, that is, a whole target cluster. A plugin is a class with a `NAME`; it inherits from the
+points that it takes part in, and is built once with its arguments and a Handle. Everything up to
+Permit runs in the scheduling cycle: synchronous, in memory, microseconds. What has to wait for
+somebody belongs into a Permit that waits, or into PreBind or Bind, which run concurrently.
+
+    QueueSort, PreEnqueue                          which pod is next, which is not ready at all
+    PreFilter, Filter, PostFilter                  which targets can take it; what if none can
+    PreScore, Score (with normalize_score)         which of them should, 0 to 100 each
+    Reserve, Permit                                a target was chosen: note it, or hold it
+    PreBind, Bind, PostBind                        write it down
+
+Nobody changes a pod, a node or a snapshot: they are shared. An exception of a plugin counts as its
+ERROR status.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+
+from vnode.api.objects import Object
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EVERYTHING, WakeOn
+from vnode.scheduling.status import Status
+
+if TYPE_CHECKING:
+    from vnode.scheduling.permits import WaitingPods
+    from vnode.scheduling.queue import QueuedPod
+    from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+
+MAX_SCORE: Final = 100
+"""The best that Score may give; the worst is 0 (kube-scheduler's range)."""
+
+
+class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a plugin that takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What a plugin gets of the machine around it."""
+
+    waiting: WaitingPods
+    """The pods that Permit holds."""
+
+
+class Plugin(ABC):
+    """Base of all plugins."""
+
+    NAME: ClassVar[str]
+    """How configuration and messages call it: CamelCase, unique."""
+
+    Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    """The type of its arguments; the configuration is decoded into it strictly."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        """`args` is an instance of `Args`."""
+        self.args = args
+        self.handle = handle
+
+    def events_to_register(self) -> Iterable[WakeOn]:
+        """The events that may turn this plugin's no into a yes.
+
+        Only they wake a pod that it rejected. The default is every event, which is always right
+        and costs useless attempts.
+        """
+        return EVERYTHING
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the active queue. A profile has exactly one."""
+
+    @abstractmethod
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Smaller is scheduled earlier; it may not depend on anything that changes by itself."""
+
+
+class PreEnqueuePlugin(Plugin):
+    """Keeps pods out of the queue that are not ready to be tried."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Object) -> Status:
+        """Anything but success holds the pod until it is updated."""
+
+
+class PreFilterPlugin(Plugin):
+    """Looks at the pod once before all nodes are filtered."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """SKIP: this plugin's Filter passes everywhere. A rejection holds for all nodes."""
+
+
+class FilterPlugin(Plugin):
+    """Says whether a node can take the pod."""
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """The first no of all plugins is the node's; later plugins are not asked about it."""
+
+
+class PostFilterPlugin(Plugin):
+    """Is asked when no node passed."""
+
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: Mapping[str, Status]
+    ) -> tuple[Sequence[str], Status]:
+        """Names of nodes on which a candidate should be left for their autoscaler to see.
+
+        `statuses` has the no of each node. The first plugin that returns success decides; the
+        pod stays unschedulable either way.
+        """
+
+
+class PreScorePlugin(Plugin):
+    """Looks at the pod and the nodes that passed, before they are scored."""
+
+    @abstractmethod
+    def pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+    ) -> Status:
+        """SKIP: this plugin does not score this pod."""
+
+
+class ScorePlugin(Plugin):
+    """Prefers nodes over others."""
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
+        """Any number if `normalize_score` brings it into 0..MAX_SCORE, else in that range."""
+
+    def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
+        """Change this plugin's scores (node name -> score) in place; by default none."""
+
+
+class ReservePlugin(Plugin):
+    """Keeps books in memory about pods on their way to a node."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """A target took the pod. After a no, `unreserve` of all Reserve plugins is called."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Undo; must not fail, and must bear being called without a reserve, or twice."""
+
+
+class PermitPlugin(Plugin):
+    """Allows, refuses or holds a pod that has a target."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: Object, node_name: str) -> tuple[Status, float]:
+        """WAIT holds the pod for at most that many seconds; the number is not read otherwise."""
+
+
+class PreBindPlugin(Plugin):
+    """Does what must be done before the proxy is bound; may do I/O."""
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """A no gives the target back."""
+
+
+class BindPlugin(Plugin):
+    """Binds instead of the built-in way; may do I/O."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """SKIP leaves it to the next plugin, and at last to the built-in binding."""
+
+
+class PostBindPlugin(Plugin):
+    """Is told that a proxy was bound."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Informational; must not fail."""

@@ -1,0 +1,371 @@
+"""The pods that wait to be scheduled, and when each is tried (again).
+
+    add ---> active ---pop---> in flight ---done---> gone
+               ^  ^               |  |
+               |  '--back-off <---'  '--reject--> unschedulable
+               |       ^                               |
+               '-------'--------- move, flush ---------'
+
+A pod that is rejected sleeps until an event may help it: one of a kind that a plugin which
+rejected it registered for, on the node where it did. An event that comes while the pod is in
+flight counts as well, for the attempt may not have seen it. A pod tried n times waits at least
+min(2^(n-1), 10) seconds from its last failure (kube-scheduler's figures); one that sleeps longer
+than a minute is tried anyway. Held pods (PreEnqueue said no) wait for an update of themselves.
+
+Everything is synchronous but `pop`, which sleeps until a pod is ready; there is no polling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.scheduling.events import EVERYTHING, ClusterEvent, EventKind, WakeOn
+from vnode.scheduling.status import SUCCESS, Status
+
+Rejections: TypeAlias = Mapping[str, frozenset[str]]
+"""Node name -> the plugins that said no there."""
+
+_Signature: TypeAlias = frozenset[tuple[str, str]]
+
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+UNSCHEDULABLE: Final = "unschedulable"
+HELD: Final = "held"
+IN_FLIGHT: Final = "in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """Times in seconds; the defaults are kube-scheduler's, and Admiralty's for the last."""
+
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+    max_unschedulable: float = 60.0
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod in the queue; `pod` is its newest version."""
+
+    pod: Object
+    uid: str
+    priority: int
+    added: float
+    """When it was first seen, in the clock's monotonic seconds."""
+    attempts: int = 0
+    """How often it was popped."""
+    # Where it is: one of the five names above.
+    place: str = ACTIVE
+    # Counts its moves; a heap entry with another number is stale.
+    generation: int = 0
+    # When it may be tried again after its last failure.
+    ready_at: float = 0.0
+    # While unschedulable: who rejected it, as the key of its group.
+    signature: _Signature = frozenset()
+    # While in flight: the last event before it was popped, and whether it was changed since.
+    seen_event: int = 0
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class _Timers:
+    """Pods by a moment, earliest first; entries of pods that moved on are dropped when met."""
+
+    heap: list[tuple[float, int, int, QueuedPod]] = field(default_factory=list)
+    order: itertools.count[int] = field(default_factory=itertools.count)
+
+    def push(self, moment: float, queued: QueuedPod) -> None:
+        heapq.heappush(self.heap, (moment, next(self.order), queued.generation, queued))
+
+    def next_moment(self) -> float | None:
+        while self.heap:
+            moment, _, generation, queued = self.heap[0]
+            if queued.generation == generation:
+                return moment
+
+            heapq.heappop(self.heap)
+
+        return None
+
+    def pop_due(self, now: float) -> list[QueuedPod]:
+        due: list[QueuedPod] = []
+        while (moment := self.next_moment()) is not None and moment <= now:
+            due.append(heapq.heappop(self.heap)[3])
+
+        return due
+
+
+class SchedulingQueue:
+    """Pods by UID: one created anew under its old name is another pod."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        sort_key: Callable[[QueuedPod], tuple[Any, ...]],
+        registrations: Mapping[str, frozenset[WakeOn]],
+        *,
+        pre_enqueue: Callable[[Object], Status] = lambda _: SUCCESS,
+        settings: QueueSettings | None = None,
+    ) -> None:
+        """`registrations`: plugin -> events that may undo its no; of others, all events do."""
+        self._clock = clock
+        self._sort_key = sort_key
+        self._registrations = registrations
+        self._pre_enqueue = pre_enqueue
+        self._settings = settings or QueueSettings()
+        # All pods of the queue, wherever they are.
+        self._pods: dict[str, QueuedPod] = {}
+        # Exactly the active pods, best first, and stale entries.
+        self._active: list[tuple[tuple[Any, ...], int, int, QueuedPod]] = []
+        self._order = itertools.count()
+        # Exactly the pods in back-off, and stale entries.
+        self._backoff = _Timers()
+        # When unschedulable pods are tried without an event, and stale entries.
+        self._flush = _Timers()
+        # The unschedulable pods, those with equal rejections together: an event is matched once
+        # a group, however many pods sleep. No empty groups.
+        self._groups: dict[_Signature, dict[str, QueuedPod]] = {}
+        # Events are numbered from 1. The number of the newest of each that came while a pod was
+        # in flight; cleared when none is.
+        self._event_number = 0
+        self._newest: dict[ClusterEvent, int] = {}
+        self._in_flight: set[str] = set()
+        # Set when something changed that a sleeping `pop` must look at.
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def statistics(self) -> dict[str, int]:
+        """How many pods are in each place."""
+        counts = dict.fromkeys((ACTIVE, BACKOFF, UNSCHEDULABLE, HELD, IN_FLIGHT), 0)
+        for queued in self._pods.values():
+            counts[queued.place] += 1
+
+        return counts
+
+    def place(self, uid: str) -> str | None:
+        """Where the pod is; None if it is not in the queue."""
+        queued = self._pods.get(uid)
+        return queued.place if queued else None
+
+    def add(self, pod: Object) -> None:
+        """A pod to schedule appeared or changed.
+
+        A change of its spec, labels or annotations gives a rejected pod another attempt; a change
+        of its status does not.
+        """
+        uid = objects.uid(pod)
+        queued = self._pods.get(uid)
+        if queued is None:
+            queued = QueuedPod(pod, uid, _priority(pod), self._clock.monotonic())
+            self._pods[uid] = queued
+            self._enqueue(queued)
+            return
+
+        relevant = _concerns_scheduling(queued.pod, pod)
+        queued.pod = pod
+        if not relevant:
+            return
+
+        queued.priority = _priority(pod)
+        if queued.place == IN_FLIGHT:
+            queued.changed = True
+        elif queued.place in (BACKOFF, UNSCHEDULABLE):
+            self._enqueue_after_backoff(queued)
+        else:
+            self._enqueue(queued)
+
+    def delete(self, uid: str) -> None:
+        """The pod is gone, or is no longer to be scheduled. Unknown ones are fine."""
+        queued = self._pods.pop(uid, None)
+        if queued is not None:
+            self._leave(queued)
+
+    async def pop(self) -> QueuedPod:
+        """The next pod to try, from now on in flight: end with `done`, `reject` or `retry`."""
+        while True:
+            self._wake_due()
+            if queued := self._pop_active():
+                return queued
+
+            self._changed.clear()
+            await self._sleep()
+
+    def done(self, uid: str) -> None:
+        """The pod in flight has its node."""
+        self.delete(uid)
+
+    def reject(self, uid: str, rejections: Rejections) -> None:
+        """The pod in flight found no node: it sleeps until an event may help.
+
+        If one came, or the pod was changed, since it was popped, it is tried again after its
+        back-off. A pod deleted meanwhile is ignored.
+        """
+        queued = self._pods.get(uid)
+        if queued is None or queued.place != IN_FLIGHT:
+            return
+
+        signature = frozenset((node, p) for node, plugins in rejections.items() for p in plugins)
+        missed = queued.changed or any(
+            number > queued.seen_event and self._wakes(event, signature)
+            for event, number in self._newest.items()
+        )
+        self._fail(queued)
+        if missed:
+            self._enqueue_after_backoff(queued)
+            return
+
+        queued.signature = signature
+        self._put(queued, UNSCHEDULABLE)
+        self._groups.setdefault(signature, {})[uid] = queued
+        self._flush.push(self._clock.monotonic() + self._settings.max_unschedulable, queued)
+        self._changed.set()
+
+    def retry(self, uid: str) -> None:
+        """The attempt at the pod in flight broke: try it again after its back-off."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place == IN_FLIGHT:
+            self._fail(queued)
+            self._enqueue_after_backoff(queued)
+
+    def activate(self, uid: str) -> None:
+        """Try this pod as soon as possible, whatever it waits for; not a held one."""
+        queued = self._pods.get(uid)
+        if queued is None:
+            return
+
+        if queued.place == IN_FLIGHT:
+            queued.changed = True
+        elif queued.place in (BACKOFF, UNSCHEDULABLE):
+            self._enqueue(queued)
+
+    def move(self, event: ClusterEvent) -> None:
+        """Something happened: wake the pods that it may help."""
+        if self._in_flight:
+            self._event_number += 1
+            self._newest[event] = self._event_number
+
+        for signature in [s for s in self._groups if self._wakes(event, s)]:
+            for queued in list(self._groups[signature].values()):
+                self._enqueue_after_backoff(queued)
+
+    def _wakes(self, event: ClusterEvent, signature: _Signature) -> bool:
+        """Whether the event may undo one of the rejections."""
+        if not signature:
+            return True
+
+        nodes = set()
+        for node, plugin in signature:
+            nodes.add(node)
+            for wish in self._registrations.get(plugin, EVERYTHING):
+                here = wish.anywhere or event.node is None or event.node == node
+                if wish.kind is event.kind and here:
+                    return True
+
+        # A node that the pod has not been tried on is a chance, however its rejections came about.
+        return event.kind is EventKind.NODE_ADD and event.node not in nodes
+
+    def _enqueue(self, queued: QueuedPod) -> None:
+        """Into the active queue, or held."""
+        if not self._pre_enqueue(queued.pod).is_success:
+            self._put(queued, HELD)
+            return
+
+        self._put(queued, ACTIVE)
+        entry = (self._sort_key(queued), next(self._order), queued.generation, queued)
+        heapq.heappush(self._active, entry)
+        self._changed.set()
+
+    def _enqueue_after_backoff(self, queued: QueuedPod) -> None:
+        if queued.ready_at <= self._clock.monotonic():
+            self._enqueue(queued)
+            return
+
+        self._put(queued, BACKOFF)
+        self._backoff.push(queued.ready_at, queued)
+        self._changed.set()
+
+    def _put(self, queued: QueuedPod, place: str) -> None:
+        self._leave(queued)
+        queued.place = place
+
+    def _leave(self, queued: QueuedPod) -> None:
+        """Take the pod out of where it is; its heap entries are stale from now on."""
+        queued.generation += 1
+        if queued.place == IN_FLIGHT:
+            self._in_flight.discard(queued.uid)
+            if not self._in_flight:
+                self._newest.clear()
+
+        elif queued.place == UNSCHEDULABLE:
+            group = self._groups[queued.signature]
+            del group[queued.uid]
+            if not group:
+                del self._groups[queued.signature]
+
+    def _fail(self, queued: QueuedPod) -> None:
+        settings = self._settings
+        exponent = min(max(queued.attempts - 1, 0), 32)
+        backoff = min(settings.initial_backoff * 2**exponent, settings.max_backoff)
+        queued.ready_at = self._clock.monotonic() + backoff
+
+    def _wake_due(self) -> None:
+        now = self._clock.monotonic()
+        for timers in (self._backoff, self._flush):
+            for queued in timers.pop_due(now):
+                self._enqueue(queued)
+
+    def _pop_active(self) -> QueuedPod | None:
+        while self._active:
+            _, _, generation, queued = heapq.heappop(self._active)
+            if queued.generation == generation:
+                self._put(queued, IN_FLIGHT)
+                queued.attempts += 1
+                queued.seen_event = self._event_number
+                queued.changed = False
+                self._in_flight.add(queued.uid)
+                return queued
+
+        return None
+
+    async def _sleep(self) -> None:
+        """Until something changes, or the next pod's time comes."""
+        timers = (self._backoff, self._flush)
+        moments = [m for t in timers if (m := t.next_moment()) is not None]
+        if not moments:
+            await self._changed.wait()
+            return
+
+        delay = max(0.0, min(moments) - self._clock.monotonic())
+        async with asyncio.TaskGroup() as group:
+            timer = group.create_task(self._wake_after(delay), name="scheduling queue timer")
+            await self._changed.wait()
+            timer.cancel()
+
+    async def _wake_after(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._changed.set()
+
+
+def _priority(pod: Object) -> int:
+    return int(objects.spec(pod).get("priority") or 0)
+
+
+def _concerns_scheduling(old: Object, new: Object) -> bool:
+    return (
+        objects.spec(old) != objects.spec(new)
+        or objects.labels(old) != objects.labels(new)
+        or objects.annotations(old) != objects.annotations(new)
+    )

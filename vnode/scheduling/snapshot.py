@@ -1,0 +1,84 @@
+"""What a scheduling cycle sees of the world: virtual nodes and the proxies on them.
+
+A `VirtualNode` is what the agent knows of a target and its node object; a `VirtualNodeInfo` is that
+together with what the cache keeps count of. A `Snapshot` holds all of them, sorted by name. It is
+made without copying pods, so it is good for one cycle, that is, until the next `await`; the
+VirtualNodeInfos in it never change and may be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+from vnode.scheduling.placements import Placements
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualNode:
+    """A target as its source sees it."""
+
+    name: str
+    """The name of the Node."""
+    node: Object
+    """The Node object; its labels, taints and `spec.unschedulable` are read."""
+    target: tuple[str, str]
+    """Namespace ("" for a ClusterTarget) and name of the Target."""
+    target_namespace: str | None = None
+    """The only namespace whose pods it takes; None for a ClusterTarget."""
+    healthy: bool = True
+    """The target answers."""
+    unhealthy_reason: str = ""
+    """Why it is not healthy, for users: `unreachable for 3m`."""
+    allocatable: Resources | None = None
+    """What the target offers in all; None as long as nobody said."""
+    missing_namespaces: frozenset[str] = frozenset()
+    """Namespaces known not to exist in the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualNodeInfo:
+    """A virtual node at one moment."""
+
+    virtual: VirtualNode
+    requested: Resources
+    """What the proxies placed here ask for, together (`pods`: how many they are)."""
+    free: Resources | None
+    """What the target said it has free, all nodes together, less what was promised since then."""
+    largest: Resources | None
+    """For each resource, the most that any single node of the target has free."""
+    name: str = field(init=False)
+    labels: Mapping[str, str] = field(init=False)
+    taints: tuple[Object, ...] = field(init=False)
+    unschedulable: bool = field(init=False)
+    """Cordoned."""
+
+    def __post_init__(self) -> None:
+        spec = objects.spec(self.virtual.node)
+        object.__setattr__(self, "name", self.virtual.name)
+        object.__setattr__(self, "labels", objects.labels(self.virtual.node))
+        object.__setattr__(self, "taints", tuple(spec.get("taints") or ()))
+        object.__setattr__(self, "unschedulable", bool(spec.get("unschedulable")))
+
+
+class Snapshot:
+    """All virtual nodes, by name, and the counts of proxies on them."""
+
+    __slots__ = ("nodes", "placements")
+
+    def __init__(self, nodes: tuple[VirtualNodeInfo, ...], placements: Placements) -> None:
+        self.nodes = nodes
+        self.placements = placements
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[VirtualNodeInfo]:
+        return iter(self.nodes)
+
+    def get(self, name: str) -> VirtualNodeInfo | None:
+        """The node of that name, if there is one."""
+        return next((node for node in self.nodes if node.name == name), None)

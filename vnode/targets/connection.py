@@ -1,0 +1,136 @@
+"""One live connection to one target: client, informers, prober; a `Link` for as long as it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.kube.informer import Informer
+from vnode.runtime.links import (
+    PARENT_KEY_INDEX,
+    PARENT_UID_INDEX,
+    Health,
+    Link,
+    Links,
+)
+from vnode.targets.model import TargetSpec
+from vnode.targets.probing import Prober
+from vnode.telemetry import logs, metrics
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This cluster as its targets know it: its name, and the UID of its kube-system namespace."""
+
+    name: str
+    uid: str
+
+    def owns(self, chaperon: Object) -> bool:
+        """The chaperon came from here; one without a UID is Admiralty's, and goes by the name."""
+        return objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID, self.uid) == self.uid
+
+
+def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> str:
+    """Changes whenever the connection must be made anew."""
+    return hashlib.sha256(repr(spec).encode() + b"\0" + kubeconfig).hexdigest()
+
+
+def parent_key(chaperon: Object) -> str:
+    """`namespace/name` of the proxy pod that a chaperon belongs to."""
+    notes = objects.annotations(chaperon)
+    return objects.join_key(
+        notes.get(keys.PARENT_NAMESPACE) or objects.namespace(chaperon),
+        notes.get(keys.PARENT_NAME) or objects.name(chaperon),
+    )
+
+
+def trim_chaperon(chaperon: Object) -> Object:
+    """Without its spec, which the source wrote and never reads back."""
+    return {field: value for field, value in chaperon.items() if field != "spec"}
+
+
+class Connection:
+    """Runs a link from `run` on, until cancelled."""
+
+    def __init__(
+        self,
+        spec: TargetSpec,
+        endpoint: Endpoint,
+        *,
+        identity: Identity,
+        links: Links,
+        clock: Clock,
+    ) -> None:
+        self.spec = spec
+        self.link: Link | None = None  # not None while `run` runs
+        self._endpoint = endpoint
+        self._identity = identity
+        self._links = links
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Connect, publish the link, and keep it alive; take it away at the end."""
+        with logs.context(target=str(self.spec.key)):
+            async with Client(self._endpoint, name=str(self.spec.key)) as client:
+                self.link = self._make_link(client)
+                self._links.add(self.link)
+                try:
+                    await self._keep(self.link)
+                finally:
+                    self._links.remove(self.link)
+                    self.link = None
+
+    async def _keep(self, link: Link) -> None:
+        prober = Prober(link, self._clock)
+        gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
+        gauge.set(0)
+        link.on_health(lambda: gauge.set(link.health.healthy))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(link.chaperons.run(), name=f"chaperons-{link.node_name}")
+            group.create_task(link.summaries.run(), name=f"summaries-{link.node_name}")
+            group.create_task(prober.run(), name=f"probe-{link.node_name}")
+            group.create_task(self._poke_once_synced(link, prober), name=f"sync-{link.node_name}")
+
+    @staticmethod
+    async def _poke_once_synced(link: Link, prober: Prober) -> None:
+        """A target is of use as soon as its lists are there, not at the next regular probe."""
+        await link.chaperons.synced.wait()
+        await link.summaries.synced.wait()
+        prober.poke()
+
+    def _make_link(self, client: Client) -> Link:
+        def parent_uid(chaperon: Object) -> Iterable[str]:
+            if self._identity.owns(chaperon):
+                yield objects.labels(chaperon).get(keys.PARENT_UID, "")
+
+        def parent(chaperon: Object) -> Iterable[str]:
+            if self._identity.owns(chaperon):
+                yield parent_key(chaperon)
+
+        chaperons = Informer(
+            client,
+            kinds.POD_CHAPERONS,
+            namespace=self.spec.key.namespace or None,
+            label_selector=f"{keys.PARENT_CLUSTER_NAME}={self._identity.name}",
+            trim=trim_chaperon,
+            indexes={PARENT_UID_INDEX: parent_uid, PARENT_KEY_INDEX: parent},
+        )
+        summaries = Informer(client, kinds.CLUSTER_SUMMARIES)
+        return Link(
+            self.spec.key,
+            client,
+            chaperons=chaperons,
+            summaries=summaries,
+            health=Health(False, "Connecting", "connecting to the target", self._clock.now()),
+            labels_excluded=self.spec.labels_excluded,
+        )

@@ -1,0 +1,106 @@
+"""What a Target or ClusterTarget asks for, checked.
+
+Pure: an object in, a `TargetSpec` out, or a ConfigError whose text becomes the object's condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.runtime.links import TargetKey
+
+DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
+_REGEXP_LIMIT: Final = 1024  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReference:
+    """Where a Target's kubeconfig is; `context` is "" for the current one."""
+
+    namespace: str
+    name: str
+    key: str
+    context: str
+
+    @property
+    def object_key(self) -> str:
+        """`namespace/name` of the Secret."""
+        return objects.join_key(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """A target to connect to: this cluster itself, where `secret` is None, or another."""
+
+    key: TargetKey
+    secret: SecretReference | None
+    excluded_labels: str
+
+    @property
+    def labels_excluded(self) -> Callable[[str], bool] | None:
+        """Tells for `key=value` whether a node label of the target stays hidden."""
+        if not self.excluded_labels:
+            return None
+
+        pattern = re.compile(self.excluded_labels)
+        return lambda text: pattern.search(text) is not None
+
+
+def key_of(obj: Object) -> TargetKey:
+    """The key of a Target or ClusterTarget."""
+    return TargetKey(objects.namespace(obj), objects.name(obj))
+
+
+def parse(obj: Object) -> TargetSpec:
+    """Check a Target or ClusterTarget; ConfigError says which field to change."""
+    key, spec = key_of(obj), objects.spec(obj)
+    wants_self, reference = bool(spec.get("self")), spec.get("kubeconfigSecret")
+    if wants_self and reference:
+        raise ConfigError("spec has both self and kubeconfigSecret: remove one of them")
+
+    if not wants_self and not reference:
+        raise ConfigError(
+            "spec has neither self nor kubeconfigSecret: set kubeconfigSecret.name to a Secret "
+            "with the target's kubeconfig, or self: true for this cluster"
+        )
+
+    excluded = str(spec.get("excludedLabelsRegexp") or "")
+    _check_regexp(excluded)
+    return TargetSpec(key, _secret(key, reference) if reference else None, excluded)
+
+
+def _secret(key: TargetKey, reference: Object) -> SecretReference:
+    name = reference.get("name")
+    namespace = key.namespace or reference.get("namespace")
+    if not name:
+        raise ConfigError("spec.kubeconfigSecret.name is empty: name the Secret")
+
+    if not namespace:
+        raise ConfigError(
+            "spec.kubeconfigSecret.namespace is empty: a ClusterTarget must say where its Secret is"
+        )
+
+    return SecretReference(
+        str(namespace),
+        str(name),
+        str(reference.get("key") or DEFAULT_KEY),
+        str(reference.get("context") or ""),
+    )
+
+
+def _check_regexp(text: str) -> None:
+    if len(text) > _REGEXP_LIMIT:
+        raise ConfigError(f"spec.excludedLabelsRegexp is longer than {_REGEXP_LIMIT} characters")
+
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(
+            f"spec.excludedLabelsRegexp is not a regular expression: {error}"
+        ) from error

@@ -1,0 +1,139 @@
+"""Whether a target answers, and lets us do what we must: the source of a virtual node's Ready.
+
+A probe reads the target's ClusterSummary (reachable? trusted? installed?) and, for a Target with a
+namespace, asks for a chaperon to be created there without doing so (allowed? namespace there?).
+One lost answer is not an outage: a target is unhealthy after two failures in a row, which takes
+less than 25 s from the moment that it stops to answer, well within the 50 s after which Kubernetes
+gives a silent node up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from vnode.api import keys, kinds
+from vnode.api.clock import Clock
+from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.runtime.links import Health, Link
+
+PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
+_RETRY: Final = 2.0  # seconds to the second look after a failure
+_LIMIT: Final = 5.0  # seconds that a probe may take
+_FAILURES: Final = 2  # in a row that make a target unhealthy
+
+_PROBE: Final[Object] = {
+    "apiVersion": kinds.POD_CHAPERONS.api_version,
+    "kind": kinds.POD_CHAPERONS.kind,
+    "metadata": {"generateName": "vnode-probe-"},
+    "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+}
+
+
+class Prober:
+    """Keeps `link.health` true."""
+
+    def __init__(self, link: Link, clock: Clock) -> None:
+        self._link = link
+        self._clock = clock
+        self._poke = asyncio.Event()  # set to probe at once
+
+    def poke(self) -> None:
+        """Something happened to the connection: probe now."""
+        self._poke.set()
+
+    async def run(self) -> None:
+        """Probe until cancelled."""
+        failures = 0
+        while True:
+            error = await self._probe()
+            failures = failures + 1 if error else 0
+            if error is None:
+                self._report(True, "Connected", "the target answers")
+            elif failures >= _FAILURES or not isinstance(error, Unreachable):
+                reason, message = explain(error, self._link.target.namespace)
+                self._report(False, reason, message)
+
+            await self._pause(_RETRY if 0 < failures < _FAILURES else PERIOD)
+
+    async def _probe(self) -> VnodeError | None:
+        try:
+            async with asyncio.timeout(_LIMIT):
+                await probe(self._link.client, self._link.target.namespace)
+        except TimeoutError:
+            return Unreachable(f"no answer within {_LIMIT:.0f} s")
+        except VnodeError as error:
+            return error
+
+        return self._link.chaperons.failure
+
+    def _report(self, healthy: bool, reason: str, message: str) -> None:
+        was = self._link.health
+        since = was.since if was.healthy == healthy else self._clock.now()
+        self._link.set_health(Health(healthy, reason, message, since))
+        if healthy and not was.healthy:
+            self._link.chaperons.retry_now()
+            self._link.summaries.retry_now()
+
+    async def _pause(self, seconds: float) -> None:
+        self._poke.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._poke.wait()
+        except TimeoutError:
+            pass
+
+
+async def probe(client: Client, namespace: str) -> None:
+    """Raise what stands between us and running pods in that namespace ("" for any) of a target."""
+    try:
+        await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    except NotFound as error:
+        if keys.SUMMARY_NAME not in error.message:  # not the summary is missing but its kind
+            raise
+
+    if namespace:
+        await client.request(
+            "POST", kinds.POD_CHAPERONS.path(namespace), query={"dryRun": "All"}, body=_PROBE
+        )
+
+
+def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
+    """(reason, message with the cure) for what a probe met."""
+    if isinstance(error, Denied) and error.status == 401:
+        return (
+            "Unauthorized",
+            (
+                "the target does not accept the credentials (expired or revoked?): run vnode "
+                "connect again, or put a new kubeconfig into the Secret"
+            ),
+        )
+
+    if isinstance(error, Denied):
+        return (
+            "Forbidden",
+            (
+                f"the target refuses: {error.message}; create a Source there for this user or "
+                "service account, and see that the target's agent runs"
+            ),
+        )
+
+    if isinstance(error, NotFound) and "namespaces" in error.message:
+        return (
+            "NamespaceNotFound",
+            f"the target has no namespace {namespace!r}: create it there",
+        )
+
+    if isinstance(error, NotFound):
+        return (
+            "NotInstalled",
+            "the target does not know PodChaperons and ClusterSummaries: run vnode install there",
+        )
+
+    if isinstance(error, Unreachable):
+        return ("Unreachable", f"the target cannot be reached: {error}")
+
+    message = error.message if isinstance(error, ApiError) else str(error)
+    return ("Failing", f"the target answers with an error: {message}")

@@ -1,0 +1,231 @@
+"""Sources and ClusterSources -> service accounts and bindings in this, the target, cluster.
+
+A Source, or something made for one, changes; its key is reconciled: what must be there is built
+from the Source, compared with what is there, and put right. A binding whose Source is gone, or
+names nobody any more, is deleted, but only once all Sources have been listed. What is wrong is
+written into the Source's Ready condition, with the cure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, ApiError, ConfigError, Denied, Invalid, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.controller import Controller
+from vnode.targets import source_rbac
+from vnode.targets.conditions import merged, ready
+from vnode.targets.source_rbac import Grant
+
+_ACCOUNT_NAMESPACE: Final = "account-namespace"
+_SOURCE: Final = "source"
+
+log = logging.getLogger(__name__)
+
+
+class SourceController:
+    """Gives source clusters the rights that Sources and ClusterSources ask for.
+
+    `run` works until cancelled; only the leader runs it. `synced` is set once everything has been
+    listed.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock) -> None:
+        self.synced = asyncio.Event()
+        self._client = client
+        self._clock = clock
+        self._controller: Controller[str] = Controller("sources", self._reconcile, workers=2)
+        indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
+        self._sources = Informer(client, kinds.SOURCES, indexes=indexes)
+        self._cluster_sources = Informer(client, kinds.CLUSTER_SOURCES, indexes=indexes)
+        self._accounts = Informer(client, kinds.SERVICE_ACCOUNTS, trim=_trim_account)
+        self._bindings = {
+            kind: Informer(
+                client,
+                kind,
+                label_selector=f"{source_rbac.MADE_FOR_SOURCE}=true",
+                indexes={_SOURCE: source_rbac.binding_source},
+            )
+            for kind in (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS)
+        }
+
+    @property
+    def _informers(self) -> list[Informer]:
+        return [self._sources, self._cluster_sources, self._accounts, *self._bindings.values()]
+
+    async def run(self) -> None:
+        """Reconcile until cancelled."""
+        for informer in (self._sources, self._cluster_sources):
+            informer.subscribe(self._on_source)
+
+        self._accounts.subscribe(self._on_account)
+        for informer in self._bindings.values():
+            informer.subscribe(self._on_binding)
+
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run(), name=f"sources-{informer.kind.plural}")
+
+            for informer in self._informers:
+                await informer.synced.wait()
+
+            self.synced.set()
+            await self._controller.run()
+
+    def _on_source(self, old: Object | None, new: Object | None) -> None:
+        self._controller.add(objects.key(new or old or {}))
+
+    def _on_account(self, old: Object | None, new: Object | None) -> None:
+        """One came or went. A namespace that comes brings its account `default`, hence wakes too."""
+        if old is None or new is None:
+            namespace = objects.namespace(new or old or {})
+            for informer in (self._sources, self._cluster_sources):
+                for source in informer.store.by_index(_ACCOUNT_NAMESPACE, namespace):
+                    self._controller.add(objects.key(source))
+
+    def _on_binding(self, old: Object | None, new: Object | None) -> None:
+        for binding in (old, new):
+            for key in source_rbac.binding_source(binding or {}):
+                self._controller.add(key)
+
+    def _source(self, key: str) -> Object | None:
+        return self._sources.store.get(key) or self._cluster_sources.store.get(key)
+
+    async def _reconcile(self, key: str) -> float | None:
+        source = self._source(key)
+        try:
+            grant = source_rbac.parse(source) if source else None
+            await self._grant(key, grant)
+        except ConfigError as error:
+            await self._report(source, healthy=False, reason="Invalid", message=str(error))
+        except ApiError as error:
+            reason, message = explain(error, source_rbac.parse(source) if source else None)
+            await self._report(source, healthy=False, reason=reason, message=message)
+            if reason != "NamespaceNotFound":
+                raise
+        else:
+            reason, message = outcome(grant)
+            await self._report(source, healthy=reason == "Bound", reason=reason, message=message)
+
+        return None
+
+    async def _grant(self, key: str, grant: Grant | None) -> None:
+        """Make what is missing, put right what differs, then delete what is too much."""
+        wanted = source_rbac.bindings(grant) if grant else []
+        if grant and grant.account:
+            await self._ensure_account(grant)
+
+        for kind, binding in wanted:
+            await self._ensure_binding(kind, binding)
+
+        names = {(kind.kind, objects.key(binding)) for kind, binding in wanted}
+        for kind, informer in self._bindings.items():
+            for binding in informer.store.by_index(_SOURCE, key):
+                if (kind.kind, objects.key(binding)) not in names:
+                    await self._delete(kind, binding)
+
+    async def _ensure_account(self, grant: Grant) -> None:
+        account = source_rbac.service_account(grant)
+        if objects.key(account) in self._accounts.store:
+            return
+
+        try:
+            await self._client.create(kinds.SERVICE_ACCOUNTS, account)
+        except AlreadyExists:
+            log.debug("service account %s is there already", objects.key(account))
+        else:
+            log.info("created service account %s", objects.key(account))
+
+    async def _ensure_binding(self, kind: Kind, wanted: Object) -> None:
+        present = self._bindings[kind].store.get(objects.key(wanted))
+        if present and source_rbac.is_as_wanted(present, wanted):
+            return
+
+        if present and not source_rbac.same_role(present, wanted):
+            await self._delete(kind, present)
+
+        try:
+            await self._client.apply(kind, wanted)
+        except Invalid:
+            # One that does not carry our label, so that we do not see it, binds another role.
+            await self._client.delete(kind, objects.name(wanted), objects.namespace(wanted) or None)
+            await self._client.apply(kind, wanted)
+
+        log.info("applied %s %s", kind.kind, objects.key(wanted))
+
+    async def _delete(self, kind: Kind, binding: Object) -> None:
+        try:
+            await self._client.delete(
+                kind,
+                objects.name(binding),
+                objects.namespace(binding) or None,
+                uid=objects.uid(binding),
+            )
+        except NotFound:
+            return
+
+        log.info("deleted %s %s", kind.kind, objects.key(binding))
+
+    async def _report(
+        self, source: Object | None, *, healthy: bool, reason: str, message: str
+    ) -> None:
+        if source is None:
+            return
+
+        conditions = merged(source, ready(source, healthy, reason, message, self._clock.now()))
+        if conditions is None:
+            return
+
+        namespace = objects.namespace(source) or None
+        kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
+        body = {"status": {"conditions": conditions}, "metadata": {"uid": objects.uid(source)}}
+        try:
+            await self._client.patch(
+                kind, objects.name(source), body, namespace, subresource="status"
+            )
+        except NotFound:
+            log.debug("%s is gone", objects.key(source))
+
+
+def outcome(grant: Grant | None) -> tuple[str, str]:
+    """(reason, message) when all that was asked for is there."""
+    if grant is None or not str(grant):
+        return (
+            "NoSubject",
+            "the spec names nobody: set userName, or a service account "
+            "(serviceAccountName of a Source, serviceAccount of a ClusterSource)",
+        )
+
+    where = f"namespace {grant.namespace}" if grant.namespace else "all namespaces"
+    return ("Bound", f"{grant} may run pods in {where}")
+
+
+def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
+    """(reason, message with the cure) for what stood in the way."""
+    if isinstance(error, NotFound) and grant and grant.account:
+        return (
+            "NamespaceNotFound",
+            f"namespace {grant.account[0]!r} of the service account is not there: create it",
+        )
+
+    if isinstance(error, Denied):
+        return (
+            "Forbidden",
+            f"the agent may not do this: {error.message}; run vnode install again",
+        )
+
+    return ("Failing", f"the API server refuses: {error.message}")
+
+
+def _trim_account(account: Object) -> Object:
+    """Only what tells that it is there: clusters have thousands."""
+    meta = objects.metadata(account)
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {"metadata": {field: meta[field] for field in kept if field in meta}}
