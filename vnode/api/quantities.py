@@ -68,7 +68,7 @@ def value(quantity: str | float) -> int:
 
 def round_away(amount: int, unit: int) -> int:
     """`amount / unit`, rounded away from zero."""
-    return -(amount // unit) if amount < 0 else -(-amount // unit)
+    return amount // unit if amount < 0 else -(-amount // unit)
 
 
 def from_milli(amount: int) -> str:

@@ -212,7 +212,7 @@ class ProxyScheduler:
         """Say on the pod, target by target, why it is pending."""
         verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
         targets = {self._target_of(node): text for node, text in verdicts.items()}
-        message = diagnosis.message(targets)
+        message = diagnosis.explain(targets)
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
         self._events.event(

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from vnode.api.errors import ConfigError
+from vnode.scheduling import queue
 from vnode.scheduling.queue import QueueSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -68,9 +69,9 @@ class Profile(_Section, frozen=True):
 class Queue(_Section, frozen=True):
     """Times of the scheduling queue."""
 
-    pod_initial_backoff_seconds: float = QueueSettings.initial_backoff
-    pod_max_backoff_seconds: float = QueueSettings.max_backoff
-    pod_max_in_unschedulable_pods_seconds: float = QueueSettings.max_unschedulable
+    pod_initial_backoff_seconds: float = queue.INITIAL_BACKOFF
+    pod_max_backoff_seconds: float = queue.MAX_BACKOFF
+    pod_max_in_unschedulable_pods_seconds: float = queue.MAX_UNSCHEDULABLE
 
     def settings(self) -> QueueSettings:
         """As the queue takes them. ConfigError if they contradict each other."""

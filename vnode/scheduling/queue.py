@@ -35,6 +35,10 @@ Rejections: TypeAlias = Mapping[str, frozenset[str]]
 
 _Signature: TypeAlias = frozenset[tuple[str, str]]
 
+INITIAL_BACKOFF: Final = 1.0
+MAX_BACKOFF: Final = 10.0
+MAX_UNSCHEDULABLE: Final = 60.0
+
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -46,9 +50,9 @@ IN_FLIGHT: Final = "in flight"
 class QueueSettings:
     """Times in seconds; the defaults are kube-scheduler's, and Admiralty's for the last."""
 
-    initial_backoff: float = 1.0
-    max_backoff: float = 10.0
-    max_unschedulable: float = 60.0
+    initial_backoff: float = INITIAL_BACKOFF
+    max_backoff: float = MAX_BACKOFF
+    max_unschedulable: float = MAX_UNSCHEDULABLE
 
 
 @dataclass(slots=True, eq=False)

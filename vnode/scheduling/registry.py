@@ -62,7 +62,7 @@ class Registry:
                 "vnode.scheduling.plugin.Plugin"
             )
 
-        if loaded.NAME != name:
+        if name != loaded.NAME:
             raise ConfigError(
                 f'scheduler plugin "{name}": its class says NAME = "{loaded.NAME}"; the entry '
                 "point must have the same name"

@@ -123,9 +123,7 @@ def bindings(grant: Grant) -> list[tuple[Kind, Object]]:
 
     if not grant.namespace:
         return [
-            _binding(
-                grant, kinds.CLUSTER_ROLE_BINDINGS, name, role=role, subjects=subjects
-            )
+            _binding(grant, kinds.CLUSTER_ROLE_BINDINGS, name, role=role, subjects=subjects)
             for name, role in (
                 (names.cluster_source_binding(grant.name), SOURCE_ROLE),
                 (names.cluster_source_viewer_binding(grant.name), VIEWER_ROLE),
@@ -185,9 +183,7 @@ def _subjects(grant: Grant) -> Objects:
     subjects: Objects = []
     if grant.account:
         namespace, name = grant.account
-        subjects.append(
-            {"kind": kinds.SERVICE_ACCOUNTS.kind, "name": name, "namespace": namespace}
-        )
+        subjects.append({"kind": kinds.SERVICE_ACCOUNTS.kind, "name": name, "namespace": namespace})
 
     if grant.user:
         subjects.append({"apiGroup": _RBAC, "kind": "User", "name": grant.user})

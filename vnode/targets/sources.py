@@ -83,7 +83,7 @@ class SourceController:
         self._controller.add(objects.key(new or old or {}))
 
     def _on_account(self, old: Object | None, new: Object | None) -> None:
-        """One came or went. A namespace that comes brings its account `default`, hence wakes too."""
+        """One came or went. A new namespace brings its account `default`, hence wakes too."""
         if old is None or new is None:
             namespace = objects.namespace(new or old or {})
             for informer in (self._sources, self._cluster_sources):
@@ -199,8 +199,10 @@ def outcome(grant: Grant | None) -> tuple[str, str]:
     if grant is None or not str(grant):
         return (
             "NoSubject",
-            "the spec names nobody: set userName, or a service account "
-            "(serviceAccountName of a Source, serviceAccount of a ClusterSource)",
+            (
+                "the spec names nobody: set userName, or a service account "
+                "(serviceAccountName of a Source, serviceAccount of a ClusterSource)"
+            ),
         )
 
     where = f"namespace {grant.namespace}" if grant.namespace else "all namespaces"

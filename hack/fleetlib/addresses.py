@@ -1,0 +1,78 @@
+"""The address plan: which address and port everything of a fleet has. Pure.
+
+A fleet owns one slot (0 to 255), and with it a /24 of 10.201.0.0/16 (root: network namespaces on a
+bridge) or of 127.201.0.0/16 (no root: loopback). Each cluster has one address in it, shared by its
+control plane and its agent, so ports must not collide: the agent's own are fixed (8080, 9443, 9444)
+and virtual nodes take 10250 upwards, hence the schedulers' and kwok's ports below 7000.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Mode = Literal["netns", "loopback"]
+
+SLOTS = 256
+CLUSTERS = 200
+_FIRST_CLUSTER = 10
+
+ETCD_CLIENT, ETCD_PEER = 2379, 2380
+API_SERVER = 6443
+CONTROLLER_MANAGER, SCHEDULER, CANDIDATE_SCHEDULER, KWOK = 6257, 6259, 6260, 6247
+AGENT_HEALTH, AGENT_WEBHOOK, AGENT_EXTENDER = 8080, 9443, 9444
+
+SERVICE_RANGE = "10.96.0.0/16"
+FIRST_SERVICE = "10.96.0.1"
+
+
+def preferred_slot(directory: Path) -> int:
+    """Where the search for a free slot begins: spread by directory, so that fleets seldom meet."""
+    return hashlib.sha256(str(directory).encode()).digest()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    mode: Mode
+    slot: int
+
+    @property
+    def prefix(self) -> str:
+        """Begins the names of all network namespaces and links of the fleet."""
+        return f"vn{self.slot:02x}"
+
+    @property
+    def host(self) -> str:
+        """The machine's own address on the fleet's bridge."""
+        return f"10.201.{self.slot}.1" if self.mode == "netns" else "127.0.0.1"
+
+    def cluster(self, index: int) -> str:
+        """The address of cluster number `index`, counted from 0."""
+        if not 0 <= index < CLUSTERS:
+            raise FleetError(f"a fleet has at most {CLUSTERS} clusters")
+        first = 10 if self.mode == "netns" else 127
+        return f"{first}.201.{self.slot}.{_FIRST_CLUSTER + index}"
+
+    def etcd(self, index: int) -> str:
+        """etcd has no TLS here, so it listens where only its own cluster is, if there is such a place."""
+        return "127.0.0.1" if self.mode == "netns" else self.cluster(index)
+
+    @property
+    def hub(self) -> str:
+        """The network namespace that holds the bridge."""
+        return f"{self.prefix}-hub"
+
+    def netns(self, index: int) -> str | None:
+        """The network namespace of cluster number `index`, None where clusters share the machine's."""
+        return f"{self.prefix}-{index}" if self.mode == "netns" else None
+
+    @staticmethod
+    def pod_range(index: int) -> str:
+        """The range of kwok's pod addresses: nothing listens there, but they look right."""
+        return f"10.{244 - index % 40}.0.0/16"

@@ -1,0 +1,124 @@
+"""Puts vnode into clusters of a fleet: install, agent, candidate scheduler, connections.
+
+Everything goes through vnode's command line, as a user would do it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hack.fleetlib import addresses, clusters, commands, processes
+from hack.fleetlib.api import Api, is_ready
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.state import Process
+
+if TYPE_CHECKING:
+    from hack.fleetlib.commands import Site
+
+AGENT, CANDIDATE_SCHEDULER = "agent", "candidate-scheduler"
+CONNECTED_SECONDS = 60.0
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def vnode(*arguments: str) -> str:
+    """Run vnode's command line to its end; returns what it prints."""
+    command = [sys.executable, "-m", "vnode", *arguments]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **_environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode != 0:
+        raise FleetError(f"vnode {' '.join(arguments)} failed:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """This clone's vnode, whatever is installed and wherever the command is run."""
+    return {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
+
+
+def install(place: Site) -> None:
+    webhook = f"https://{place.address}:{addresses.AGENT_WEBHOOK}"
+    vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
+
+
+def start_agent(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
+    """Start the agent of a cluster and wait until it is ready."""
+    argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", str(place.kubeconfig)]
+    argv += ["--cluster-name", place.name, "--advertise-address", place.address]
+    argv += ["--credentials-dir", place.file("credentials"), *arguments]
+    definition = Process(argv, place.file(f"{AGENT}.log"), _environment())
+    processes.start(directory, place.name, AGENT, definition)
+    wait_for_agent(directory, place)
+
+
+def wait_for_agent(directory: Path, place: Site) -> None:
+    clusters.until(directory, place.name, AGENT, lambda: _answers(place.address))
+
+
+def _answers(address: str) -> bool:
+    connection = http.client.HTTPConnection(address, addresses.AGENT_HEALTH, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> None:
+    """Start the upstream scheduler that decides over candidates, with the agent as its extender."""
+    kubeconfig = place.file("scheduler.kubeconfig")
+    printed = vnode(
+        "scheduler-config",
+        "--extender",
+        f"https://{place.address}:{addresses.AGENT_EXTENDER}",
+        "--kubeconfig",
+        kubeconfig,
+        "--credentials-dir",
+        place.file("credentials"),
+    )
+    config = place.folder / "candidate-scheduler.yaml"
+    config.write_text(yaml.safe_dump(commands.tuned(yaml.safe_load(printed), kubeconfig)))
+    argv = commands.scheduler(place, binary, str(config), addresses.CANDIDATE_SCHEDULER)
+    definition = Process(argv, place.file(f"{CANDIDATE_SCHEDULER}.log"))
+    processes.start(directory, place.name, CANDIDATE_SCHEDULER, definition)
+
+
+def connect(source: Site, target: Site) -> None:
+    """Make `target` a target of `source` in the namespace default, and wait for its virtual node."""
+    files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
+    vnode("connect", *files, "--namespace", "default", "--name", target.name)
+    node = virtual_node(target.name)
+    try:
+        Api(source.kubeconfig).wait(
+            "/api/v1/nodes",
+            lambda nodes: is_ready(nodes.get(node)),
+            CONNECTED_SECONDS,
+            {"fieldSelector": f"metadata.name={node}"},
+        )
+    except TimeoutError:
+        log = processes.tail(source.file(f"{AGENT}.log"))
+        raise FleetError(
+            f"node {node} was not Ready in {source.name} within {CONNECTED_SECONDS:.0f} s; "
+            f"{AGENT}.log of {source.name} ends with:\n{log}"
+        ) from None
+
+
+def virtual_node(target: str, namespace: str = "default") -> str:
+    """The name of the Node that stands for `target` in its source."""
+    from vnode.api import names
+
+    return names.virtual_node(namespace, target)

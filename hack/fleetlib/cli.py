@@ -1,0 +1,172 @@
+"""The command line of `hack/fleet`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from hack.fleetlib import clusters, fleet, kwok, progress, state
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet, Wishes
+
+_DESCRIPTION = """Kubernetes clusters as child processes on this machine: etcd, kube-apiserver,
+kube-controller-manager, kube-scheduler, and kwok for nodes. As root each cluster has a network
+namespace, otherwise a loopback address. DIR/kubeconfig-NAME is for kubectl, DIR/NAME/*.log tells
+what happens inside."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser, apart from `main` so that tests can ask it."""
+    root = argparse.ArgumentParser(prog="hack/fleet", description=_DESCRIPTION)
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_up(commands)
+    for name, text in (
+        ("down", "end a fleet and remove all that it left"),
+        ("status", "show clusters, processes and kubeconfigs"),
+    ):
+        commands.add_parser(name, help=text).add_argument("directory", type=Path, metavar="DIR")
+    commands.choices["down"].add_argument("--logs", type=Path, help="copy the logs to this folder first")
+    for name, text in (
+        ("stop", "end one process, e.g. agent, kube-apiserver, kwok"),
+        ("start", "start it again"),
+    ):
+        one = _cluster_command(commands, name, text)
+        one.add_argument("process", metavar="PROCESS")
+    commands.choices["stop"].add_argument("--kill", action="store_true", help="with SIGKILL")
+    _cluster_command(commands, "partition", "cut a cluster off from everything else")
+    _cluster_command(commands, "heal", "undo partition")
+    more = _cluster_command(commands, "add-node", "add kwok nodes to a cluster")
+    more.add_argument("--count", type=_count, default=1)
+    _add_size(more)
+    link = commands.add_parser("connect", help="make one cluster the target of another")
+    link.add_argument("directory", type=Path, metavar="DIR")
+    link.add_argument("connection", type=connection, metavar="SOURCE:TARGET")
+    return root
+
+
+def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    up = commands.add_parser("up", help="start clusters")
+    up.add_argument("directory", type=Path, metavar="DIR", help="state, logs and kubeconfigs")
+    up.add_argument("names", nargs="+", metavar="NAME")
+    up.add_argument("--nodes", type=_count, default=1, help="kwok nodes in each cluster (1)")
+    _add_size(up)
+    up.add_argument("--agents", action="store_true", help="also run vnode in each cluster")
+    up.add_argument(
+        "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
+    )
+    up.add_argument("--no-candidate-scheduler", action="store_true")
+    for option, who in (("--apiserver-arg", "API server"), ("--agent-arg", "agent")):
+        text = f"pass ARG to each {who}; repeatable, write {option}=--flag=value"
+        up.add_argument(option, action="append", default=[], metavar="ARG", help=text)
+
+
+def _add_size(command: argparse.ArgumentParser) -> None:
+    size = kwok.NodeSize()
+    command.add_argument("--node-cpu", default=size.cpu, help=f"cores of a node ({size.cpu})")
+    command.add_argument("--node-memory", default=size.memory, help=f"({size.memory})")
+    command.add_argument("--node-pods", default=size.pods, help=f"pods that fit ({size.pods})")
+
+
+def _cluster_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text)
+    command.add_argument("directory", type=Path, metavar="DIR")
+    command.add_argument("name", metavar="NAME")
+    return command
+
+
+def connection(text: str) -> tuple[str, str]:
+    """`SOURCE:TARGET` as a pair."""
+    source, colon, target = text.partition(":")
+    if not (source and colon and target) or ":" in target:
+        raise argparse.ArgumentTypeError(f"{text!r} is not SOURCE:TARGET")
+    return source, target
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number
+
+
+def wishes(arguments: argparse.Namespace) -> Wishes:
+    """What the arguments of `up` ask for."""
+    return Wishes(
+        names=arguments.names,
+        clusters=clusters.Options(
+            arguments.nodes, _size(arguments), tuple(arguments.apiserver_arg)
+        ),
+        agents=arguments.agents,
+        candidate_scheduler=not arguments.no_candidate_scheduler,
+        connections=arguments.connect,
+        agent_arguments=tuple(arguments.agent_arg),
+    )
+
+
+def _size(arguments: argparse.Namespace) -> kwok.NodeSize:
+    return kwok.NodeSize(arguments.node_cpu, arguments.node_memory, arguments.node_pods)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    if arguments.command == "up":
+        show(fleet.up(arguments.directory, wishes(arguments)))
+        return
+    known = Fleet(arguments.directory.resolve())
+    match arguments.command:
+        case "down":
+            _down(known, arguments.logs)
+        case "status":
+            show(known)
+        case "stop":
+            number = signal.SIGKILL if arguments.kill else signal.SIGTERM
+            known.stop(arguments.name, arguments.process, number)
+        case "start":
+            known.start(arguments.name, arguments.process)
+        case "partition":
+            known.partition(arguments.name)
+        case "heal":
+            known.heal(arguments.name)
+        case "add-node":
+            print("\n".join(known.add_nodes(arguments.name, arguments.count, _size(arguments))))
+        case "connect":
+            known.connect(*arguments.connection)
+
+
+def _down(known: Fleet, logs: Path | None) -> None:
+    if logs is not None:
+        for log in known.directory.glob("*/*.log"):
+            folder = logs / log.parent.name
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, folder)
+    known.down()
+
+
+def show(known: Fleet) -> None:
+    """Print the clusters of a fleet, each with its processes."""
+    current: state.State = known.state()
+    for cluster in current.clusters.values():
+        partitioned = "  PARTITIONED" if cluster.partitioned else ""
+        print(f"{cluster.name}  {cluster.address}{partitioned}")
+        print(f"  kubeconfig  {known.kubeconfig(cluster.name)}")
+        for name, process in cluster.processes.items():
+            pid = process.identity.pid if process.identity else "-"
+            print(f"  {'running' if process.alive else 'ended':10}  {name} (pid {pid})")
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    # A terminated `up` must take down what it has started, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        run(arguments)
+    except FleetError as error:
+        progress.say(f"hack/fleet: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

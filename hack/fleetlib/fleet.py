@@ -1,0 +1,238 @@
+"""A fleet: clusters that were started together in a directory, and what one can do to them.
+
+Tests and the demo use `Fleet` and `up`; `hack/fleet` is a thin command line over them. Everything
+that was started is in the state file, so a `Fleet` can be made for a directory at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.fleetlib import (
+    addresses,
+    agents,
+    cachefolder,
+    clusters,
+    kwok,
+    networks,
+    processes,
+    progress,
+    state,
+)
+from hack.fleetlib.api import Api
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.tools import binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hack.fleetlib.commands import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What `up` shall start. `connections` are pairs of source and target, both in `names`."""
+
+    names: Sequence[str]
+    clusters: clusters.Options = field(default_factory=clusters.Options)
+    agents: bool = False
+    candidate_scheduler: bool = True
+    connections: Sequence[tuple[str, str]] = ()
+    agent_arguments: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """FleetError for names that are no DNS labels, doubled, or connected without being there."""
+        for name in self.names:
+            if not _is_label(name):
+                raise FleetError(f"{name!r} cannot name a cluster: use a-z, 0-9 and -, up to 40")
+        if len(set(self.names)) != len(self.names):
+            raise FleetError("two clusters of a fleet cannot have the same name")
+        for end in (end for connection in self.connections for end in connection):
+            if end not in self.names:
+                raise FleetError(f"--connect names {end!r}, which is not started here")
+        if self.connections and not self.agents:
+            raise FleetError("--connect needs --agents")
+
+
+def _is_label(name: str) -> bool:
+    plain = name.replace("-", "")
+    return name.isascii() and plain.isalnum() and name == name.lower() and (
+        len(name) <= 40 and name[0] != "-" and name[-1] != "-"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A running fleet, by its directory."""
+
+    directory: Path
+
+    def state(self) -> state.State:
+        return state.load(self.directory)
+
+    def site(self, name: str) -> Site:
+        return clusters.site(self.directory, self.state(), name)
+
+    def kubeconfig(self, name: str) -> Path:
+        return self.site(name).kubeconfig
+
+    def address(self, name: str) -> str:
+        return self.state().cluster(name).address
+
+    def api(self, name: str) -> Api:
+        return Api(self.kubeconfig(name))
+
+    def log(self, name: str, process: str) -> Path:
+        return Path(self.state().process(name, process).log)
+
+    def stop(
+        self, name: str, process: str, number: signal.Signals = signal.SIGTERM
+    ) -> None:
+        """End a process of a cluster and wait for its end."""
+        processes.stop(self.directory, name, process, number)
+
+    def start(self, name: str, process: str) -> None:
+        """Start a process again as it was first started. Agents and API servers: until ready."""
+        processes.start(self.directory, name, process)
+        if process == agents.AGENT:
+            agents.wait_for_agent(self.directory, self.site(name))
+        elif process == "kube-apiserver":
+            clusters.until(self.directory, name, process, self.api(name).ready)
+
+    def partition(self, name: str) -> None:
+        """Cut a cluster off from the others and from this machine; it runs on by itself.
+
+        Without network namespaces its API server is frozen instead, which also freezes the cluster.
+        """
+        self._plug(name, up=False)
+
+    def heal(self, name: str) -> None:
+        """Undo `partition`."""
+        self._plug(name, up=True)
+
+    def _plug(self, name: str, *, up: bool) -> None:
+        with state.changing(self.directory) as fleet:
+            cluster = fleet.cluster(name)
+            if fleet.mode == "netns":
+                networks.link(fleet.plan, cluster.index, up=up)
+            else:
+                server = fleet.process(name, "kube-apiserver").identity
+                if server is not None:
+                    server.send(signal.SIGCONT if up else signal.SIGSTOP)
+            cluster.partitioned = not up
+
+    def add_nodes(
+        self, name: str, count: int = 1, size: kwok.NodeSize | None = None
+    ) -> list[str]:
+        """Add kwok nodes to a cluster and wait until they are Ready; returns their names."""
+        api, place = self.api(name), self.site(name)
+        taken = [n["metadata"]["name"] for n in api.call("GET", "/api/v1/nodes")["items"]]
+        prefix = f"{name}-node-"
+        numbers = [int(t.removeprefix(prefix)) for t in taken if t.removeprefix(prefix).isdigit()]
+        if "kwok" not in self.state().cluster(name).processes:
+            raise FleetError(f"{name} was started with --nodes 0, so no kwok runs there")
+        first = max(numbers, default=-1) + 1
+        names = clusters.create_nodes(api, place, count, size or kwok.NodeSize(), first)
+        api.wait_for_nodes(names, clusters.READY_SECONDS)
+        return names
+
+    def connect(self, source: str, target: str) -> None:
+        """Make `target` a target of `source`, in namespace default; waits for the virtual node."""
+        agents.connect(self.site(source), self.site(target))
+
+    def down(self) -> None:
+        """End everything that was started, and remove every file and link. Can be repeated."""
+        fleet = self.state()
+        processes.end(_all_processes(fleet))
+        networks.remove(fleet.plan, len(fleet.clusters))
+        for name in fleet.clusters:
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+            (self.directory / f"kubeconfig-{name}").unlink(missing_ok=True)
+        Path(fleet.claim).unlink(missing_ok=True)
+        for file in (".lock", ".state.json.new", "state.json"):
+            (self.directory / file).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.directory.rmdir()
+
+
+def _all_processes(fleet: state.State) -> list[state.Process]:
+    """Those that write first, so that what they write to is still there."""
+    ordered = ["etcd", "kube-apiserver"]
+    found = [
+        (name, process)
+        for cluster in fleet.clusters.values()
+        for name, process in cluster.processes.items()
+    ]
+    found.sort(key=lambda pair: ordered.index(pair[0]) - 9 if pair[0] in ordered else -20)
+    return [process for _, process in found]
+
+
+def up(directory: Path, wishes: Wishes) -> Fleet:
+    """Start a fleet; on any failure, also Ctrl-C, everything is taken down again."""
+    wishes.check()
+    directory = directory.resolve()
+    if state.path(directory).exists():
+        raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
+    programs = binaries.locate()
+    directory.mkdir(parents=True, exist_ok=True)
+    _claim(directory, wishes.names)
+    fleet = Fleet(directory)
+    try:
+        networks.create(fleet.state().plan, len(wishes.names))
+        _bring_up(fleet, wishes, programs)
+    except BaseException:
+        fleet.down()
+        raise
+    return fleet
+
+
+def _claim(directory: Path, names: Sequence[str]) -> None:
+    """Take addresses and write the first state, as one step among all callers of this user."""
+    with cachefolder.locked("fleets", lambda: None):
+        plan, claim = networks.claim(directory, networks.mode())
+        known = {
+            name: state.Cluster(name, index, plan.cluster(index), plan.netns(index))
+            for index, name in enumerate(names)
+        }
+        state.save(directory, state.State(plan.mode, plan.slot, str(claim), known))
+
+
+def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
+    sites = [fleet.site(name) for name in wishes.names]
+    with progress.reported(f"starting {', '.join(wishes.names)}"):
+        _each(
+            sites,
+            lambda place: clusters.bring_up(fleet.directory, place, programs, wishes.clusters),
+        )
+    if wishes.agents:
+        with progress.reported("starting agents"):
+            _each(sites, lambda place: _add_agent(fleet, place, wishes, programs))
+    for source, target in wishes.connections:
+        with progress.reported(f"connecting {source} to {target}"):
+            fleet.connect(source, target)
+
+
+def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:
+    agents.install(place)
+    agents.start_agent(fleet.directory, place, wishes.agent_arguments)
+    if wishes.candidate_scheduler:
+        binary = programs["kube-scheduler"]
+        agents.start_candidate_scheduler(fleet.directory, place, binary)
+
+
+def _each(sites: list[Site], action: Callable[[Site], None]) -> None:
+    """Do the same in all clusters at once; the first failure is raised when all have ended."""
+    with ThreadPoolExecutor(len(sites), "cluster") as pool:
+        for outcome in [pool.submit(action, place) for place in sites]:
+            outcome.result()
+
+
+def plan_of(directory: Path) -> addresses.Plan:
+    """The address plan of a running fleet."""
+    return state.load(directory).plan

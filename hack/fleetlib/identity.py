@@ -1,0 +1,77 @@
+"""Tells a process of ours from a later one that happens to have its pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A pid, the clock tick since boot at which it started, and the boot: unique for all time."""
+
+    pid: int
+    started: int
+    boot: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs; one that has ended and is not yet reaped does not."""
+        return self.boot == boot() and _stat(self.pid) == self.started
+
+    def send(self, number: signal.Signals) -> bool:
+        """Signal the process, unless it has ended; whether it was signalled."""
+        if not self.alive:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+            return True
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process, at most so long; whether it has ended."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return True
+        try:
+            if self.alive:
+                poll = select.poll()
+                poll.register(descriptor, select.POLLIN)
+                poll.poll(seconds * 1000)
+        finally:
+            os.close(descriptor)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        return not self.alive
+
+
+def boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def of(pid: int) -> Identity:
+    """The identity of a process that was just started."""
+    started = _stat(pid)
+    return Identity(pid, -1 if started is None else started, boot())
+
+
+def _stat(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return start_tick(text)
+
+
+def start_tick(stat: str) -> int | None:
+    """The start time in the text of `/proc/PID/stat`; None for a zombie.
+
+    The command's name, in parentheses, may itself hold spaces and parentheses.
+    """
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,105 @@
+"""What kwok plays: nodes that are ready, pods that run, complete and go, and their fake kubelet.
+
+Pure: the text of kwok's configuration, the Node objects, and the lines of the pods' log. All pods
+of a cluster share one log file and one exec environment, in which `$CLUSTER` names the cluster.
+
+A pod's annotations delay what is otherwise immediate, in Go durations such as `5s`:
+`pod-ready.stage.kwok.x-k8s.io/delay`, `pod-complete.stage.kwok.x-k8s.io/delay` (pods of Jobs) and
+`pod-delete.stage.kwok.x-k8s.io/delay`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.fleetlib import addresses
+
+_STAGES = Path(__file__).with_name("stages.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSize:
+    cpu: str = "32"
+    memory: str = "256Gi"
+    pods: str = "110"
+
+
+def configuration(name: str, folder: Path) -> str:
+    """kwok's configuration for the cluster `name`, whose files are in `folder`."""
+    log, previous = str(folder / "pods.log"), str(folder / "pods-previous.log")
+    workdir = str(folder / "exec")
+    local = {"workDir": workdir, "envs": [{"name": "CLUSTER", "value": name}]}
+    documents = [
+        _document("KwokConfiguration", "config.kwok.x-k8s.io", options=_OPTIONS),
+        *yaml.safe_load_all(_STAGES.read_text()),
+        _cluster_wide("ClusterLogs", logs=[{"logsFile": log, "previousLogsFile": previous}]),
+        _cluster_wide("ClusterAttach", attaches=[{"logsFile": log}]),
+        _cluster_wide("ClusterExec", execs=[{"local": local}]),
+        # Every port of every pod is an echo service.
+        _cluster_wide("ClusterPortForward", forwards=[{"command": ["cat"]}]),
+    ]
+    return yaml.safe_dump_all(documents, sort_keys=False)
+
+
+_OPTIONS = {
+    "podPlayStageParallelism": 32,
+    "nodePlayStageParallelism": 16,
+    "nodeLeaseParallelism": 16,
+    "podsOnNodeSyncParallelism": 4,
+}
+
+
+def _document(kind: str, group: str, **content: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{group}/v1alpha1", "kind": kind, "metadata": {"name": "fleet"}, **content}
+
+
+def _cluster_wide(kind: str, **spec: Any) -> dict[str, Any]:
+    return _document(kind, "kwok.x-k8s.io", spec=spec)
+
+
+def log_line(text: str, at: datetime.datetime) -> str:
+    """One line as a container runtime writes it: time in nanoseconds, stream, `F` for a full line."""
+    return f"{at.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z stdout F {text}\n"
+
+
+def node(name: str, cluster: str, address: str, size: NodeSize, zone: str) -> dict[str, Any]:
+    """A Node for kwok to look after. kwok makes it Ready and keeps its lease."""
+    resources = {
+        "cpu": size.cpu,
+        "memory": size.memory,
+        "pods": size.pods,
+        "ephemeral-storage": "1Ti",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+            "labels": {
+                "type": "kwok",
+                "beta.kubernetes.io/arch": "amd64",
+                "beta.kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "node.kubernetes.io/instance-type": "kwok",
+                "topology.kubernetes.io/region": cluster,
+                "topology.kubernetes.io/zone": f"{cluster}-{zone}",
+            },
+        },
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": address},
+                {"type": "Hostname", "address": name},
+            ],
+            "allocatable": resources,
+            "capacity": resources,
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": addresses.KWOK}},
+        },
+    }

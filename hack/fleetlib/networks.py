@@ -1,0 +1,143 @@
+"""The network of a fleet: a namespace for each cluster, all on one bridge, when we may make them.
+
+The bridge sits in a namespace of its own (the hub) together with one link to the machine. So no
+packet between clusters passes the machine's firewall, which Docker and others set to drop, and
+deleting the namespaces deletes every link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.fleetlib import addresses
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.fleetlib.addresses import Mode, Plan
+
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
+
+
+def mode(environ: Mapping[str, str] = os.environ) -> Mode:
+    """`netns` where namespaces can be made, else `loopback`; `$VNODE_FLEET_NETWORK` decides otherwise."""
+    wanted = environ.get("VNODE_FLEET_NETWORK")
+    if wanted == "loopback":
+        return "loopback"
+    able = _may_make_namespaces()
+    if wanted == "netns" and not able:
+        raise FleetError("VNODE_FLEET_NETWORK=netns needs root, iproute2 and nsenter")
+    return "netns" if able else "loopback"
+
+
+def _may_make_namespaces() -> bool:
+    if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("nsenter"):
+        return False
+    status = Path("/proc/self/status").read_text()
+    effective = int(status.partition("CapEff:")[2].split()[0], 16)
+    return bool(effective >> _CAP_NET_ADMIN & 1 and effective >> _CAP_SYS_ADMIN & 1)
+
+
+def claim(directory: Path, wanted: Mode) -> tuple[Plan, Path]:
+    """Take a free slot for the fleet in `directory`; the claim file is removed with the fleet.
+
+    A claim whose fleet has gone (its directory was deleted by hand) is taken over.
+    """
+    first = addresses.preferred_slot(directory)
+    for step in range(addresses.SLOTS):
+        plan = addresses.Plan(wanted, (first + step) % addresses.SLOTS)
+        file = Path(tempfile.gettempdir()) / f"vnode-fleet-{os.geteuid()}-{plan.slot}"
+        if _take(file, directory) and _free(plan):
+            return plan, file
+    raise FleetError("all 256 address ranges for fleets are taken; take some fleets down")
+
+
+def _take(file: Path, directory: Path) -> bool:
+    try:
+        with file.open("x") as claimed:
+            claimed.write(str(directory))
+    except FileExistsError:
+        owner = Path(file.read_text() or "/nonexistent")
+        if owner != directory and (owner / "state.json").exists():
+            return False
+        file.write_text(str(directory))
+    except PermissionError:
+        return False
+    return True
+
+
+def _free(plan: Plan) -> bool:
+    if plan.mode == "netns":
+        return not Path(f"/run/netns/{plan.hub}").exists()
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((plan.cluster(0), addresses.API_SERVER))
+        return True
+    return False
+
+
+def create(plan: Plan, clusters: int) -> None:
+    """Make the hub and the namespaces of `clusters` clusters; nothing to do for loopback addresses."""
+    if plan.mode == "loopback":
+        return
+    for name in [plan.hub, *_namespaces(plan, clusters)]:
+        _ip("netns", "add", name)
+    _batch(plan.hub, ["link set lo up", "link add fleet type bridge", "link set fleet up"])
+    _connect_host(plan)
+    for index in range(clusters):
+        _connect_cluster(plan, index)
+
+
+def _namespaces(plan: Plan, clusters: int) -> list[str]:
+    return [name for index in range(clusters) if (name := plan.netns(index))]
+
+
+def _connect_host(plan: Plan) -> None:
+    link = f"{plan.prefix}-host"
+    _ip("link", "add", link, "type", "veth", "peer", "name", "host", "netns", plan.hub)
+    _batch(plan.hub, ["link set host master fleet", "link set host up"])
+    _ip("address", "add", f"{plan.host}/24", "dev", link)
+    _ip("link", "set", link, "up")
+
+
+def _connect_cluster(plan: Plan, index: int) -> None:
+    netns = plan.netns(index) or ""
+    peer = ["type", "veth", "peer", "name", "eth0", "netns", netns]
+    _ip("-n", plan.hub, "link", "add", f"c{index}", *peer)
+    _batch(plan.hub, [f"link set c{index} master fleet", f"link set c{index} up"])
+    address = f"address add {plan.cluster(index)}/24 dev eth0"
+    default = f"route add default via {plan.host}"
+    _batch(netns, ["link set lo up", address, "link set eth0 up", default])
+
+
+def link(plan: Plan, index: int, *, up: bool) -> None:
+    """Plug a cluster's cable in or out, at the bridge: inside the cluster nothing is changed."""
+    _ip("-n", plan.hub, "link", "set", f"c{index}", "up" if up else "down")
+
+
+def remove(plan: Plan, clusters: int) -> None:
+    """Delete what `create` made, as far as it is there."""
+    if plan.mode == "loopback":
+        return
+    for name in [*_namespaces(plan, clusters), plan.hub]:
+        if Path(f"/run/netns/{name}").exists():
+            _ip("netns", "delete", name)
+
+
+def _ip(*arguments: str, given: str | None = None) -> None:
+    command = ["ip", *arguments]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise FleetError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+
+
+def _batch(netns: str, lines: list[str]) -> None:
+    _ip("-n", netns, "-batch", "-", given="\n".join(lines) + "\n")

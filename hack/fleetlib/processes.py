@@ -1,0 +1,86 @@
+"""Starts programs that outlive this one, and ends them again by identity, never by name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.fleetlib import identity, state
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hack.fleetlib.state import Cluster, Process
+
+GRACE = 10.0
+
+
+def in_network(cluster: Cluster, argv: list[str]) -> list[str]:
+    """`argv` as it is run in the cluster's network.
+
+    nsenter replaces itself by the program, so the pid is the program's; `ip netns exec` would also
+    change the mounts of /sys, which containers need.
+    """
+    if cluster.netns is None:
+        return argv
+    return ["nsenter", f"--net=/run/netns/{cluster.netns}", *argv]
+
+
+def start(directory: Path, name: str, process: str, definition: Process | None = None) -> None:
+    """Start a process of a cluster and note it; with `definition` for the first time."""
+    with state.changing(directory) as fleet:
+        cluster = fleet.cluster(name)
+        if definition is not None:
+            cluster.processes[process] = definition
+        known = fleet.process(name, process)
+        if known.alive:
+            raise FleetError(f"{process} of {name} already runs")
+        known.identity = identity.of(_spawn(in_network(cluster, known.argv), known))
+
+
+def _spawn(argv: list[str], process: Process) -> int:
+    program = shutil.which(argv[0])
+    if program is None:
+        raise FleetError(f"{argv[0]} is not on PATH")
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        program,
+        argv,
+        {**os.environ, **process.environment},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, process.log, append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+
+
+def stop(directory: Path, name: str, process: str, number: signal.Signals) -> None:
+    """Signal a process and wait for its end; SIGKILL when it takes too long."""
+    known = state.load(directory).process(name, process)
+    end([known], number)
+
+
+def end(processes: Iterable[Process], number: signal.Signals = signal.SIGTERM) -> None:
+    """Signal all of `processes` at once, wait for them, kill what is left. SIGSTOPped ones end too."""
+    running = [p.identity for p in processes if p.identity is not None]
+    for one in running:
+        if one.send(number):
+            one.send(signal.SIGCONT)
+    for one in running:
+        if not one.wait(GRACE):
+            one.send(signal.SIGKILL)
+            one.wait(GRACE)
+
+
+def tail(log: str, lines: int = 15) -> str:
+    """The last lines of a log file, for an error message."""
+    try:
+        return "\n".join(Path(log).read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(no log)"

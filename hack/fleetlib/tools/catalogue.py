@@ -1,0 +1,111 @@
+"""Which programs a fleet needs, their versions, and where each may come from.
+
+A new program (kubelet, helm, metrics-server) is one more `Tool` here; nothing else has to change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KUBERNETES = "1.36.3"
+ETCD = "3.6.16"
+KWOK = "0.8.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A Go module that programs are built from.
+
+    `staging` is the version that stands in for modules which `path`'s own go.mod replaces by a
+    folder beside it: such replacements count only in the main module, so ours has to repeat them.
+    """
+
+    path: str
+    version: str
+    staging: str | None = None
+    stamps: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An official download: `checksum` is the file with SHA-256 sums, `member` the path in an archive.
+
+    `{version}`, `{os}` and `{arch}` are filled in.
+    """
+
+    url: str
+    checksum: str
+    member: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    family: str
+    version: str
+    module: Module
+    package: str
+    release: Release | None
+
+
+def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
+    major, minor, _ = KUBERNETES.split(".")
+    package = "k8s.io/component-base/version"
+    return (
+        (f"{package}.gitVersion", f"v{KUBERNETES}"),
+        (f"{package}.gitMajor", major),
+        (f"{package}.gitMinor", minor),
+    )
+
+
+_KUBERNETES_MODULE = Module(
+    "k8s.io/kubernetes", f"v{KUBERNETES}", f"v0.{KUBERNETES.split('.', 1)[1]}", _kubernetes_stamps()
+)
+
+
+def _kubernetes(name: str) -> Tool:
+    url = f"https://dl.k8s.io/release/v{{version}}/bin/{{os}}/{{arch}}/{name}"
+    return Tool(
+        name=name,
+        family="kubernetes",
+        version=KUBERNETES,
+        module=_KUBERNETES_MODULE,
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        release=Release(url, f"{url}.sha256"),
+    )
+
+
+_ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
+_ETCD_NAME = "etcd-v{version}-{os}-{arch}"
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        _kubernetes("kube-apiserver"),
+        _kubernetes("kube-controller-manager"),
+        _kubernetes("kube-scheduler"),
+        _kubernetes("kubectl"),
+        Tool(
+            name="etcd",
+            family="etcd",
+            version=ETCD,
+            module=Module("go.etcd.io/etcd/server/v3", f"v{ETCD}"),
+            package="go.etcd.io/etcd/server/v3",
+            release=Release(
+                f"{_ETCD_RELEASE}/{_ETCD_NAME}.tar.gz",
+                f"{_ETCD_RELEASE}/SHA256SUMS",
+                f"{_ETCD_NAME}/etcd",
+            ),
+        ),
+        # kwok publishes its binaries without checksum files, so it is built: a download that
+        # cannot be verified is not used.
+        Tool(
+            name="kwok",
+            family="kwok",
+            version=KWOK,
+            module=Module("sigs.k8s.io/kwok", f"v{KWOK}"),
+            package="sigs.k8s.io/kwok/cmd/kwok",
+            release=None,
+        ),
+    )
+}

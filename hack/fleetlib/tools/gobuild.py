@@ -1,0 +1,114 @@
+"""Builds programs from their Go modules with nothing but the Go toolchain.
+
+`go install module@version` refuses modules with replacements (Kubernetes, etcd), so a throw-away
+main module is written that requires the module and repeats the replacements in a usable form.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.fleetlib import progress
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hack.fleetlib.tools.catalogue import Module, Tool
+
+_REPLACEMENT = re.compile(r"^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s*=>\s*(\S+)(?:\s+(v\S+))?", re.M)
+_GO_LINE = re.compile(r"^go\s+(\S+)", re.M)
+
+
+def go_mod(module: Module, its_go_mod: str) -> str:
+    """The go.mod of a main module that builds `module` as its authors do.
+
+    Replacements by another module are copied; those by a staging folder become the staging version;
+    other folders (siblings in a repository, published under their own paths) need no replacement.
+    """
+    go = _GO_LINE.search(its_go_mod)
+    if go is None:
+        raise FleetError(f"the go.mod of {module.path} {module.version} names no Go version")
+    replaced = []
+    for path, target, version in _REPLACEMENT.findall(its_go_mod):
+        if version:
+            replaced.append(f"\t{path} => {target} {version}\n")
+        elif module.staging and target.startswith("./staging/"):
+            replaced.append(f"\t{path} => {path} {module.staging}\n")
+    replacements = f"\nreplace (\n{''.join(sorted(set(replaced)))})\n" if replaced else ""
+    head = f"module tools.local/build\n\ngo {go.group(1)}\n"
+    return f"{head}\nrequire {module.path} {module.version}\n{replacements}"
+
+
+def linker_flags(module: Module) -> str:
+    """Flags for small binaries that know their version."""
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in module.stamps)])
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The builder's environment: a user's GOFLAGS or workspace must not change the outcome."""
+    return {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
+
+
+def build(tools: Sequence[Tool], destination: Path) -> None:
+    """Build `tools`, all of one module, into the existing folder `destination`."""
+    if shutil.which("go") is None:
+        raise FleetError("no Go toolchain on PATH: install Go 1.26 or newer, or set KUBE_BIN_DIR")
+    module = tools[0].module
+    with tempfile.TemporaryDirectory(prefix="vnode-build-") as folder:
+        (Path(folder) / "go.mod").write_text(go_mod(module, _its_go_mod(module, folder)))
+        names = ", ".join(tool.name for tool in tools)
+        compiled: list[str] = []
+        with progress.reported(
+            f"building {names} {module.version} with Go", lambda: f"{len(compiled)} packages"
+        ):
+            for tool in tools:
+                _build_one(tool, Path(folder), destination, compiled)
+
+
+def _its_go_mod(module: Module, folder: str) -> str:
+    command = ["go", "mod", "download", "-json", f"{module.path}@{module.version}"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment(os.environ), capture_output=True, text=True, check=False
+    )
+    answer = json.loads(done.stdout) if done.stdout.strip() else {}
+    if done.returncode != 0 or answer.get("Error"):
+        reason = answer.get("Error") or done.stderr.strip()
+        raise FleetError(f"cannot download the Go module {module.path} {module.version}: {reason}")
+    return Path(answer["GoMod"]).read_text()
+
+
+def _build_one(tool: Tool, folder: Path, destination: Path, compiled: list[str]) -> None:
+    output = destination / tool.name
+    flags = ["-v", "-trimpath", "-ldflags", linker_flags(tool.module), "-o", str(output)]
+    with subprocess.Popen(
+        ["go", "build", *flags, tool.package],
+        cwd=folder,
+        env=environment(os.environ),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            lines = list(_watched(process, compiled))
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        tail = "\n".join(lines[-20:])
+        raise FleetError(f"building {tool.name} {tool.version} failed:\n{tail}")
+
+
+def _watched(process: subprocess.Popen[str], compiled: list[str]) -> list[str]:
+    lines = []
+    for line in process.stderr or ():
+        lines.append(line.rstrip())
+        if not line.startswith("go: "):
+            compiled.append(line)
+    return lines

@@ -1,0 +1,80 @@
+"""The project's virtual environment, in the cache folder: made when it is first needed.
+
+Standard library only, because it runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from hack.fleetlib import cachefolder, progress
+from hack.fleetlib.errors import FleetError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+_NEEDED = ("aiohttp", "click", "cryptography", "msgspec", "prometheus_client", "yaml")
+_GROUPS = ("test", "lint")
+
+
+def enter(script: str) -> None:
+    """Go on in this interpreter if it has what vnode needs, else run `script` again in the venv."""
+    if all(importlib.util.find_spec(name) for name in _NEEDED):
+        return
+    try:
+        python = str(ensure())
+    except FleetError as error:
+        sys.exit(f"{Path(script).name}: {error}")
+    os.execv(python, [python, script, *sys.argv[1:]])  # noqa: S606
+
+
+def folder() -> Path:
+    """One venv for each interpreter, clone and content of pyproject.toml."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    identity = str(REPOSITORY).encode() + (REPOSITORY / "pyproject.toml").read_bytes()
+    digest = hashlib.sha256(identity).hexdigest()[:12]
+    return cachefolder.path() / "venv" / f"python{version}-{digest}"
+
+
+def ensure() -> Path:
+    """The venv's interpreter; the venv is made first if it is not there."""
+    python = folder() / "bin" / "python"
+    finished = folder() / "finished"
+    if finished.exists():
+        return python
+
+    def waiting() -> None:
+        progress.say("another process is making the virtual environment; waiting for it ...")
+
+    with cachefolder.locked(folder().name, waiting):
+        if not finished.exists():
+            with progress.reported(f"making the virtual environment {folder()}"):
+                _make(python)
+            finished.touch()
+    return python
+
+
+def _make(python: Path) -> None:
+    shutil.rmtree(folder(), ignore_errors=True)
+    _run([sys.executable, "-m", "venv", str(folder())], "is python3-venv installed?")
+    requirements = [one for group in _GROUPS for one in _group(group)]
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*install, "--editable", str(REPOSITORY), *requirements], "is a package index reachable?")
+
+
+def _group(name: str) -> list[str]:
+    """The requirements of a dependency group; read here because only new versions of pip can."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    return [one for one in project["dependency-groups"][name] if isinstance(one, str)]
+
+
+def _run(command: list[str], hint: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        text = (done.stdout + done.stderr).strip()
+        raise FleetError(f"{' '.join(command[:4])} ... failed; {hint}\n{text}")

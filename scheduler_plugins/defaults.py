@@ -1,0 +1,45 @@
+"""All plugins of this package, and the default profile.
+
+The order is that of the extension points' calls: cheap and final rejections come first, and
+NodeResourcesFit filters last, so that its no means that room is all that is missing. Weights of
+plugins that kube-scheduler has too are kube-scheduler's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler_plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from scheduler_plugins.candidate_probe import CandidateProbe
+from scheduler_plugins.even_spread import EvenSpread
+from scheduler_plugins.node_affinity import NodeAffinity
+from scheduler_plugins.node_unschedulable import NodeUnschedulable
+from scheduler_plugins.pod_topology_spread import PodTopologySpread
+from scheduler_plugins.priority_sort import PrioritySort
+from scheduler_plugins.resources_fit import NodeResourcesFit
+from scheduler_plugins.scheduling_gates import SchedulingGates
+from scheduler_plugins.taint_toleration import TaintToleration
+from scheduler_plugins.target_health import TargetHealth
+from scheduler_plugins.target_namespace import TargetNamespace
+from vnode.scheduling.plugin import Plugin
+
+_WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
+    (PrioritySort, 0),
+    (SchedulingGates, 0),
+    (TargetNamespace, 0),
+    (TargetHealth, 0),
+    (NodeUnschedulable, 0),
+    (TaintToleration, 3),
+    (NodeAffinity, 2),
+    (PodTopologySpread, 2),
+    (NodeResourcesFit, 1),
+    (NodeResourcesBalancedAllocation, 1),
+    (EvenSpread, 2),
+    (CandidateProbe, 0),
+)
+
+PLUGINS: Final = tuple(plugin for plugin, _ in _WEIGHTED)
+"""Every plugin class, for the registry."""
+
+WEIGHTS: Final = {plugin.NAME: weight for plugin, weight in _WEIGHTED}
+"""The default profile: name -> weight of its Score."""

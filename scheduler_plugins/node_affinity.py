@@ -1,0 +1,107 @@
+"""Filter by nodeSelector and required node affinity, Score by preferred node affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduler_plugins import normalizing
+from vnode.api import objects, selectors
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.selectors import NodeSelector, Selector, Term
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SKIP, SUCCESS, Status
+
+_PREFERRED = "NodeAffinity.preferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """What a pod demands of its node."""
+
+    selector: Selector
+    affinity: NodeSelector | None
+    """None: anything will do."""
+
+    def matches(self, node: VirtualNodeInfo) -> bool:
+        """The node is one of those."""
+        if not self.selector.matches(node.labels):
+            return False
+
+        return self.affinity is None or selectors.matches_node(
+            self.affinity, node.labels, node.name
+        )
+
+
+def required(pod: Object) -> Required | None:
+    """The pod's demands, None if it has none. ConfigError if they cannot be read."""
+    selector = objects.spec(pod).get("nodeSelector") or {}
+    affinity = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not selector and affinity is None:
+        return None
+
+    terms = None if affinity is None else selectors.from_node_selector(affinity)
+    return Required(selectors.from_labels(selector), terms)
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Virtual nodes carry the labels that all nodes of their target share."""
+
+    NAME = "NodeAffinity"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """Other labels."""
+        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_LABELS)]
+
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """Compile the demands."""
+        try:
+            demands = required(pod)
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        state.write(self.NAME, demands)
+        return SUCCESS if demands else SKIP
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """All demands must be met."""
+        demands: Required = state.read(self.NAME)
+        if demands.matches(node):
+            return SUCCESS
+
+        return status.unresolvable("did not match the pod's node affinity/selector")
+
+    def pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+    ) -> Status:
+        """Compile the preferences."""
+        listed = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        try:
+            compiled = [
+                (term, int(preferred.get("weight", 0)))
+                for preferred in listed
+                if (term := selectors.from_term(preferred.get("preference") or {})) is not None
+            ]
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        state.write(_PREFERRED, compiled)
+        return SUCCESS if compiled else SKIP
+
+    def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
+        """The weights of the terms that match."""
+        preferred: list[tuple[Term, int]] = state.read(_PREFERRED)
+        return sum(weight for term, weight in preferred if term.matches(node.labels, node.name))
+
+    def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
+        """More is better."""
+        normalizing.by_largest(scores)
+
+
+def _node_affinity(pod: Object) -> Object:
+    return (objects.spec(pod).get("affinity") or {}).get("nodeAffinity") or {}

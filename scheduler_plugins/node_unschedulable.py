@@ -1,0 +1,33 @@
+"""Filter: a cordoned virtual node takes only pods that tolerate that."""
+
+from __future__ import annotations
+
+from vnode.api import objects, taints
+from vnode.api.objects import Object
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import FilterPlugin
+from vnode.scheduling.snapshot import VirtualNodeInfo
+from vnode.scheduling.status import SUCCESS, Status
+
+
+class NodeUnschedulable(FilterPlugin):
+    """`kubectl cordon` of a virtual node closes the whole target."""
+
+    NAME = "NodeUnschedulable"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """An uncordon."""
+        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_TAINTS)]
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """As kube-scheduler: cordoned is a taint that can be tolerated."""
+        if not node.unschedulable:
+            return SUCCESS
+
+        tolerations = objects.spec(pod).get("tolerations") or ()
+        if taints.untolerated((taints.UNSCHEDULABLE,), tolerations) is None:
+            return SUCCESS
+
+        return status.unresolvable("the virtual node is cordoned")

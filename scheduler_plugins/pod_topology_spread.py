@@ -1,0 +1,216 @@
+"""Filter and Score by topologySpreadConstraints over virtual nodes.
+
+A domain is a value of the topology key among virtual nodes; what is counted are the proxies on
+them, in the pod's namespace, that match the constraint's selector. Semantics are kube-scheduler's,
+its default policies too (nodes that the pod's node affinity excludes do not count, tainted ones
+do). Counts come ready-made from the snapshot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler_plugins import node_affinity
+from vnode.api import objects, selectors, taints
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.selectors import Operator, Requirement, Selector
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import (
+    MAX_SCORE,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SKIP, SUCCESS, Status
+
+_SOFT = "PodTopologySpread.soft"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint, compiled."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: Selector | None
+    """None matches no pod."""
+    affinity: node_affinity.Required | None
+    """Nodes that do not match it do not count; None: all count."""
+    tolerations: Sequence[Object] | None
+    """Nodes with taints beyond these do not count; None: all count."""
+
+    def counts_in(self, node: VirtualNodeInfo) -> bool:
+        """The node is one of those over which the pod is to be spread."""
+        if self.affinity is not None and not self.affinity.matches(node):
+            return False
+
+        return self.tolerations is None or (
+            taints.untolerated(node.taints, self.tolerations) is None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A constraint with the state of its domains."""
+
+    constraint: Constraint
+    domains: Counter[str]
+    """Domain -> pods that match; all domains are there."""
+    own: int
+    """1 if the pod itself matches, and so adds to the domain it goes to."""
+
+    @property
+    def minimum(self) -> int:
+        """The fewest pods of any domain; 0 as long as there are fewer domains than asked for."""
+        if len(self.domains) < self.constraint.min_domains or not self.domains:
+            return 0
+
+        return min(self.domains.values())
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """DoNotSchedule filters, ScheduleAnyway scores."""
+
+    NAME = "PodTopologySpread"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """A pod or a node anywhere changes the skew everywhere."""
+        kinds = (
+            EventKind.NODE_ADD,
+            EventKind.NODE_LABELS,
+            EventKind.NODE_TAINTS,
+            EventKind.POD_ADD,
+            EventKind.POD_DELETE,
+        )
+        return [WakeOn(kind, anywhere=True) for kind in kinds]
+
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """Count the domains of the hard constraints."""
+        try:
+            hard = spreads(pod, snapshot, snapshot.nodes, "DoNotSchedule")
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        state.write(self.NAME, hard)
+        return SUCCESS if hard else SKIP
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """The skew that the pod would make must stay within bounds."""
+        hard: list[Spread] = state.read(self.NAME)
+        for spread in hard:
+            constraint = spread.constraint
+            domain = node.labels.get(constraint.key)
+            if domain is None:
+                return status.unresolvable(f"has no label {constraint.key} to spread pods over")
+
+            skew = spread.domains.get(domain, 0) + spread.own - spread.minimum
+            if skew > constraint.max_skew:
+                return status.unschedulable(
+                    f"topology spread over {constraint.key}: skew would be {skew}, "
+                    f"at most {constraint.max_skew} is allowed"
+                )
+
+        return SUCCESS
+
+    def pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+    ) -> Status:
+        """Count the domains of the soft constraints."""
+        try:
+            soft = spreads(pod, snapshot, nodes, "ScheduleAnyway")
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        state.write(_SOFT, soft)
+        return SUCCESS if soft else SKIP
+
+    def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
+        """In thousandths: pods in the domain, weighing more the more domains there are.
+
+        A node that lacks a key is scored -1, and put last.
+        """
+        soft: list[Spread] = state.read(_SOFT)
+        total = 0.0
+        for spread in soft:
+            domain = node.labels.get(spread.constraint.key)
+            if domain is None:
+                return -1
+
+            weight = math.log(len(spread.domains) + 2)
+            total += spread.domains.get(domain, 0) * weight + spread.constraint.max_skew - 1
+
+        return round(total * 1000)
+
+    def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
+        """Fewer is better, in proportion to the fullest domain."""
+        counted = [score for score in scores.values() if score >= 0]
+        largest, smallest = max(counted, default=0), min(counted, default=0)
+        for name, score in scores.items():
+            if score < 0:
+                scores[name] = 0
+            elif largest == 0:
+                scores[name] = MAX_SCORE
+            else:
+                scores[name] = MAX_SCORE * (largest + smallest - score) // largest
+
+
+def spreads(
+    pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo], when: str
+) -> list[Spread]:
+    """The pod's constraints of one kind, counted. ConfigError if one cannot be read."""
+    listed = objects.spec(pod).get("topologySpreadConstraints") or ()
+    constraints = [_compile(pod, c) for c in listed if c.get("whenUnsatisfiable") == when]
+    if not constraints:
+        return []
+
+    keys = {constraint.key for constraint in constraints}
+    nodes = [node for node in nodes if keys <= node.labels.keys()]
+    return [_count(pod, constraint, snapshot, nodes) for constraint in constraints]
+
+
+def _compile(pod: Object, listed: Object) -> Constraint:
+    selector = selectors.from_label_selector(listed.get("labelSelector"))
+    if selector is not None:
+        labels = objects.labels(pod)
+        selector = selector.also(
+            Requirement(key, Operator.IN, frozenset((labels[key],)))
+            for key in listed.get("matchLabelKeys") or ()
+            if key in labels
+        )
+
+    honors_taints = listed.get("nodeTaintsPolicy", "Ignore") == "Honor"
+    honors_affinity = listed.get("nodeAffinityPolicy", "Honor") == "Honor"
+    return Constraint(
+        key=str(listed["topologyKey"]),
+        max_skew=int(listed.get("maxSkew", 1)),
+        min_domains=int(listed.get("minDomains") or 1),
+        selector=selector,
+        affinity=node_affinity.required(pod) if honors_affinity else None,
+        tolerations=(objects.spec(pod).get("tolerations") or ()) if honors_taints else None,
+    )
+
+
+def _count(
+    pod: Object, constraint: Constraint, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+) -> Spread:
+    selector = constraint.selector
+    matching: Mapping[str, int] = {}
+    if selector is not None:
+        matching = snapshot.placements.matching(objects.namespace(pod), selector)
+
+    domains: Counter[str] = Counter()
+    for node in nodes:
+        if constraint.counts_in(node):
+            domains[node.labels[constraint.key]] += matching.get(node.name, 0)
+
+    own = int(selector is not None and selector.matches(objects.labels(pod)))
+    return Spread(constraint, domains, own)

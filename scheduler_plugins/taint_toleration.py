@@ -1,0 +1,53 @@
+"""Filter by NoSchedule and NoExecute taints of virtual nodes, Score by PreferNoSchedule ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduler_plugins import normalizing
+from vnode.api import objects, taints
+from vnode.api.objects import Object
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import FilterPlugin, PreScorePlugin, ScorePlugin
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SKIP, SUCCESS, Status
+
+_SOFT = (taints.PREFER_NO_SCHEDULE,)
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """The proxy's own tolerations count; the webhook gave it that for the provider's taint."""
+
+    NAME = "TaintToleration"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """A taint removed."""
+        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_TAINTS)]
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """The first taint that is not tolerated is named."""
+        taint = taints.untolerated(node.taints, objects.spec(pod).get("tolerations") or ())
+        if taint is None:
+            return SUCCESS
+
+        return status.unresolvable(f"had untolerated taint {taints.describe(taint)}")
+
+    def pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+    ) -> Status:
+        """Skipped where no node has a soft taint."""
+        soft = any(taint.get("effect") in _SOFT for node in nodes for taint in node.taints)
+        return SUCCESS if soft else SKIP
+
+    def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
+        """The number of soft taints that are not tolerated."""
+        tolerations = objects.spec(pod).get("tolerations") or ()
+        return sum(
+            taints.untolerated((taint,), tolerations, _SOFT) is not None for taint in node.taints
+        )
+
+    def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
+        """Fewer is better."""
+        normalizing.by_largest(scores, reverse=True)

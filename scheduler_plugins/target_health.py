@@ -1,0 +1,28 @@
+"""Filter: no pod for a target that does not answer."""
+
+from __future__ import annotations
+
+from vnode.api.objects import Object
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import FilterPlugin
+from vnode.scheduling.snapshot import VirtualNodeInfo
+from vnode.scheduling.status import SUCCESS, Status
+
+
+class TargetHealth(FilterPlugin):
+    """Goes by what the agent knows first-hand, which is sooner than the node's taints."""
+
+    NAME = "TargetHealth"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """Only the target's return helps."""
+        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_HEALTH)]
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """The reason is the agent's own."""
+        if node.virtual.healthy:
+            return SUCCESS
+
+        return status.unresolvable(node.virtual.unhealthy_reason or "not reachable")

@@ -1,0 +1,36 @@
+"""Filter: a Target takes pods of its own namespace, and only where that namespace exists there."""
+
+from __future__ import annotations
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import FilterPlugin
+from vnode.scheduling.snapshot import VirtualNodeInfo
+from vnode.scheduling.status import SUCCESS, Status
+
+
+class TargetNamespace(FilterPlugin):
+    """Namespaces are never mapped nor created: the pod's must be the Target's and exist there."""
+
+    NAME = "TargetNamespace"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """A Target may be changed, and a namespace created."""
+        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_CHANGED)]
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """A ClusterTarget takes pods of all namespaces."""
+        namespace = objects.namespace(pod)
+        only = node.virtual.target_namespace
+        if only is not None and only != namespace:
+            return status.unresolvable(f'takes only pods of namespace "{only}"')
+
+        if namespace in node.virtual.missing_namespaces:
+            return status.unresolvable(
+                f'namespace "{namespace}" does not exist there; create it in the target'
+            )
+
+        return SUCCESS

@@ -1,0 +1,41 @@
+"""One fleet for all e2e tests: c1 sends pods to c2 and c3, with agents and candidate schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.kit import Fleet
+from vnode.kube.client import Client
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three clusters, connected in namespace default."""
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    words = ["c1", "c2", "c3", "--nodes", "3", "--agents"]
+    fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
+    yield fleet
+    fleet.run("down")
+
+
+@pytest.fixture
+async def source(fleet: Fleet) -> AsyncIterator[Client]:
+    """The cluster that sends pods."""
+    async with fleet.client("c1") as client:
+        yield client
+
+
+@pytest.fixture
+async def c2(fleet: Fleet) -> AsyncIterator[Client]:
+    """The first target."""
+    async with fleet.client("c2") as client:
+        yield client
+
+
+@pytest.fixture
+async def c3(fleet: Fleet) -> AsyncIterator[Client]:
+    """The second target."""
+    async with fleet.client("c3") as client:
+        yield client

@@ -1,0 +1,100 @@
+"""A virtual node is what its target is: capacity, health, and its end."""
+
+from __future__ import annotations
+
+from tests import kit
+from tests.kit import Fleet
+from vnode.api import keys, kinds, names, objects
+from vnode.kube.client import Client
+
+C2 = names.virtual_node("default", "c2")
+C3 = names.virtual_node("default", "c3")
+
+
+def is_ready(node: objects.Object, status: str = "True") -> bool:
+    return (objects.condition(node, "Ready") or {}).get("status") == status
+
+
+async def test_a_node_offers_what_its_target_has(source: Client, c2: Client) -> None:
+    node = await kit.until_one(source, kinds.NODES, C2, "", is_ready)
+    real = await c2.list(kinds.NODES)
+    assert len(real) == 3
+    cpu = sum(int(objects.status(one)["allocatable"]["cpu"]) for one in real)
+    assert objects.status(node)["allocatable"]["cpu"] == str(cpu)
+    assert keys.PROVIDER_TAINT in objects.spec(node)["taints"]
+    assert objects.labels(node)[keys.TARGET_NAME] == "c2"
+
+
+async def test_a_cordoned_node_of_the_target_offers_nothing(source: Client, c2: Client) -> None:
+    node = await kit.until_one(source, kinds.NODES, C2, "", is_ready)
+    before = int(objects.status(node)["allocatable"]["cpu"])
+    one = objects.name((await c2.list(kinds.NODES))[0])
+    await c2.patch(kinds.NODES, one, {"spec": {"unschedulable": True}})
+    await kit.until_one(
+        source,
+        kinds.NODES,
+        C2,
+        "",
+        lambda n: int(objects.status(n)["allocatable"]["cpu"]) == before * 2 // 3,
+    )
+    await c2.patch(kinds.NODES, one, {"spec": {"unschedulable": None}})
+    await kit.until_one(
+        source,
+        kinds.NODES,
+        C2,
+        "",
+        lambda n: int(objects.status(n)["allocatable"]["cpu"]) == before,
+    )
+
+
+async def test_a_deleted_node_is_created_again(source: Client) -> None:
+    node = await kit.until_one(source, kinds.NODES, C3, "", is_ready)
+    await source.delete(kinds.NODES, C3)
+    await kit.until_one(
+        source,
+        kinds.NODES,
+        C3,
+        "",
+        lambda n: objects.uid(n) != objects.uid(node) and is_ready(n),
+    )
+
+
+async def test_labels_and_conditions_of_others_stay(source: Client) -> None:
+    await source.patch(kinds.NODES, C3, {"metadata": {"labels": {"mine": "yes"}}})
+    other = {"type": "CniReady", "status": "True", "reason": "Cni", "message": ""}
+    node = await source.get(kinds.NODES, C3)
+    conditions = [*objects.status(node)["conditions"], other]
+    await source.patch(
+        kinds.NODES, C3, {"status": {"conditions": conditions}}, subresource="status"
+    )
+    await source.patch(kinds.TARGETS, "c3", {"spec": {"excludedLabelsRegexp": "^x"}}, "default")
+    await kit.until_one(source, kinds.NODES, C3, "", is_ready)
+    node = await source.get(kinds.NODES, C3)
+    assert objects.labels(node)["mine"] == "yes"
+    assert objects.condition(node, "CniReady") is not None
+
+
+async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
+    source: Client, fleet: Fleet
+) -> None:
+    fleet.run("partition", "c3")
+    try:
+        node = await kit.until_one(
+            source, kinds.NODES, C3, "", lambda n: is_ready(n, "False"), seconds=50
+        )
+        ready = objects.condition(node, "Ready")
+        assert ready is not None
+        assert ready["reason"] == "Unreachable"
+        notes = {keys.ELECT: ""}
+        await source.create(kinds.PODS, kit.pod("meanwhile", annotations=notes), "default")
+        proxy = await kit.until_one(
+            source, kinds.PODS, "meanwhile", "default", lambda p: kit.phase(p) == "Running"
+        )
+        assert objects.spec(proxy)["nodeName"] == C2
+        target = await source.get(kinds.TARGETS, "c3", "default")
+        assert not is_ready(target)
+    finally:
+        fleet.run("heal", "c3")
+
+    await kit.until_one(source, kinds.NODES, C3, "", is_ready, seconds=60)
+    await kit.until_one(source, kinds.TARGETS, "c3", "default", is_ready)

@@ -1,0 +1,198 @@
+"""The main job: annotated pods of c1 run in c2 and c3, and look as if they ran in c1."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import kit
+from tests.kit import Fleet
+from vnode.api import keys, kinds, names, objects
+from vnode.kube.client import Client
+
+C2 = names.virtual_node("default", "c2")
+C3 = names.virtual_node("default", "c3")
+
+
+async def delegates_of(client: Client, pod: objects.Object) -> list[objects.Object]:
+    selector = f"{keys.PARENT_UID}={objects.uid(pod)}"
+    return await client.list(kinds.PODS, "default", label_selector=selector)
+
+
+async def run_pod(source: Client, pod: objects.Object, phase: str = "Running") -> objects.Object:
+    await source.create(kinds.PODS, pod, "default")
+    return await kit.until_one(
+        source, kinds.PODS, objects.name(pod), "default", lambda p: kit.phase(p) == phase
+    )
+
+
+async def test_an_annotated_pod_runs_in_a_target_and_shows_its_state(
+    source: Client, c2: Client, c3: Client
+) -> None:
+    proxy = await run_pod(source, kit.pod("plain"))
+    assert objects.spec(proxy)["nodeName"] in (C2, C3)
+    found = [*await delegates_of(c2, proxy), *await delegates_of(c3, proxy)]
+    assert len(found) == 1
+    assert objects.status(found[0])["podIP"] == objects.status(proxy)["podIP"]
+    assert objects.labels(found[0])[keys.PREFIX + "app"] == "plain"
+    assert objects.condition(proxy, "Ready")["status"] == "True"
+
+
+async def test_a_deployment_spreads_over_the_targets(
+    source: Client, c2: Client, c3: Client
+) -> None:
+    await source.create(
+        kinds.DEPLOYMENTS, kit.deployment("spread", 12, kit.pod("spread")), "default"
+    )
+    pods = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, 12),
+        namespace="default",
+        label_selector="app=spread",
+    )
+    nodes = [objects.spec(pod)["nodeName"] for pod in pods.values()]
+    assert nodes.count(C2) == nodes.count(C3) == 6
+    for client, node in ((c2, C2), (c3, C3)):
+        selector = f"{keys.PREFIX}app=spread"
+        assert len(await client.list(kinds.PODS, "default", label_selector=selector)) == 6, node
+
+    await source.delete(kinds.DEPLOYMENTS, "spread", "default", propagation="Background")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=spread")
+
+
+async def test_losing_candidates_are_deleted(source: Client, c2: Client, c3: Client) -> None:
+    proxy = await run_pod(source, kit.pod("winner"))
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    winner, loser = (c2, c3) if objects.spec(proxy)["nodeName"] == C2 else (c3, c2)
+    await kit.until_gone(loser, kinds.POD_CHAPERONS, "default", label_selector=selector)
+    chaperons = await winner.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
+    assert len(chaperons) == 1
+    assert keys.IS_ALLOWED in objects.annotations(chaperons[0])
+
+
+async def test_a_job_completes(source: Client) -> None:
+    template = kit.pod("once", restartPolicy="Never")
+    job = {
+        "metadata": {"name": "once"},
+        "spec": {
+            "completions": 2,
+            "parallelism": 2,
+            "template": {"metadata": template["metadata"], "spec": template["spec"]},
+        },
+    }
+    job["spec"]["template"]["metadata"] = {
+        "annotations": objects.annotations(template),
+        "labels": {"app": "once"},
+    }
+    await source.create(kinds.JOBS, job, "default")
+    done = await kit.until_one(
+        source,
+        kinds.JOBS,
+        "once",
+        "default",
+        lambda j: (objects.condition(j, "Complete") or {}).get("status") == "True",
+        seconds=60,
+    )
+    assert objects.status(done)["succeeded"] == 2
+
+
+async def test_init_containers_show(source: Client) -> None:
+    init = {"name": "prepare", "image": "busybox"}
+    proxy = await run_pod(source, kit.pod("with-init", initContainers=[init]))
+    assert objects.status(proxy)["initContainerStatuses"][0]["name"] == "prepare"
+
+
+async def test_a_pod_that_no_target_takes_says_why_target_by_target(
+    source: Client, fleet: Fleet
+) -> None:
+    await source.create(kinds.PODS, kit.pod("nowhere", nodeSelector={"disk": "none"}), "default")
+    proxy = await kit.until_one(
+        source,
+        kinds.PODS,
+        "nowhere",
+        "default",
+        lambda p: (
+            "c3:" in str((objects.condition(p, "PodScheduled") or {}).get("message"))
+            or "c2, c3:" in str((objects.condition(p, "PodScheduled") or {}).get("message"))
+        ),
+    )
+    condition = objects.condition(proxy, "PodScheduled")
+    assert condition is not None
+    assert condition["reason"] == "Unschedulable"
+    assert "0/2 targets" in condition["message"]
+    assert "didn't match Pod's node affinity/selector" in condition["message"]
+    await kit.until(
+        source,
+        kinds.EVENTS,
+        lambda all_: any(
+            e["reason"] == "FailedScheduling" and e["involvedObject"]["name"] == "nowhere"
+            for e in all_.values()
+        ),
+        namespace="default",
+    )
+    assert "0/2 targets" in fleet.kubectl("c1", "describe", "pod", "nowhere")
+    await source.delete(kinds.PODS, "nowhere", "default")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=nowhere")
+
+
+async def test_a_rejected_pod_runs_as_soon_as_a_target_has_room(source: Client, c3: Client) -> None:
+    await source.create(kinds.PODS, kit.pod("patient", nodeSelector={"late": "yes"}), "default")
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        "patient",
+        "default",
+        lambda p: "0/2" in str((objects.condition(p, "PodScheduled") or {}).get("message")),
+    )
+    node = (await c3.list(kinds.NODES))[0]
+    await c3.patch(kinds.NODES, objects.name(node), {"metadata": {"labels": {"late": "yes"}}})
+    proxy = await kit.until_one(
+        source, kinds.PODS, "patient", "default", lambda p: kit.phase(p) == "Running"
+    )
+    assert objects.spec(proxy)["nodeName"] == C3
+    await c3.patch(kinds.NODES, objects.name(node), {"metadata": {"labels": {"late": None}}})
+
+
+async def test_without_reservation_the_pod_keeps_its_own_scheduler(
+    source: Client, c2: Client, c3: Client
+) -> None:
+    notes = {keys.ELECT: "", keys.NO_RESERVATION: ""}
+    proxy = await run_pod(source, kit.pod("unreserved", annotations=notes))
+    found = [*await delegates_of(c2, proxy), *await delegates_of(c3, proxy)]
+    assert len(found) == 1
+    assert objects.spec(found[0])["schedulerName"] == "default-scheduler"
+
+
+async def test_a_pod_bound_to_a_virtual_node_by_somebody_else_gets_a_delegate(
+    source: Client, c2: Client
+) -> None:
+    pod = kit.pod("by-name", annotations={}, nodeName=C2)
+    proxy = await run_pod(source, pod)
+    assert len(await delegates_of(c2, proxy)) == 1
+    await source.delete(kinds.PODS, "by-name", "default")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=by-name")
+    assert not await delegates_of(c2, proxy)
+
+
+async def test_constraints_for_the_proxy_choose_the_target(source: Client) -> None:
+    for target, node in (("c2", C2), ("c3", C3)):
+        constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
+        notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+        proxy = await run_pod(source, kit.pod(f"only-{target}", annotations=notes))
+        assert objects.spec(proxy)["nodeName"] == node
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "cure"),
+    [
+        (keys.PROXY_CONSTRAINTS, "nodeSelctor: {}", "nodeSelctor"),
+        (keys.PROXY_CONSTRAINTS, "{", "proxy-pod-scheduling-constraints"),
+        (keys.NO_PREFIX_LABEL_REGEXP, "(", "no-prefix-label-regexp"),
+    ],
+)
+def test_malformed_annotations_are_rejected_with_their_name(
+    fleet: Fleet, annotation: str, value: str, cure: str
+) -> None:
+    pod = kit.pod("malformed", annotations={keys.ELECT: "", annotation: value})
+    with pytest.raises(AssertionError, match=cure):
+        fleet.kubectl("c1", "create", "-f", "-", input=__import__("json").dumps(pod))

@@ -1,0 +1,236 @@
+"""A virtual node without agents: a kubelet server in the test's own process, a Node in one cluster
+that points to it, and pods in both clusters that are proxy and delegate of each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import trustme
+
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound
+from vnode.api.objects import Object
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.kube.informer import Informer
+from vnode.kubelet.server import KubeletServer
+from vnode.runtime import links
+from vnode.runtime.links import Health, Link, Links, TargetKey
+
+CONTAINER = "app"
+
+
+@dataclass
+class Setting:
+    """A running server, and everything around it."""
+
+    fleet: Fleet
+    server: KubeletServer
+    source: Client
+    target: Client
+    link: Link
+    address: str
+    serving: asyncio.Task[None]
+
+    @property
+    def port(self) -> int:
+        port = self.server.port_of(self.link.node_name)
+        assert port is not None
+        return port
+
+    async def pod(self, name: str) -> Object:
+        """A proxy pod in the source with a delegate that runs in the target."""
+        for client, node, own in (
+            (self.target, "c2-node-0", f"{name}-delegate"),
+            (self.source, self.link.node_name, name),
+        ):
+            await client.create(kinds.PODS, _pod(own, node), "default")
+
+        proxy = await self.source.get(kinds.PODS, name, "default")
+        chaperon = {
+            "metadata": {
+                "name": f"{name}-delegate",
+                "namespace": "default",
+                "labels": {keys.PARENT_UID: objects.uid(proxy)},
+            }
+        }
+        self.link.chaperons.store.put(chaperon)
+        return proxy
+
+    async def remove(self, name: str) -> None:
+        """End a pod that `pod` made, at once."""
+        for client, own in ((self.source, name), (self.target, f"{name}-delegate")):
+            await client.delete(kinds.PODS, own, "default", grace=0)
+
+    async def kubectl(
+        self, *words: str, cluster: str = "c1", stdin: bytes | None = None, spdy: bool = False
+    ) -> tuple[int, bytes, bytes]:
+        """Exit code, standard output, standard error."""
+        process = await self.started(*words, cluster=cluster, spdy=spdy)
+        async with asyncio.timeout(60):
+            out, err = await process.communicate(stdin)
+
+        assert process.returncode is not None
+        return process.returncode, out, err
+
+    async def started(
+        self, *words: str, cluster: str = "c1", spdy: bool = False
+    ) -> asyncio.subprocess.Process:
+        """A kubectl that runs; what it prints can be read."""
+        return await asyncio.create_subprocess_exec(
+            *self.fleet.kubectl_command(cluster),
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment(spdy=spdy),
+        )
+
+
+def environment(*, spdy: bool) -> dict[str, str]:
+    """What makes kubectl speak SPDY, or WebSocket."""
+    websockets = "false" if spdy else "true"
+    return {
+        **os.environ,
+        "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets,
+        "KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets,
+    }
+
+
+def _pod(name: str, node: str) -> Object:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "nodeName": node,
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [{"name": CONTAINER, "image": "none"}],
+        },
+    }
+
+
+@asynccontextmanager
+async def virtual_node(
+    fleet: Fleet, name: str, *, target: Endpoint | None = None, client_ca_file: Path | None = None
+) -> AsyncIterator[Setting]:
+    """A virtual node in c1 for c2, served by this process."""
+    there = target or endpoint.from_kubeconfig_file(fleet.kubeconfig("c2"))
+    async with fleet.client("c1") as source, Client(there, name="c2") as remote:
+        link = _link(name, remote)
+        address = _address_towards(source.endpoint.url)
+        every = Links()
+        every.add(link)
+
+        async def find_pod(_node: str, namespace: str, pod: str) -> Object | None:
+            try:
+                return await source.get(kinds.PODS, pod, namespace)
+            except NotFound:
+                return None
+
+        server = KubeletServer(
+            every,
+            source,
+            address=address,
+            tls=_contexts(address),
+            find_pod=find_pod,
+            list_pods=lambda _node: [],
+            first_port=0,
+            client_ca_file=client_ca_file,
+            grace=2,
+        )
+        async with _running(server, link.node_name) as serving:
+            setting = Setting(fleet, server, source, remote, link, address, serving)
+            await _register(setting)
+            try:
+                yield setting
+            finally:
+                await source.delete(kinds.NODES, link.node_name)
+
+
+@asynccontextmanager
+async def _running(server: KubeletServer, node: str) -> AsyncIterator[asyncio.Task[None]]:
+    open_ = asyncio.Event()
+    server.subscribe(lambda changed: open_.set() if changed == node else None)
+    serving = asyncio.create_task(server.run(), name="kubelet-server")
+    try:
+        async with asyncio.timeout(10):
+            await open_.wait()
+
+        yield serving
+    finally:
+        serving.cancel()
+        await asyncio.wait([serving])
+
+
+def _link(name: str, client: Client) -> Link:
+    chaperons = Informer(
+        client,
+        kinds.POD_CHAPERONS,
+        indexes={links.PARENT_UID_INDEX: lambda o: [objects.labels(o)[keys.PARENT_UID]]},
+    )
+    return Link(
+        TargetKey("", name),
+        client,
+        chaperons=chaperons,
+        summaries=Informer(client, kinds.CLUSTER_SUMMARIES),
+        health=Health(True, "Ready", "", datetime.now(UTC)),
+    )
+
+
+async def _register(setting: Setting) -> None:
+    node = {
+        "metadata": {"name": setting.link.node_name},
+        "spec": {"taints": [keys.PROVIDER_TAINT]},
+    }
+    await setting.source.create(kinds.NODES, node)
+    status = {
+        "addresses": [{"type": "InternalIP", "address": setting.address}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": setting.port}},
+    }
+    await setting.source.patch(
+        kinds.NODES, setting.link.node_name, {"status": status}, subresource="status"
+    )
+
+
+def _contexts(address: str):
+    authority = trustme.CA()
+    certificate = authority.issue_cert(address)
+
+    def make() -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        return context
+
+    return make
+
+
+def _address_towards(url: str) -> str:
+    """The address of this machine at which that API server can reach it."""
+    where = urlsplit(url)
+    with socket.create_connection((where.hostname, where.port)) as connection:
+        return connection.getsockname()[0]
+
+
+def with_token(base: Endpoint, token: str) -> Endpoint:
+    """The same API server without our client certificate, as the owner of that token."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+
+    async def authorization() -> str | None:
+        return f"Bearer {token}"
+
+    return replace(base, ssl=context, authorization=authorization)

@@ -1,0 +1,195 @@
+"""The webhook behind a real API server: what users see when they create pods."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests import kit
+from vnode.api import errors, keys, kinds, objects
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.runtime.authority import Authority
+from vnode.runtime.issuing import ServingCertificate, TrustedWebhook
+from vnode.runtime.serving import Server
+from vnode.webhook import server
+
+CONFIGURATION = "webhook-test"
+FINALIZERS = [keys.PREFIX + "c2", keys.PREFIX + "webhook-c3"]
+
+
+def own_address(api_server: str) -> str:
+    """The address of this machine that the API server reaches it by."""
+    host, port = api_server.removeprefix("https://").rsplit(":", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, int(port)))
+        return str(probe.getsockname()[0])
+
+
+def configuration(url: str, namespace: str, policy: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": CONFIGURATION},
+        "webhooks": [
+            {
+                "name": "pods.vnode.dev",
+                "clientConfig": {"url": url},
+                "rules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ],
+                "namespaceSelector": {
+                    "matchLabels": {
+                        "multicluster-scheduler": "enabled",
+                        "kubernetes.io/metadata.name": namespace,
+                    }
+                },
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "reinvocationPolicy": policy,
+                "admissionReviewVersions": ["v1", "v1beta1"],
+            }
+        ],
+    }
+
+
+@pytest.fixture
+async def client(cluster: Any) -> AsyncIterator[Client]:
+    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
+        yield client
+
+
+@pytest.fixture(params=["Never", "IfNeeded"])
+async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A namespace whose pods go through a webhook that is served here."""
+    name = f"webhook-{request.node.callspec.id.lower()}-{abs(hash(request.node.name)) % 10**8}"
+    await kit.new_namespace(client, name)
+    await client.apply(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
+
+    async def annotations(wanted: str) -> Mapping[str, str] | None:
+        return objects.annotations(await client.get(kinds.NAMESPACES, wanted))
+
+    address = own_address(client.endpoint.url)
+    source = Authority(client, name)
+    await source.load()
+    certificate = ServingCertificate(source, "webhook", (address,))
+    webhook = server.Webhook(annotations, lambda _namespace: FINALIZERS)
+    listener = Server("webhook", webhook.app(), address, 0, ssl_context=await certificate.start())
+    ready, done = asyncio.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(listener.run())]
+            await listener.ready.wait()
+            url = f"https://{address}:{listener.port}{server.PATH}"
+            await client.create(kinds.MUTATING_WEBHOOKS, configuration(url, name, request.param))
+            keeper = TrustedWebhook(client, source, CONFIGURATION)
+            tasks.append(group.create_task(keeper.run()))
+            await keeper.trusted.wait()
+            ready.set()
+            await done.wait()
+            for task in tasks:
+                task.cancel()
+
+    serving = asyncio.create_task(serve())
+    try:
+        async with asyncio.timeout(30):
+            await ready.wait()
+            await until_called(client, name)
+
+        yield name
+    finally:
+        done.set()
+        await serving
+        await client.delete(kinds.MUTATING_WEBHOOKS, CONFIGURATION)
+        await client.delete(kinds.NAMESPACES, name)
+
+
+async def until_called(client: Client, namespace: str) -> None:
+    """The API server reads webhook configurations with a delay: try until it calls ours."""
+    while True:
+        try:
+            pod = await dry_run(client, namespace)
+        except errors.ServerError:
+            pod = {}
+
+        if keys.HAS_FINALIZER in objects.labels(pod):
+            return
+
+        await asyncio.sleep(0.1)
+
+
+async def dry_run(client: Client, namespace: str) -> objects.Object:
+    body = {**kit.pod("probe"), "apiVersion": "v1", "kind": "Pod"}
+    answer: objects.Object = await client.request(
+        "POST", kinds.PODS.path(namespace), query={"dryRun": "All"}, body=body
+    )
+    return answer
+
+
+async def test_pods_become_proxies_as_their_annotations_say(client: Client, namespace: str) -> None:
+    await an_elected_pod_is_a_proxy(client, namespace)
+    await others_are_untouched(client, namespace)
+    await a_rejection_reaches_the_user(client, namespace)
+    await a_namespace_elects_and_a_pod_opts_out(client, namespace)
+
+
+async def an_elected_pod_is_a_proxy(client: Client, namespace: str) -> None:
+    lasting = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 20,
+    }
+    wanted = kit.pod("elected", nodeSelector={"disk": "ssd"}, tolerations=[lasting])
+    pod = await client.create(kinds.PODS, wanted, namespace)
+    spec = objects.spec(pod)
+    assert spec["schedulerName"] == "admiralty-proxy"
+    assert spec["terminationGracePeriodSeconds"] == 0
+    assert spec["nodeSelector"] == {"virtual-kubelet.io/provider": "admiralty"}
+    by_key = {toleration["key"]: toleration for toleration in spec["tolerations"]}
+    assert by_key["virtual-kubelet.io/provider"]["value"] == "admiralty"
+    assert by_key["node.kubernetes.io/network-unavailable"]["operator"] == "Exists"
+    assert by_key["node.kubernetes.io/unreachable"] == lasting
+    assert by_key["node.kubernetes.io/not-ready"]["tolerationSeconds"] == 300
+    assert objects.finalizers(pod) == FINALIZERS
+    assert objects.labels(pod)[keys.HAS_FINALIZER] == "true"
+    saved = json.loads(objects.annotations(pod)[keys.SOURCE_POD_MANIFEST])
+    assert saved["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert saved["spec"]["terminationGracePeriodSeconds"] == 30
+    assert "managedFields" not in saved["metadata"]
+
+
+async def others_are_untouched(client: Client, namespace: str) -> None:
+    pod = await client.create(kinds.PODS, kit.pod("plain", annotations={}), namespace)
+    assert objects.spec(pod)["schedulerName"] == "default-scheduler"
+    assert not objects.finalizers(pod)
+
+
+async def a_rejection_reaches_the_user(client: Client, namespace: str) -> None:
+    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: "nodeSelectr: {}"}
+    with pytest.raises(errors.Invalid) as caught:
+        await client.create(kinds.PODS, kit.pod("bad", annotations=notes), namespace)
+
+    assert keys.PROXY_CONSTRAINTS in caught.value.message
+    assert "nodeSelectr" in caught.value.message
+    assert "write a fragment of a PodSpec" in caught.value.message
+
+
+async def a_namespace_elects_and_a_pod_opts_out(client: Client, namespace: str) -> None:
+    await client.patch(kinds.NAMESPACES, namespace, {"metadata": {"annotations": {keys.ELECT: ""}}})
+    pod = await client.create(kinds.PODS, kit.pod("by-namespace", annotations={}), namespace)
+    assert objects.spec(pod)["schedulerName"] == "admiralty-proxy"
+    notes = {keys.NO_ELECT: ""}
+    pod = await client.create(kinds.PODS, kit.pod("out", annotations=notes), namespace)
+    assert objects.spec(pod)["schedulerName"] == "default-scheduler"

@@ -1,0 +1,216 @@
+"""What tests use to talk to clusters: clients, waiting on watches, kubectl, the fleet tool."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnode.api import kinds, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube import endpoint, watching
+from vnode.kube.client import Client
+from vnode.kube.watching import Selection
+
+ROOT = Path(__file__).parent.parent
+FLEET = ROOT / "hack" / "fleet"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Some clusters that hack/fleet has started in a folder."""
+
+    folder: Path
+
+    def kubeconfig(self, name: str) -> Path:
+        """The administrator's kubeconfig of a cluster."""
+        return self.folder / f"kubeconfig-{name}"
+
+    def run(self, verb: str, *words: str) -> str:
+        """`hack/fleet VERB DIR WORDS`."""
+        return run([sys.executable, str(FLEET), verb, str(self.folder), *words])
+
+    @asynccontextmanager
+    async def client(self, name: str) -> AsyncIterator[Client]:
+        """A client with an administrator's rights."""
+        where = endpoint.from_kubeconfig_file(self.kubeconfig(name))
+        async with Client(where, name=name) as client:
+            yield client
+
+    def kubectl(self, name: str, *words: str, **options: Any) -> str:
+        """What kubectl prints; CalledProcessError, with its standard error, if it fails."""
+        return run([*self.kubectl_command(name), *words], **options)
+
+    def kubectl_command(self, name: str) -> list[str]:
+        """The command to put words behind."""
+        return [kubectl(), "--kubeconfig", str(self.kubeconfig(name))]
+
+
+def kubectl() -> str:
+    """The kubectl that belongs to the clusters, not the machine's."""
+    return run([sys.executable, str(ROOT / "hack" / "binaries"), "path", "kubectl"]).strip()
+
+
+def run(command: list[str], **options: Any) -> str:
+    """Standard output of a command; its standard error goes into the exception if it fails."""
+    result = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, **options
+    )
+    if result.returncode:
+        raise AssertionError(
+            f"{' '.join(command)} exited with {result.returncode}:\n{result.stdout}{result.stderr}"
+        )
+
+    return result.stdout
+
+
+async def until(
+    client: Client,
+    kind: Kind,
+    condition: Callable[[dict[str, Object]], bool],
+    *,
+    namespace: str | None = None,
+    label_selector: str = "",
+    field_selector: str = "",
+    seconds: float = 30,
+) -> dict[str, Object]:
+    """Watch until `condition` holds of all objects, by key; AssertionError shows what there was."""
+    found: dict[str, Object] = {}
+    selection = Selection(kind, namespace, label_selector, field_selector)
+    try:
+        async with asyncio.timeout(seconds):
+            await _follow(client, selection, condition, found)
+    except TimeoutError:
+        shown = {key: obj.get("status") or obj for key, obj in found.items()}
+        raise AssertionError(f"not so within {seconds} s; {kind.plural}: {shown}") from None
+
+    return found
+
+
+async def _follow(
+    client: Client,
+    selection: Selection,
+    condition: Callable[[dict[str, Object]], bool],
+    found: dict[str, Object],
+) -> None:
+    items, version = await client.list_at(
+        selection.kind,
+        selection.namespace,
+        label_selector=selection.label_selector,
+        field_selector=selection.field_selector,
+    )
+    found.update((objects.key(item), item) for item in items)
+    while not condition(found):
+        async with aclosing(watching.stream(client, selection, version)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    version = objects.resource_version(event.object)
+                    if event.type == watching.DELETED:
+                        found.pop(objects.key(event.object), None)
+                    elif event.type != watching.BOOKMARK:
+                        found[objects.key(event.object)] = event.object
+
+                if condition(found):
+                    return
+
+
+async def until_one(
+    client: Client,
+    kind: Kind,
+    name: str,
+    namespace: str,
+    condition: Callable[[Object], bool],
+    seconds: float = 30,
+) -> Object:
+    """Watch one object until `condition` holds of it."""
+    key = objects.join_key(namespace, name)
+    found = await until(
+        client,
+        kind,
+        lambda all_: key in all_ and condition(all_[key]),
+        namespace=namespace or None,
+        field_selector=f"metadata.name={name}",
+        seconds=seconds,
+    )
+    return found[key]
+
+
+async def until_gone(
+    client: Client,
+    kind: Kind,
+    namespace: str | None = None,
+    *,
+    seconds: float = 30,
+    **selectors: str,
+) -> None:
+    """Watch until there is no such object."""
+    await until(
+        client, kind, lambda all_: not all_, namespace=namespace, seconds=seconds, **selectors
+    )
+
+
+def phase(obj: Object) -> str:
+    """`status.phase` of a pod."""
+    return str(objects.status(obj).get("phase", ""))
+
+
+def running(pods: dict[str, Object], count: int) -> bool:
+    """Exactly so many pods, all running."""
+    return len(pods) == count and all(phase(pod) == "Running" for pod in pods.values())
+
+
+async def new_namespace(client: Client, name: str, *, elected: bool = False) -> str:
+    """A namespace that the webhook looks at."""
+    notes = {"multicluster.admiralty.io/elect": ""} if elected else {}
+    await client.create(
+        kinds.NAMESPACES,
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"multicluster-scheduler": "enabled"},
+                "annotations": notes,
+            }
+        },
+    )
+    return name
+
+
+def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """A pod that asks for little; elected unless told otherwise."""
+    if annotations is None:
+        annotations = {"multicluster.admiralty.io/elect": ""}
+
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations, "labels": {"app": name}},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def deployment(name: str, replicas: int, template: Object) -> Object:
+    """A Deployment of pods like `template`."""
+    labels = {"app": name}
+    metadata = {"labels": labels, "annotations": objects.annotations(template)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": metadata, "spec": template["spec"]},
+        },
+    }

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys, names
+
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?", fullmatch=True)
+targets = st.tuples(st.one_of(st.just(""), labels), labels)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "node", "finalizer"),
+    [
+        ("default", "c2", "admiralty-default-c2", "default-c2"),
+        (
+            "default",
+            "us-east",
+            "admiralty-default-us-east-ee9ead5002",
+            "default-us-east-38e7f476ad",
+        ),
+        ("team-a", "c2", "admiralty-team-a-c2-d2b2a8a1b2", "team-a-c2-0ba4508354"),
+        ("", "c2", "admiralty-c2", "c2"),
+        ("", "us-east", "admiralty-us-east-0d5a6e86f1", "us-east-d915dd7b27"),
+    ],
+)
+def test_nodes_and_finalizers_are_named_as_admiralty_names_them(namespace, name, node, finalizer):
+    assert names.virtual_node(namespace, name) == node
+    assert names.finalizer(namespace, name) == keys.PREFIX + finalizer
+
+
+def test_a_node_seen_in_the_field_gets_its_name():
+    found = names.virtual_node("plm-c7ff8eb6", "target-cluster")
+    assert found == "admiralty-plm-c7ff8eb6-target-cluster-3e3933bad4"
+
+
+@pytest.mark.parametrize(
+    ("optional", "parts", "expected"),
+    [
+        (set(), ("default", "foo-bar"), "default-foo-bar-b1f5f88a38"),
+        (set(), ("default-foo", "bar"), "default-foo-bar-ce0b03a405"),
+        ({0, 1}, ("foo", ""), "foo-14fe48f0fb"),
+        ({0, 1}, ("", "foo"), "foo-6f64c6e626"),
+    ],
+)
+def test_ambiguous_parts_get_the_hash_of_all_parts(optional, parts, expected):
+    assert names.from_parts(253, frozenset(), frozenset(optional), *parts) == expected
+
+
+def test_bindings_of_sources_are_named_as_admiralty_names_them():
+    assert names.cluster_source_binding("c1") == "admiralty-cluster-source-c1"
+    assert names.cluster_source_viewer_binding("c1") == (
+        "admiralty-cluster-source-c1-cluster-summary-viewer"
+    )
+    assert names.source_binding("cluster-1") == "admiralty-source-cluster-1"
+    assert names.source_viewer_binding("default", "c1") == (
+        "admiralty-source-default-c1-cluster-summary-viewer"
+    )
+    assert names.source_viewer_binding("team-a", "cluster1").endswith("-viewer-0c63aba1e9")
+
+
+@given(targets, targets)
+def test_different_targets_never_share_a_node_or_a_finalizer(one, other):
+    if one != other:
+        assert names.virtual_node(*one) != names.virtual_node(*other)
+        assert names.finalizer(*one) != names.finalizer(*other)
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True), labels)
+def test_names_are_valid_and_within_their_limits(namespace, name):
+    node = names.virtual_node(namespace, name)
+    finalizer = names.finalizer(namespace, name).removeprefix(keys.PREFIX)
+    assert len(node) <= names.NAME_LIMIT
+    assert LABEL.fullmatch(node)
+    assert len(finalizer) <= names.LABEL_LIMIT
+    assert LABEL.fullmatch(finalizer)
+
+
+@given(labels, st.uuids().map(str))
+def test_a_chaperon_is_named_after_its_pod_and_the_same_each_time(pod, uid):
+    name = names.chaperon(pod, uid)
+    assert name == names.chaperon(pod, uid)
+    assert name.startswith(f"{pod}-")
+    assert LABEL.fullmatch(name)
+
+
+def test_a_long_pod_name_leaves_room_for_the_suffix():
+    one, other = names.chaperon("x" * 200, "uid-1"), names.chaperon("x" * 200, "uid-2")
+    assert len(one) == names.LABEL_LIMIT
+    assert one != other

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vnode.api.errors import ConfigError
+from vnode.kube import endpoint
+from vnode.kube.endpoint import Trust
+
+TOKEN = "s3cr3t-t0k3n"
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@pytest.fixture(scope="module")
+def pair():
+    authority = trustme.CA()
+    leaf = authority.issue_cert("someone@example.com")
+    return (
+        authority.cert_pem.bytes(),
+        b"".join(blob.bytes() for blob in leaf.cert_chain_pems),
+        leaf.private_key_pem.bytes(),
+    )
+
+
+def config(*, cluster=None, user=None, context=None, **top):
+    return {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "c", "user": "u", **(context or {})}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": "https://10.0.0.1:6443", **(cluster or {})}}
+        ],
+        "users": [{"name": "u", "user": user if user is not None else {"token": TOKEN}}],
+        **top,
+    }
+
+
+async def test_a_plain_kubeconfig_gives_address_namespace_and_token():
+    made = endpoint.from_kubeconfig(yaml.safe_dump(config(context={"namespace": "team"})))
+    assert made.url == "https://10.0.0.1:6443"
+    assert made.namespace == "team"
+    assert await made.authorization() == f"Bearer {TOKEN}"
+
+
+async def test_json_is_read_as_well_as_yaml():
+    assert endpoint.from_kubeconfig(json.dumps(config())).url == "https://10.0.0.1:6443"
+
+
+async def test_a_named_context_wins_over_the_current_one():
+    both = config()
+    both["contexts"].append({"name": "other", "context": {"cluster": "d"}})
+    both["clusters"].append({"name": "d", "cluster": {"server": "https://other/"}})
+    made = endpoint.from_kubeconfig(json.dumps(both), "other")
+    assert made.url == "https://other"
+    assert await made.authorization() is None
+
+
+async def test_a_password_becomes_basic_authorization():
+    made = endpoint.from_kubeconfig(json.dumps(config(user={"username": "me", "password": "pw"})))
+    assert await made.authorization() == f"Basic {b64(b'me:pw')}"
+
+
+async def test_certificates_are_read_inline(pair):
+    authority, certificate, key = pair
+    made = endpoint.from_kubeconfig(
+        json.dumps(
+            config(
+                cluster={"certificate-authority-data": b64(authority), "tls-server-name": "api"},
+                user={"client-certificate-data": b64(certificate), "client-key-data": b64(key)},
+            )
+        )
+    )
+    assert made.server_name == "api"
+    assert made.ssl.get_ca_certs()
+
+
+async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
+    (tmp_path / "ca.crt").write_bytes(pair[0])
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    path = tmp_path / "config"
+    path.write_text(
+        json.dumps(config(cluster={"certificate-authority": "ca.crt"}, user={"tokenFile": "token"}))
+    )
+    made = endpoint.from_kubeconfig_file(path)
+    assert await made.authorization() == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("{", r"neither YAML nor JSON \(line \d+\)"),
+        ("\x00", "neither YAML nor JSON"),
+        ("", "not a mapping"),
+        ("- a", "not a mapping"),
+        ("{}", "no current-context: set one"),
+        (json.dumps(config(**{"current-context": "gone"})), "no context named 'gone'"),
+        (json.dumps(config(contexts=3)), "no context named 'it'"),
+        (json.dumps(config(context={"cluster": "gone"})), "no cluster named 'gone'"),
+        (json.dumps(config(context={"user": "gone"})), "no user named 'gone'"),
+        (json.dumps(config(cluster={"server": None})), "server that starts with https://"),
+        (json.dumps(config(cluster={"server": "10.0.0.1"})), "server that starts with https://"),
+        (
+            json.dumps(config(cluster={"certificate-authority-data": "%%"})),
+            "certificate-authority-data is not base64",
+        ),
+        (
+            json.dumps(config(cluster={"certificate-authority-data": b64(b"no PEM")})),
+            "certificate-authority is no PEM certificate",
+        ),
+        (
+            json.dumps(config(cluster={"certificate-authority": "/etc/ca.crt"})),
+            r"inline \(kubectl config view --flatten\)",
+        ),
+        (json.dumps(config(user={"tokenFile": "/etc/token"})), "inline"),
+        (
+            json.dumps(config(user={"client-certificate-data": b64(b"x")})),
+            "needs both client-certificate and client-key",
+        ),
+        (
+            json.dumps(
+                config(user={"client-certificate-data": b64(b"x"), "client-key-data": b64(b"y")})
+            ),
+            "not a PEM pair",
+        ),
+        (
+            json.dumps(config(user={"exec": {"command": "/bin/sh"}})),
+            r"exec plugin '/bin/sh'.*\(execCommands\)",
+        ),
+        (json.dumps(config(user={"exec": "/bin/sh"})), "execCommands"),
+    ],
+)
+def test_bad_input_is_refused_with_its_cure(text, cure):
+    with pytest.raises(ConfigError, match=cure):
+        endpoint.from_kubeconfig(text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read kubeconfig .*gone"):
+        endpoint.from_kubeconfig_file(tmp_path / "gone")
+
+
+def test_outside_a_cluster_the_cure_is_named(monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(ConfigError, match="--kubeconfig"):
+        endpoint.in_cluster()
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=4), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+PATHS = [
+    ("current-context",),
+    ("contexts",),
+    ("contexts", 0),
+    ("contexts", 0, "context"),
+    ("contexts", 0, "context", "cluster"),
+    ("contexts", 0, "context", "user"),
+    ("contexts", 0, "context", "namespace"),
+    ("clusters", 0),
+    ("clusters", 0, "cluster"),
+    ("clusters", 0, "cluster", "server"),
+    ("clusters", 0, "cluster", "tls-server-name"),
+    ("clusters", 0, "cluster", "certificate-authority"),
+    ("clusters", 0, "cluster", "certificate-authority-data"),
+    ("users", 0, "user"),
+    ("users", 0, "user", "token"),
+    ("users", 0, "user", "tokenFile"),
+    ("users", 0, "user", "exec"),
+    ("users", 0, "user", "username"),
+    ("users", 0, "user", "client-certificate-data"),
+    ("users", 0, "user", "client-key-data"),
+]
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(PATHS), json_values)
+def test_nonsense_anywhere_is_a_config_error_or_works_and_tells_no_secret(path, nonsense):
+    text = config()
+    place = text
+    for step in path[:-1]:
+        place = place[step]
+
+    place[path[-1]] = nonsense
+    try:
+        endpoint.from_kubeconfig(json.dumps(text))
+    except ConfigError as error:
+        assert TOKEN not in str(error)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_kubeconfig_or_a_config_error(data):
+    with pytest.raises(ConfigError):
+        endpoint.from_kubeconfig(data)
+
+
+@pytest.mark.parametrize("broken", [f"token: {TOKEN}: {{", f"users: [{TOKEN}", f"a: b\n{TOKEN}"])
+def test_what_cannot_be_parsed_is_not_quoted(broken):
+    with pytest.raises(ConfigError) as caught:
+        endpoint.from_kubeconfig(broken)
+
+    assert TOKEN not in str(caught.value)
+
+
+def test_files_are_looked_for_beside_the_kubeconfig_only_when_trusted():
+    text = json.dumps(config(cluster={"certificate-authority": "gone.crt"}))
+    with pytest.raises(ConfigError, match=r"cannot read certificate-authority .*gone\.crt"):
+        endpoint.from_kubeconfig(text, trust=Trust(files=True), base=Path("/nowhere"))

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from vnode.api.errors import AlreadyExists, Denied, NotFound, Unreachable
+from vnode.kube import events
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
+
+pytestmark = pytest.mark.looptime
+
+POD = {"apiVersion": "v1", "kind": "Pod", "namespace": "ns", "name": "p", "uid": "u"}
+NODE = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "v"}
+
+
+class Recording:
+    """Takes what would be written; raises the errors that it is given first."""
+
+    name = "test"
+
+    def __init__(self):
+        self.created, self.patched, self.errors = [], [], []
+
+    async def create(self, kind, obj, namespace=None):
+        await self._answer()
+        self.created.append(obj)
+
+    async def patch(self, kind, name, body, namespace=None):
+        await self._answer()
+        self.patched.append((namespace, name, body))
+
+    async def _answer(self):
+        await asyncio.sleep(0.01)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@pytest.fixture
+def client():
+    return Recording()
+
+
+@pytest.fixture
+def recorder(client, clock):
+    return EventRecorder(client, "vnode", clock)
+
+
+@asynccontextmanager
+async def running(recorder):
+    task = asyncio.ensure_future(recorder.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_an_event_is_written_at_once_beside_its_object(client, recorder):
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "Bound", "to c2")
+        recorder.event(NODE, WARNING, "Gone", "away")
+        await asyncio.sleep(0.1)
+
+    pod, node = client.created
+    assert pod["metadata"]["namespace"] == "ns"
+    assert pod["metadata"]["name"].startswith("p.")
+    assert pod["involvedObject"] == POD
+    assert (pod["type"], pod["reason"], pod["message"], pod["count"]) == (
+        "Normal",
+        "Bound",
+        "to c2",
+        1,
+    )
+    assert node["metadata"]["namespace"] == "default"
+
+
+async def test_repetitions_are_counted_at_most_once_a_minute(client, recorder):
+    async with running(recorder):
+        for _ in range(300):
+            recorder.event(POD, NORMAL, "Again", "same")
+            await asyncio.sleep(0.5)
+
+        await asyncio.sleep(120)
+
+    assert len(client.created) == 1
+    assert len(client.patched) in (2, 3)
+    namespace, name, body = client.patched[-1]
+    assert (namespace, name) == ("ns", client.created[0]["metadata"]["name"])
+    assert body["count"] == 300
+
+
+async def test_after_ten_quiet_minutes_it_is_a_new_event(client, recorder):
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "Rare", "same")
+        await asyncio.sleep(601)
+        recorder.event(POD, NORMAL, "Rare", "same")
+        await asyncio.sleep(1)
+
+    first, second = client.created
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    assert second["count"] == 1
+
+
+async def test_events_wait_while_the_server_is_away(client, recorder):
+    client.errors = [Unreachable("refused"), Unreachable("refused")]
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "One", "")
+        recorder.event(POD, NORMAL, "Two", "")
+        await asyncio.sleep(30)
+
+    assert [event["reason"] for event in client.created] == ["One", "Two"]
+
+
+async def test_an_event_that_is_refused_is_given_up(client, recorder):
+    client.errors = [Denied(403, "Forbidden", "no")]
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "One", "")
+        recorder.event(POD, NORMAL, "Two", "")
+        await asyncio.sleep(30)
+
+    assert [event["reason"] for event in client.created] == ["Two"]
+
+
+async def test_a_create_whose_answer_was_lost_is_not_repeated_as_another(client, recorder):
+    client.errors = [Unreachable("cut"), AlreadyExists(409, "AlreadyExists", "there")]
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "One", "")
+        await asyncio.sleep(30)
+        recorder.event(POD, NORMAL, "One", "")
+        await asyncio.sleep(70)
+
+    assert client.created == []
+    assert client.patched[0][2]["count"] == 2
+
+
+async def test_an_event_that_expired_in_the_cluster_is_made_again(client, recorder):
+    async with running(recorder):
+        recorder.event(POD, NORMAL, "One", "")
+        await asyncio.sleep(70)
+        client.errors = [NotFound(404, "NotFound", "gone")]
+        recorder.event(POD, NORMAL, "One", "")
+        await asyncio.sleep(70)
+
+    assert [event["count"] for event in client.created] == [1, 2]
+
+
+async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(client, recorder):
+    for number in range(events.WAITING_LIMIT + 500):
+        recorder.event(POD, NORMAL, "Many", str(number))
+
+    async with running(recorder):
+        await asyncio.sleep(60)
+        assert len(client.created) == events.WAITING_LIMIT
+        for number in range(2 * events.SERIES_LIMIT):
+            recorder.event(POD, NORMAL, "More", str(number))
+
+        assert len(recorder._series) <= events.SERIES_LIMIT
+        assert recorder._due.keys() <= recorder._series.keys()
+
+
+async def test_long_messages_and_names_are_cut_to_what_the_server_takes(client, recorder):
+    async with running(recorder):
+        recorder.event({**POD, "name": "x" * 253}, NORMAL, "Long", "m" * 5000)
+        await asyncio.sleep(1)
+
+    (event,) = client.created
+    assert len(event["message"]) == 1024
+    assert len(event["metadata"]["name"]) == 253

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from vnode.api import keys
+from vnode.kube.store import Store
+from vnode.runtime.links import Health, Link, Links, TargetKey
+
+
+def make_link(namespace="ns", name="c2", clock=None):
+    return Link(
+        TargetKey(namespace, name),
+        SimpleNamespace(),
+        chaperons=SimpleNamespace(store=Store({"parent-uid": lambda o: [o["uid"]]})),
+        summaries=SimpleNamespace(store=Store()),
+        health=Health(False, "Connecting", "", None),
+    )
+
+
+def test_a_target_key_knows_its_node_and_finalizer():
+    key = TargetKey("team-a", "c2")
+    assert key.node_name == "admiralty-team-a-c2-d2b2a8a1b2"
+    assert key.finalizer == "multicluster.admiralty.io/team-a-c2-0ba4508354"
+    assert str(key) == "team-a/c2"
+    assert str(TargetKey("", "c2")) == "c2"
+
+
+def test_listeners_hear_of_health_only_when_it_changes():
+    link, heard = make_link(), []
+    link.on_health(lambda: heard.append(link.health.reason))
+    link.set_health(Health(True, "Connected", "", None))
+    link.set_health(Health(True, "Connected", "", "later"))
+    link.set_health(Health(False, "Unreachable", "", "later"))
+    assert heard == ["Connected", "Unreachable"]
+
+
+def test_a_target_covers_its_namespace_and_a_cluster_target_covers_all():
+    links, near, wide = Links(), make_link(), make_link("", "wide")
+    links.add(near)
+    links.add(wide)
+    assert links.covering("ns") == [near, wide]
+    assert links.covering("other") == [wide]
+
+
+def test_subscribers_hear_of_present_and_future_links():
+    links, heard = Links(), []
+    first, second = make_link(), make_link("", "wide")
+    links.add(first)
+    links.subscribe(lambda link: heard.append(("+", link)), lambda link: heard.append(("-", link)))
+    links.add(second)
+    links.remove(first)
+    assert heard == [("+", first), ("+", second), ("-", first)]
+    assert links.get(second.node_name) is second
+    assert links.get(first.node_name) is None
+
+
+def test_removing_a_replaced_link_leaves_its_successor():
+    links, old, new = Links(), make_link(), make_link()
+    links.add(old)
+    links.remove(old)
+    links.add(new)
+    links.remove(old)
+    assert links.get(new.node_name) is new
+    assert len(links) == 1
+
+
+def test_a_target_runs_vnode_if_its_summary_says_so():
+    link = make_link()
+    assert link.summary is None
+    assert not link.runs_vnode
+    notes = {keys.AGENT_VERSION: "0.1.0"}
+    link.summaries.store.put({"metadata": {"name": keys.SUMMARY_NAME, "annotations": notes}})
+    assert link.runs_vnode
+
+
+def test_the_candidate_of_a_pod_is_found_by_the_pods_uid():
+    link = make_link()
+    chaperon = {"metadata": {"name": "p-abcde", "namespace": "ns"}, "uid": "u1"}
+    link.chaperons.store.put(chaperon)
+    assert link.candidate("u1") is chaperon
+    assert link.candidate("u2") is None

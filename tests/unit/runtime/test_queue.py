@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from vnode.runtime.queue import WorkQueue
+
+some_key = st.sampled_from("abcde")
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """The queue against a model: an ordered list that waits, and sets in work and dirty."""
+
+    @initialize()
+    def start(self):
+        self.queue = WorkQueue()
+        self.waiting, self.working, self.dirty = [], [], set()
+
+    @rule(key=some_key)
+    def add(self, key):
+        self.queue.add(key)
+        if key in self.working:
+            self.dirty.add(key)
+        elif key not in self.waiting:
+            self.waiting.append(key)
+
+    @precondition(lambda self: self.waiting)
+    @rule()
+    def get(self):
+        with pytest.raises(StopIteration) as answer:  # it has no reason to wait
+            self.queue.get().send(None)
+
+        key = answer.value.value
+        assert key == self.waiting.pop(0)
+        assert key not in self.working
+        self.working.append(key)
+
+    @precondition(lambda self: self.working)
+    @rule(data=st.data())
+    def done(self, data):
+        key = data.draw(st.sampled_from(self.working))
+        self.queue.done(key)
+        self.working.remove(key)
+        if key in self.dirty:
+            self.dirty.discard(key)
+            self.waiting.append(key)
+
+    @invariant()
+    def has_the_length_of_the_model(self):
+        if hasattr(self, "queue"):
+            assert len(self.queue) == len(self.waiting)
+
+
+TestQueue = QueueMachine.TestCase
+
+
+async def test_a_worker_that_waits_is_woken_by_an_addition():
+    queue = WorkQueue()
+    waiter = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    assert await waiter == "a"
+
+
+async def test_a_cancelled_worker_takes_no_key_with_it():
+    queue = WorkQueue()
+    waiter = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+
+    assert await queue.get() == "a"
+
+
+@pytest.mark.looptime
+async def test_the_earliest_of_several_delays_counts(clock):
+    queue = WorkQueue()
+    queue.add_after("a", 5)
+    queue.add_after("a", 2)
+    queue.add_after("a", 9)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == pytest.approx(2, abs=0.01)
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+@pytest.mark.looptime
+async def test_an_addition_now_replaces_a_delayed_one(clock):
+    queue = WorkQueue()
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+@pytest.mark.looptime
+async def test_a_closed_queue_adds_nothing_later():
+    queue = WorkQueue()
+    queue.add_after("a", 5)
+    queue.close()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.scheduling.worlds import pod, virtual_node
+from vnode.api import resources, selectors
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.snapshot import VirtualNodeInfo
+
+WEB = selectors.from_labels({"app": "web"})
+
+
+def info(cache: Cache, name: str = "a", now: float = 0.0) -> VirtualNodeInfo:
+    found = cache.snapshot(now).get(name)
+    assert found is not None
+    return found
+
+
+def cache_with_free(cpu: int = 1000) -> Cache:
+    cache = Cache(promise_seconds=15)
+    cache.update_node(virtual_node("a"))
+    cache.update_free("a", {"cpu": cpu, "pods": 10}, {"cpu": cpu, "pods": 10})
+    return cache
+
+
+def test_a_promise_counts_until_a_word_of_the_target_includes_it() -> None:
+    cache = cache_with_free()
+    cache.assume(pod("p", cpu="300m"), "a", now=0)
+    assert info(cache).free == {"cpu": 700, "pods": 9}
+    cache.update_free("a", {"cpu": 1000, "pods": 10}, None)
+    assert info(cache).free == {"cpu": 700, "pods": 9}
+    cache.observe("p", "a")
+    assert info(cache).free == {"cpu": 700, "pods": 9}
+    cache.update_free("a", {"cpu": 650, "pods": 9}, None)
+    assert info(cache).free == {"cpu": 650, "pods": 9}
+    assert info(cache).requested == {"cpu": 300, "pods": 1}
+
+
+def test_a_promise_that_nobody_confirms_lapses() -> None:
+    cache = cache_with_free()
+    cache.assume(pod("p", cpu="300m"), "a", now=0)
+    assert info(cache, now=14.9).free == {"cpu": 700, "pods": 9}
+    assert info(cache, now=15).free == {"cpu": 1000, "pods": 10}
+
+
+def test_forgetting_gives_everything_back() -> None:
+    cache = cache_with_free()
+    cache.assume(pod("p", cpu="300m", owner="o"), "a", now=0)
+    assert cache.snapshot(0).placements.owned("o") == {"a": 1}
+    cache.forget("p", "a")
+    cache.forget("p", "a")
+    assert info(cache).free == {"cpu": 1000, "pods": 10}
+    assert not cache.snapshot(0).placements.owned("o")
+
+
+def test_a_binding_keeps_the_promise_and_ends_those_of_other_nodes() -> None:
+    cache = cache_with_free()
+    cache.update_node(virtual_node("b"))
+    cache.update_free("b", {"cpu": 1000, "pods": 10}, None)
+    cache.assume(pod("p", cpu="300m"), "a", now=0)
+    cache.assume(pod("p", cpu="300m"), "b", now=0)
+    cache.set_pod(pod("p", cpu="300m", node="a"))
+    assert info(cache, "a").free == {"cpu": 700, "pods": 9}
+    assert info(cache, "b").free == {"cpu": 1000, "pods": 10}
+
+
+def test_a_finished_pod_is_nowhere_and_a_terminating_one_only_holds_its_resources() -> None:
+    cache = cache_with_free()
+    terminating = pod("t", node="a", owner="o")
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cache.set_pod(pod("t", node="a", owner="o"))
+    cache.set_pod(terminating)
+    assert not cache.snapshot(0).placements.owned("o")
+    assert info(cache).requested["pods"] == 1
+    cache.set_pod(pod("t", node="a", owner="o", phase="Succeeded"))
+    assert info(cache).requested["pods"] == 0
+
+
+def test_a_snapshot_is_shared_until_something_changes() -> None:
+    cache = cache_with_free()
+    before = cache.snapshot(0).nodes
+    cache.set_pod(pod("p"))
+    assert cache.snapshot(0).nodes is before
+    cache.set_pod(pod("p", node="a"))
+    after = cache.snapshot(0).nodes
+    assert after is not before
+    cache.set_pod(pod("p", node="a"))
+    assert cache.snapshot(0).nodes is after
+
+
+def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
+    cache = cache_with_free()
+    cache.set_pod(pod("p", node="a"))
+    cache.remove_node("a")
+    cache.remove_node("never there")
+    assert len(cache.snapshot(0)) == 0
+    cache.update_node(virtual_node("a"))
+    assert info(cache).requested == {"pods": 1}
+    assert info(cache).free is None
+
+
+def test_selectors_are_counted_by_namespace_as_pods_come_and_go() -> None:
+    cache = cache_with_free()
+    cache.set_pod(pod("p", node="a", labels={"app": "web"}))
+    placements = cache.snapshot(0).placements
+    assert placements.matching("default", WEB) == {"a": 1}
+    cache.set_pod(pod("q", node="a", labels={"app": "web"}))
+    cache.set_pod(pod("r", node="a", labels={"app": "db"}))
+    cache.set_pod(pod("s", node="a", labels={"app": "web"}, namespace="other"))
+    assert placements.matching("default", WEB) == {"a": 2}
+    cache.set_pod(pod("q", node="a", labels={"app": "db"}))
+    assert placements.matching("default", WEB) == {"a": 1}
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["assume", "observe", "forget", "bind", "finish", "remove", "free"]),
+        st.sampled_from(["p", "q", "r"]),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["web", "db"]),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+def test_counts_always_agree_with_the_pods_that_are_there(
+    steps: list[tuple[str, str, str, str]],
+) -> None:
+    cache = cache_with_free()
+    cache.update_node(virtual_node("b"))
+    model: dict[tuple[str, str], str] = {}
+    cache.snapshot(0).placements.matching("default", WEB)
+    for action, uid, node, app in steps:
+        made = pod(uid, cpu="100m", labels={"app": app}, owner="o")
+        if action == "assume":
+            cache.assume(made, node, now=0)
+            model[uid, node] = app
+        elif action == "observe":
+            cache.observe(uid, node)
+        elif action == "free":
+            cache.update_free(node, {"cpu": 5000, "pods": 50}, None)
+        elif action == "forget":
+            cache.forget(uid, node)
+            model.pop((uid, node), None)
+        elif action == "bind":
+            made["spec"]["nodeName"] = node
+            cache.set_pod(made)
+            model = {k: v for k, v in model.items() if k[0] != uid} | {(uid, node): app}
+        else:
+            made["status"]["phase"] = "Failed"
+            cache.set_pod(made) if action == "finish" else cache.remove_pod(uid)
+            model = {k: v for k, v in model.items() if k[0] != uid}
+
+    snapshot = cache.snapshot(0)
+    assert snapshot.placements.owned("o") == Counter(node for _, node in model)
+    web = Counter(node for (_, node), app in model.items() if app == "web")
+    assert snapshot.placements.matching("default", WEB) == web
+    for node in snapshot:
+        there = sum(name == node.name for _, name in model)
+        assert node.requested.get("cpu", 0) == 100 * there
+        if node.free is not None:
+            assert resources.fits({}, node.free)
+            promised = (5000 if node.free["cpu"] > 1000 else 1000) - node.free["cpu"]
+            assert 0 <= promised <= 100 * there
+
+    lapsed = cache.snapshot(now=100)
+    assert all(n.free is None or n.free["cpu"] in (1000, 5000) for n in lapsed)

@@ -1,0 +1,229 @@
+"""The admission patch: what the contract says, nothing lost, and the same when applied twice."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys
+from vnode.api.errors import ConfigError
+from vnode.webhook import mutate
+
+FINALIZER = keys.PREFIX + "default-c2"
+BASE = [
+    {"key": "virtual-kubelet.io/provider", "value": "admiralty"},
+    {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists"},
+]
+
+
+def pod(notes: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default", "annotations": notes or {}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
+
+
+def proxied(original: dict[str, Any], finalizers: tuple[str, ...] = (FINALIZER,)) -> dict[str, Any]:
+    before = copy.deepcopy(original)
+    patched: dict[str, Any] = jsonpatch.apply_patch(
+        original, mutate.proxy_patch(original, finalizers)
+    )
+    assert original == before
+    return patched
+
+
+def test_a_proxy_is_what_the_contract_says() -> None:
+    result = proxied(pod({keys.ELECT: ""}, schedulerName="default-scheduler", priority=7))
+    assert result["metadata"]["labels"] == {keys.HAS_FINALIZER: "true"}
+    assert result["metadata"]["finalizers"] == [FINALIZER]
+    assert result["spec"] == {
+        "containers": [{"name": "c", "image": "i"}],
+        "nodeSelector": {"virtual-kubelet.io/provider": "admiralty"},
+        "tolerations": BASE,
+        "schedulerName": "admiralty-proxy",
+        "terminationGracePeriodSeconds": 0,
+        "priority": 7,
+    }
+
+
+def test_the_original_is_saved_as_json() -> None:
+    original = pod({keys.ELECT: ""}, nodeSelector={"a": "b"}, affinity={"nodeAffinity": {}})
+    original["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    saved = json.loads(proxied(original)["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST])
+    assert saved["spec"] == original["spec"]
+    assert saved["metadata"]["creationTimestamp"] is None
+    assert saved["status"] == {}
+    assert "managedFields" not in saved["metadata"]
+
+
+def test_constraints_of_the_annotation_choose_the_virtual_node() -> None:
+    text = """
+    nodeSelector: {region: eu, virtual-kubelet.io/provider: mine}
+    tolerations: [{key: gpu, operator: Exists}]
+    topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
+    containers: [{name: ignored}]
+    """
+    result = proxied(pod({keys.PROXY_CONSTRAINTS: text}, affinity={"podAffinity": {}}))["spec"]
+    assert result["nodeSelector"] == {"region": "eu", "virtual-kubelet.io/provider": "mine"}
+    assert result["tolerations"] == [*BASE, {"key": "gpu", "operator": "Exists"}]
+    assert result["topologySpreadConstraints"][0]["topologyKey"] == "zone"
+    assert "affinity" not in result
+
+
+def test_constraints_of_the_spec_choose_the_virtual_node_if_asked() -> None:
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"new": 1}}}
+    result = proxied(
+        pod({keys.USE_SPEC_CONSTRAINTS: ""}, nodeSelector={"a": "b"}, affinity=affinity)
+    )["spec"]
+    assert result["nodeSelector"] == {"virtual-kubelet.io/provider": "admiralty", "a": "b"}
+    assert result["affinity"] == affinity
+
+
+def test_how_long_a_proxy_outlives_its_node_is_kept() -> None:
+    lasting = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 30,
+    }
+    original = pod({keys.ELECT: ""}, tolerations=[{"key": "gpu"}, lasting])
+    assert proxied(original)["spec"]["tolerations"] == [*BASE, lasting]
+
+
+def test_finalizers_of_others_stay_and_stale_ones_go() -> None:
+    original = pod({keys.ELECT: ""})
+    original["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking", keys.PREFIX + "old"]
+    result = proxied(original, (FINALIZER, keys.PREFIX + "c3"))
+    assert result["metadata"]["finalizers"] == [
+        "batch.kubernetes.io/job-tracking",
+        FINALIZER,
+        keys.PREFIX + "c3",
+    ]
+
+
+def test_a_pod_without_a_name_annotations_or_labels_is_mutated() -> None:
+    bare = {"metadata": {"generateName": "web-", "annotations": None}, "spec": {}}
+    assert proxied(bare)["metadata"]["labels"] == {keys.HAS_FINALIZER: "true"}
+
+
+def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
+    text = "kind: Pod\nmetadata:\n  creationTimestamp: null\nspec:\n  nodeSelector: {x: y}\n"
+    notes = {keys.SOURCE_POD_MANIFEST: text, keys.USE_SPEC_CONSTRAINTS: ""}
+    result = proxied(pod(notes, nodeSelector={"not": "this"}))
+    assert result["spec"]["nodeSelector"]["x"] == "y"
+    assert "not" not in result["spec"]["nodeSelector"]
+    assert result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] == text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        (keys.PROXY_CONSTRAINTS, "nodeSelectr: {}", "nodeSelectr"),
+        (keys.PROXY_CONSTRAINTS, "tolerations: [{keyy: x}]", "keyy"),
+        (keys.PROXY_CONSTRAINTS, "nodeSelector: {a: 1}", "str"),
+        (keys.PROXY_CONSTRAINTS, "affinity: {nodeAffinity: {required: 1}}", "required"),
+        (keys.PROXY_CONSTRAINTS, "a: b: c", "line 1"),
+        (keys.PROXY_CONSTRAINTS, "[]", "mapping"),
+        (keys.PROXY_CONSTRAINTS, "a: &a [1]\nb: *a", "aliases"),
+        (keys.PROXY_CONSTRAINTS, "[" * 100_000, "nested"),
+        (keys.NO_PREFIX_LABEL_REGEXP, "(", "regular expression"),
+        (keys.NO_PREFIX_LABEL_REGEXP, "(a+)+$", "ages"),
+        (keys.NO_PREFIX_LABEL_REGEXP, "(?=a)", "RE2"),
+        (keys.NO_PREFIX_LABEL_REGEXP, "a" * 513, "512"),
+        (keys.SOURCE_POD_MANIFEST, "hello", "not a Pod"),
+        (keys.SOURCE_POD_MANIFEST, '{"kind":"Job","metadata":{},"spec":{}}', "another kind"),
+        (keys.SOURCE_POD_MANIFEST, "? [1]\n: 2", "YAML"),
+        (keys.ELECT, "x" * 262_144, "ConfigMap"),
+    ],
+)
+def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        mutate.proxy_patch(pod({key: value}), ())
+
+    named = keys.SOURCE_POD_MANIFEST if key == keys.ELECT else key
+    assert str(caught.value).startswith(f"annotation {named}: ")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "null", "{}", "nodeSelector: null", "affinity: {}"])
+def test_constraints_that_constrain_nothing_are_fine(text: str) -> None:
+    assert proxied(pod({keys.PROXY_CONSTRAINTS: text}))["spec"]["tolerations"] == BASE
+
+
+@pytest.mark.parametrize("value", ["^example\\.com/.*", "app=.*", "[a-z]+=[a-z]+", "(?i)x|y"])
+def test_ordinary_expressions_are_accepted(value: str) -> None:
+    mutate.proxy_patch(pod({keys.NO_PREFIX_LABEL_REGEXP: value}), ())
+
+
+def owned(kind: str, notes: dict[str, str]) -> dict[str, Any]:
+    obj = pod(notes)
+    obj["metadata"]["ownerReferences"] = [{"kind": kind, "name": "x", "uid": "u"}]
+    return obj
+
+
+def test_who_is_never_a_proxy() -> None:
+    elect = {keys.ELECT: ""}
+    assert mutate.is_exempt(pod({**elect, keys.NO_ELECT: ""}))
+    assert mutate.is_exempt(pod(elect, nodeName="n1"))
+    assert mutate.is_exempt(owned("DaemonSet", elect))
+    assert mutate.is_exempt(owned("PodChaperon", {}))
+    assert not mutate.is_exempt(owned("PodChaperon", elect))
+    assert not mutate.is_exempt(owned("ReplicaSet", {}))
+
+
+_word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _word,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_word, inner, max_size=3),
+    max_leaves=8,
+)
+_toleration = st.fixed_dictionaries(
+    {}, optional={"key": _word | st.just("node.kubernetes.io/not-ready"), "effect": _word}
+)
+_pods = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "annotations": st.none()
+                | st.dictionaries(_word | st.just(keys.USE_SPEC_CONSTRAINTS), _word, max_size=3),
+                "labels": st.none() | st.dictionaries(_word, _word, max_size=3),
+                "finalizers": st.none() | st.lists(_word | st.just(keys.PREFIX + "a"), max_size=3),
+                "new/field~": _json,
+            },
+        ),
+        "spec": st.fixed_dictionaries(
+            {"brandNew": _json, "containers": _json},
+            optional={
+                "tolerations": st.lists(_toleration, max_size=3),
+                "nodeSelector": st.none() | st.dictionaries(_word, _word, max_size=2),
+                "affinity": _json,
+                "schedulerName": _word,
+                "terminationGracePeriodSeconds": st.integers(0, 90),
+            },
+        ),
+    },
+    optional={"unknown": _json},
+)
+
+
+@given(_pods, st.lists(_word.map(lambda word: keys.PREFIX + word), max_size=3))
+def test_twice_is_once_and_what_is_not_named_survives(
+    obj: dict[str, Any], finalizers: list[str]
+) -> None:
+    once = proxied(obj, tuple(finalizers))
+    assert mutate.proxy_patch(once, finalizers) == []
+    assert once["spec"]["brandNew"] == obj["spec"]["brandNew"]
+    assert once["spec"]["containers"] == obj["spec"]["containers"]
+    assert once.get("unknown") == obj.get("unknown")
+    assert once["metadata"].get("new/field~") == obj["metadata"].get("new/field~")
+    for part in ("labels", "annotations"):
+        assert (obj["metadata"].get(part) or {}).items() <= once["metadata"][part].items()

@@ -1,0 +1,156 @@
+"""AdmissionReviews over HTTP: well-formed ones are answered, others get a 400, none a 500."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import jsonpatch
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys
+from vnode.api.errors import Unreachable
+from vnode.webhook import server
+
+
+async def annotations(namespace: str) -> Mapping[str, str] | None:
+    if namespace == "broken":
+        raise Unreachable("no answer")
+
+    return {"elected": {keys.ELECT: ""}, "plain": {}}.get(namespace)
+
+
+def webhook() -> server.Webhook:
+    return server.Webhook(annotations, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"])
+
+
+def review(notes: dict[str, str], namespace: str = "plain", version: str = "v1") -> dict[str, Any]:
+    return {
+        "apiVersion": f"admission.k8s.io/{version}",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "operation": "CREATE",
+            "namespace": namespace,
+            "object": {"metadata": {"generateName": "a-", "annotations": notes}, "spec": {}},
+        },
+    }
+
+
+async def answer(request: dict[str, Any]) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(await webhook().review(json.dumps(request).encode()))
+    assert reply["apiVersion"] == request["apiVersion"]
+    assert reply["response"]["uid"] == "u-1"
+    response: dict[str, Any] = reply["response"]
+    return response
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_an_elected_pod_gets_a_patch(version: str) -> None:
+    request = review({keys.ELECT: ""}, version=version)
+    response = await answer(request)
+    assert response["patchType"] == "JSONPatch"
+    patched = jsonpatch.apply_patch(
+        request["request"]["object"], json.loads(base64.b64decode(response["patch"]))
+    )
+    assert patched["metadata"]["finalizers"] == [f"{keys.PREFIX}plain-c2"]
+
+
+async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
+    assert "patch" in await answer(review({}, "elected"))
+    assert await answer(review({keys.NO_ELECT: ""}, "elected")) == {"uid": "u-1", "allowed": True}
+    assert "patch" not in await answer(review({}, "plain"))
+    assert "patch" not in await answer(review({}, "gone"))
+
+
+async def test_a_rejection_carries_its_text() -> None:
+    response = await answer(review({keys.ELECT: "", keys.NO_PREFIX_LABEL_REGEXP: "("}))
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 400
+    assert keys.NO_PREFIX_LABEL_REGEXP in response["status"]["message"]
+
+
+async def test_an_unknown_namespace_state_is_not_guessed() -> None:
+    response = await answer(review({}, "broken"))
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 503
+
+
+async def test_over_http_bad_bodies_are_400_and_huge_ones_413() -> None:
+    async with TestClient(TestServer(webhook().app())) as client:
+        good = await client.post(server.PATH, json=review({keys.ELECT: ""}))
+        assert good.status == 200
+        for body in (b"", b"{}", b"[" * 100_000, b"\xff", b'{"request":{"uid":"u","object":[]}}'):
+            assert (await client.post(server.PATH, data=body)).status == 400
+
+        huge = await client.post(server.PATH, data=io.BytesIO(b" " * (server.BODY_LIMIT + 1)))
+        assert huge.status == 413
+
+
+_names = st.sampled_from(
+    [
+        "metadata",
+        "spec",
+        "annotations",
+        "labels",
+        "tolerations",
+        "key",
+        "ownerReferences",
+        "kind",
+        "finalizers",
+        "nodeSelector",
+        "affinity",
+        "nodeName",
+        keys.ELECT,
+        keys.USE_SPEC_CONSTRAINTS,
+        keys.PROXY_CONSTRAINTS,
+        keys.SOURCE_POD_MANIFEST,
+        keys.NO_PREFIX_LABEL_REGEXP,
+    ]
+)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=4),
+    max_leaves=20,
+)
+_hostile = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries(
+            {}, optional={"annotations": st.dictionaries(_names, st.text(max_size=20)), "x": _json}
+        )
+        | _json,
+        "spec": st.dictionaries(_names, _json, max_size=4) | _json,
+    },
+)
+
+
+@given(_hostile | _json)
+async def test_no_pod_breaks_the_webhook(obj: Any) -> None:
+    request = {"request": {"uid": "u-1", "namespace": "elected", "object": obj}}
+    with contextlib.suppress(server.MalformedReview):
+        await webhook().review(json.dumps(request).encode())
+
+
+@given(st.binary(max_size=200))
+async def test_no_bytes_break_the_webhook(body: bytes) -> None:
+    with pytest.raises(server.MalformedReview):
+        await webhook().review(body)
+
+
+async def test_a_pod_nested_a_thousand_deep_is_answered() -> None:
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    notes = json.dumps({keys.USE_SPEC_CONSTRAINTS: "", keys.ELECT: ""})
+    body = (
+        f'{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{notes}}},'
+        f'"spec":{{"affinity":{deep}}}}}}}}}'
+    )
+    with contextlib.suppress(server.MalformedReview):
+        await webhook().review(body.encode())

@@ -1,0 +1,105 @@
+"""`vnode agent`: the flags of the agent, and its start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import click
+
+from vnode.api import kinds, objects
+from vnode.api.errors import ConfigError, NotFound
+from vnode.cli import config, main
+from vnode.cli.wiring import Agent, Options
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.targets.connection import Identity
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def command() -> click.Command:
+    """The click command."""
+    return agent
+
+
+@click.command()
+@click.option("--kubeconfig", type=_FILE, help="The cluster to serve; in a pod, its own.")
+@click.option("--context", help="Context of the kubeconfig; its current one by default.")
+@click.option(
+    "--cluster-name",
+    envvar="CLUSTER_NAME",
+    default="",
+    help="What targets call this cluster; must differ from their other sources'. "
+    "By default the UID of its kube-system namespace.",
+)
+@click.option(
+    "--advertise-address",
+    envvar="POD_IP",
+    help="IP address at which the API server reaches this agent; POD_IP by default.",
+)
+@click.option("--namespace", default="vnode", show_default=True, help="The agents' own namespace.")
+@click.option("--config", "config_file", type=_FILE, help="AgentConfiguration in YAML.")
+@click.option(
+    "--credentials-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the candidate scheduler's client certificate, beside its Secret.",
+)
+def agent(
+    kubeconfig: Path | None,
+    context: str | None,
+    cluster_name: str,
+    advertise_address: str | None,
+    namespace: str,
+    config_file: Path | None,
+    credentials_dir: Path | None,
+) -> None:
+    """Run the agent of one cluster, until SIGTERM or SIGINT."""
+    where = endpoint.from_kubeconfig_file(kubeconfig, context) if kubeconfig else None
+    options = Options(
+        namespace=namespace,
+        address=advertise_address or _own_address(),
+        config=config.load(config_file),
+        credentials=credentials_dir,
+        holder=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
+    )
+    main.run(_serve(where or endpoint.in_cluster(), cluster_name, options))
+
+
+def _own_address() -> str:
+    raise ConfigError(
+        "pass --advertise-address (or set POD_IP): the IP address at which this cluster's API "
+        "server reaches the agent"
+    )
+
+
+async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
+    async with Client(where, name="local") as client:
+        identity = await _identify(client, cluster_name)
+        running = asyncio.create_task(Agent(client, identity, options).run(), name="agent")
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, running.cancel)
+
+        try:
+            await running
+        except asyncio.CancelledError:
+            if not running.cancelled():
+                raise
+
+
+async def _identify(client: Client, cluster_name: str) -> Identity:
+    try:
+        system = await client.get(kinds.NAMESPACES, "kube-system")
+        await client.get(kinds.CRDS, kinds.TARGETS.resource)
+    except NotFound as error:
+        raise ConfigError(
+            f"vnode is not installed in this cluster: run vnode install ({error.message})"
+        ) from error
+
+    uid = objects.uid(system)
+    return Identity(cluster_name or uid, uid)

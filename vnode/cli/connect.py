@@ -1,0 +1,199 @@
+"""`vnode connect`: lets the pods of one cluster, the source, run in another, the target.
+
+In the target: a Source, its service account, a token of it. In the source: a Secret with a
+kubeconfig that holds the token, and a Target that names the Secret. The target's side comes first,
+so that a Target never points at nothing. The bindings of the service account are the business of
+the target's agent, which need not run yet.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError, NotFound
+from vnode.cli import connecting, kubeconfigs, manifests
+from vnode.cli.connecting import Connection
+from vnode.cli.main import run
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
+_SHORTEST: Final = 600  # seconds; the API server gives no shorter token
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two clusters on the command line."""
+
+    role: str
+    kubeconfig: Path
+    context: str | None
+
+    def client(self) -> Client:
+        """A client for it; ConfigError says which kubeconfig is wrong."""
+        try:
+            where = endpoint.from_kubeconfig_file(self.kubeconfig, self.context)
+        except ConfigError as error:
+            raise ConfigError(f"--{self.role}: {error}") from error
+
+        return Client(where, name=self.role)
+
+
+def seconds(text: str) -> int:
+    """`90m`, `24h` or `365d` in seconds; ConfigError for anything else."""
+    match = re.fullmatch(r"(\d+)([mhd])", text)
+    if not match or int(match[1]) * _UNITS[match[2]] < _SHORTEST:
+        raise ConfigError(f"--token-lifetime {text!r} must be at least 10m, e.g. 24h or 365d")
+
+    return int(match[1]) * _UNITS[match[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user said, as said."""
+
+    namespace: str | None
+    cluster_wide: bool
+    name: str | None
+    cluster_name: str | None
+    server: str | None
+    token_lifetime: str
+    agent_namespace: str
+    enable_namespace: bool
+
+
+async def connect(source: Side, target: Side, options: Options) -> None:
+    """Do it, and say on standard output what was done and what is left to do."""
+    lifetime = seconds(options.token_lifetime)
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(source.client())
+        there = await stack.enter_async_context(target.client())
+        _, source_name = kubeconfigs.read(source.kubeconfig, source.context)
+        reach, target_name = kubeconfigs.read(target.kubeconfig, target.context)
+        namespace = "" if options.cluster_wide else options.namespace or here.endpoint.namespace
+        connection = Connection(
+            namespace=namespace,
+            home=namespace or options.agent_namespace,
+            name=options.name or kubeconfigs.object_name(target_name),
+            cluster_name=options.cluster_name or kubeconfigs.object_name(source_name),
+            reach=reach.at(options.server),
+            lifetime=lifetime,
+        )
+        await _check(here, source, connection.home)
+        await _check(there, target, connection.home)
+        await connecting.Connector(here, there, connection, click.echo).run()
+        await _finish(here, connection, options)
+
+
+async def _check(client: Client, side: Side, namespace: str) -> None:
+    """Raise, with the cure, what would otherwise fail half-way."""
+    kubeconfig = f"--kubeconfig {side.kubeconfig}"
+    if side.context:
+        kubeconfig += f" --context {side.context}"
+
+    try:
+        await client.request("GET", f"/apis/{kinds.TARGETS.api_version}")
+    except NotFound as error:
+        raise ConfigError(
+            f"the {side.role} cluster does not know vnode's kinds: run vnode install {kubeconfig}"
+        ) from error
+
+    try:
+        await client.get(kinds.NAMESPACES, namespace)
+    except NotFound as error:
+        raise ConfigError(
+            f"the {side.role} cluster has no namespace {namespace!r}: run kubectl {kubeconfig} "
+            f"create namespace {namespace}"
+        ) from error
+
+
+async def _finish(here: Client, connection: Connection, options: Options) -> None:
+    """Enable the namespace, or say how."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    namespace = connection.namespace
+    if not namespace:
+        click.echo(f"Pods take part in namespaces that are labelled {label}={value}.")
+    elif objects.labels(await here.get(kinds.NAMESPACES, namespace)).get(label) == value:
+        pass
+    elif options.enable_namespace:
+        await here.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+        click.echo(f"namespace/{namespace} labelled {label}={value}")
+    else:
+        click.echo(
+            f"Pods of namespace {namespace} take part once it is labelled: "
+            f"kubectl label namespace {namespace} {label}={value}"
+        )
+
+
+_path = click.Path(path_type=Path)
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("connect")
+    @click.option("--source", type=_path, required=True, help="Kubeconfig of the source cluster.")
+    @click.option("--target", type=_path, required=True, help="Kubeconfig of the target cluster.")
+    @click.option("--source-context", help="Context; the current one if not given.")
+    @click.option("--target-context", help="Context; the current one if not given.")
+    @click.option("--namespace", help="Whose pods may go; by default that of the source's context.")
+    @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
+    @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
+    @click.option(
+        "--cluster-name",
+        help="Of the Source and its service account; by default the source kubeconfig's cluster "
+        "name. Should be what the source's agent has as --cluster-name.",
+    )
+    @click.option(
+        "--server",
+        metavar="https://HOST:PORT",
+        help="The target's API server as the source's agent reaches it, if that differs from what "
+        "the kubeconfig says.",
+    )
+    @click.option(
+        "--token-lifetime",
+        default="365d",
+        show_default=True,
+        help="Wanted life of the token (m, h, d); the target may give less. Connecting again when "
+        "less than a fifth of it is left renews it.",
+    )
+    @click.option(
+        "--agent-namespace",
+        default=manifests.NAMESPACE,
+        show_default=True,
+        help="With --cluster-wide: where the service account and the Secret are.",
+    )
+    @click.option(
+        "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."
+    )
+    def connect_command(
+        source: Path,
+        target: Path,
+        source_context: str | None,
+        target_context: str | None,
+        **given: object,
+    ) -> None:
+        """Let pods of the source cluster run in the target cluster. Doing it again is harmless."""
+        options = Options(**given)  # type: ignore[arg-type]
+        if options.cluster_wide and options.namespace:
+            raise click.UsageError("--namespace and --cluster-wide exclude each other")
+
+        if options.cluster_wide and options.enable_namespace:
+            raise click.UsageError("--enable-namespace needs one namespace, not --cluster-wide")
+
+        run(
+            connect(
+                Side("source", source, source_context),
+                Side("target", target, target_context),
+                options,
+            )
+        )
+
+    return connect_command

@@ -1,0 +1,272 @@
+"""The steps of `vnode connect`, from two clients and a decided `Connection`.
+
+Each step leaves alone what is right already; all together they can be run any number of times.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.cli import kubeconfigs
+from vnode.cli.kubeconfigs import Reach
+from vnode.kube.client import Client
+from vnode.targets import source_rbac
+
+MANAGER: Final = "vnode-connect"
+_RENEW_BELOW: Final = 0.2  # of a token's life: less than this left means that a new one is fetched
+_KEY: Final = "config"  # in the Secret's data, Admiralty's default
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What is to be there in the end.
+
+    `namespace` is whose pods may go, "" for all; `home` is where the service account and the Secret
+    are; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
+    """
+
+    namespace: str
+    home: str
+    name: str
+    cluster_name: str
+    reach: Reach
+    lifetime: int
+
+    @property
+    def target_kind(self) -> Kind:
+        """Target or ClusterTarget."""
+        return kinds.TARGETS if self.namespace else kinds.CLUSTER_TARGETS
+
+    @property
+    def source_kind(self) -> Kind:
+        """Source or ClusterSource."""
+        return kinds.SOURCES if self.namespace else kinds.CLUSTER_SOURCES
+
+    @property
+    def secret_name(self) -> str:
+        """The Secret with the target's kubeconfig."""
+        return f"vnode-target-{self.name}"
+
+
+def source_object(connection: Connection, source_uid: str) -> Object:
+    """The Source: who comes, and, for the next time, from which cluster."""
+    account = connection.cluster_name
+    return {
+        "metadata": {
+            "name": connection.cluster_name,
+            **_in(connection.namespace),
+            "annotations": {keys.PARENT_CLUSTER_UID: source_uid},
+        },
+        "spec": {"serviceAccountName": account}
+        if connection.namespace
+        else {"serviceAccount": {"name": account, "namespace": connection.home}},
+    }
+
+
+def target_object(connection: Connection) -> Object:
+    """The Target that names the Secret; key and context are given, so that no old ones stay."""
+    secret = {"name": connection.secret_name, "key": _KEY, "context": kubeconfigs.CONTEXT}
+    if not connection.namespace:
+        secret["namespace"] = connection.home
+
+    return {
+        "metadata": {"name": connection.name, **_in(connection.namespace)},
+        "spec": {"kubeconfigSecret": secret},
+    }
+
+
+def self_target_object(connection: Connection) -> Object:
+    """The Target of a cluster that is its own target."""
+    return {
+        "metadata": {"name": connection.name, **_in(connection.namespace)},
+        "spec": {"self": True},
+    }
+
+
+def secret_object(connection: Connection, kubeconfig: bytes) -> Object:
+    """The Secret with the kubeconfig."""
+    return {
+        "metadata": {"name": connection.secret_name, "namespace": connection.home},
+        "type": "Opaque",
+        "data": {_KEY: base64.b64encode(kubeconfig).decode()},
+    }
+
+
+def is_fresh(token: str, now: float) -> bool:
+    """The token says when it ends, and enough of its life is left at `now` (Unix time)."""
+    life = kubeconfigs.lifetime(token)
+    return life is not None and life[1] - now > _RENEW_BELOW * (life[1] - life[0])
+
+
+class Connector:
+    """Connects `here`, the source, to `there`, the target."""
+
+    def __init__(
+        self,
+        here: Client,
+        there: Client,
+        connection: Connection,
+        report: Callable[[str], None],
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._here = here
+        self._there = there
+        self._connection = connection
+        self._report = report
+        self._now = now
+
+    async def run(self) -> None:
+        """All steps; what each did goes to `report`, a line each."""
+        own_uid, other_uid = await _cluster_uid(self._here), await _cluster_uid(self._there)
+        await self._check_target(is_self=own_uid == other_uid)
+        kind = self._connection.target_kind
+        if own_uid == other_uid:
+            await self._apply(self._here, kind, self_target_object(self._connection), "source")
+            return
+
+        source = await self._make_source(own_uid)
+        await self._make_account(source)
+        await self._make_secret()
+        await self._apply(self._here, kind, target_object(self._connection), "source")
+        self._warn()
+
+    def _warn(self) -> None:
+        reach = self._connection.reach
+        if reach.is_local:
+            self._report(
+                f"Warning: the source's agent will call {reach.server}, which is itself unless it "
+                "runs on this machine: pass --server with an address that it can reach."
+            )
+
+        if reach.insecure:
+            self._report(
+                "Warning: the target's kubeconfig skips the check of its certificate, and so will "
+                "the source's agent: give it a certificate-authority, and connect again."
+            )
+
+    async def _check_target(self, *, is_self: bool) -> None:
+        connection, kind = self._connection, self._connection.target_kind
+        present = await _find(self._here, kind, connection.name, connection.namespace)
+        spec = objects.spec(present or {})
+        if spec.get("kubeconfigSecret") if is_self else spec.get("self"):
+            raise ConfigError(
+                f"the source has a {kind.kind} {connection.name!r} that is "
+                f"{'another cluster' if is_self else 'the source itself'}: delete it, or choose "
+                "another --name"
+            )
+
+    async def _make_source(self, own_uid: str) -> Object:
+        connection, kind = self._connection, self._connection.source_kind
+        present = await _find(self._there, kind, connection.cluster_name, connection.namespace)
+        owner = objects.annotations(present or {}).get(keys.PARENT_CLUSTER_UID, own_uid)
+        if owner != own_uid:
+            raise ConfigError(
+                f"the target has a {kind.kind} {connection.cluster_name!r} for another source "
+                "cluster: their names must be unique, pass another --cluster-name (and give the "
+                "source's agent the same)"
+            )
+
+        return await self._apply(self._there, kind, source_object(connection, own_uid), "target")
+
+    async def _make_account(self, source: Object) -> None:
+        """What the target's agent would do; done here because it may not run yet."""
+        account = source_rbac.service_account(source_rbac.parse(source))
+        name = objects.name(account)
+        if await _find(self._there, kinds.SERVICE_ACCOUNTS, name, self._connection.home):
+            return
+
+        try:
+            await self._there.create(kinds.SERVICE_ACCOUNTS, account)
+        except AlreadyExists:
+            return
+
+        self._report(f"target: serviceaccount/{name} created")
+
+    async def _make_secret(self) -> None:
+        connection = self._connection
+        secret = await _find(self._here, kinds.SECRETS, connection.secret_name, connection.home)
+        data = (secret or {}).get("data") or {}
+        present = base64.b64decode(data.get(_KEY) or "")
+        token = kubeconfigs.token_in(present) or ""
+        if not is_fresh(token, self._now()) or not await self._is_accepted(token):
+            token = await self._request_token()
+
+        kubeconfig = kubeconfigs.build(connection.reach, token, connection.home)
+        wanted = secret_object(connection, kubeconfig)
+        await self._apply(self._here, kinds.SECRETS, wanted, "source")
+        if life := kubeconfigs.lifetime(token):
+            end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(life[1]))
+            self._report(f"The token ends on {end}; connect again before, to renew it.")
+
+    async def _is_accepted(self, token: str) -> bool:
+        """The target knows the token as one of our service account (or will not say)."""
+        review = {
+            "apiVersion": kinds.TOKEN_REVIEWS.api_version,
+            "kind": kinds.TOKEN_REVIEWS.kind,
+            "spec": {"token": token},
+        }
+        try:
+            status = objects.status(await self._there.create(kinds.TOKEN_REVIEWS, review))
+        except Denied:
+            return True
+
+        user = f"system:serviceaccount:{self._connection.home}:{self._connection.cluster_name}"
+        return bool(status.get("authenticated")) and status["user"]["username"] == user
+
+    async def _request_token(self) -> str:
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": self._connection.lifetime},
+        }
+        answer = await self._there.create(
+            kinds.SERVICE_ACCOUNTS,
+            request,
+            self._connection.home,
+            name=self._connection.cluster_name,
+            subresource="token",
+        )
+        self._report(f"target: token of serviceaccount/{self._connection.cluster_name} issued")
+        return str(objects.status(answer)["token"])
+
+    async def _apply(self, client: Client, kind: Kind, obj: Object, where: str) -> Object:
+        present = await _find(client, kind, objects.name(obj), objects.namespace(obj))
+        try:
+            applied = await client.apply(kind, obj, manager=MANAGER)
+        except Denied as error:
+            raise ConfigError(
+                f"may not apply {kind.kind} {objects.key(obj)} in the {where}: {error.message}; "
+                f"use a kubeconfig (--{where}) with that right"
+            ) from error
+
+        versions = objects.resource_version(present or {}), objects.resource_version(applied)
+        done = "unchanged" if versions[0] == versions[1] else "configured"
+        self._report(
+            f"{where}: {kind.kind.lower()}/{objects.name(obj)} {done if present else 'created'}"
+        )
+        return applied
+
+
+async def _find(client: Client, kind: Kind, name: str, namespace: str) -> Object | None:
+    try:
+        return await client.get(kind, name, namespace or None)
+    except NotFound:
+        return None
+
+
+async def _cluster_uid(client: Client) -> str:
+    """A cluster is known by its kube-system namespace."""
+    return objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
+
+
+def _in(namespace: str) -> dict[str, str]:
+    return {"namespace": namespace} if namespace else {}

@@ -1,0 +1,113 @@
+"""The command `vnode`: finds the subcommand, imports it alone, turns errors into one line.
+
+A subcommand is a module of this package with a function `command()` that returns the click command.
+Adding one takes a line in `_COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Coroutine
+from typing import Any, Final, NoReturn
+
+import click
+
+from vnode import __version__
+from vnode.api.errors import VnodeError
+from vnode.telemetry import logs
+
+# Name -> (module, first line of the help), so that `vnode --help` imports nothing.
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
+    "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
+    "connect": ("vnode.cli.connect", "Let one cluster run pods in another."),
+    "scheduler-config": ("vnode.cli.scheduler_config", "Print the candidate scheduler's file."),
+}
+
+_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand when it is called, or its own help is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the table."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None if there is none."""
+        if cmd_name not in _COMMANDS:
+            return None
+
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command()
+        assert isinstance(command, click.Command), f"command() of {cmd_name} gave no command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, text) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="vnode", message="%(prog)s %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Short for --log-level debug.")
+@click.option(
+    "--log-level",
+    type=click.Choice(_LEVELS),
+    default="info",
+    show_default=True,
+    envvar="VNODE_LOG_LEVEL",
+    help="Least level that is logged, to standard error.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(("auto", "json", "text")),
+    default="auto",
+    show_default=True,
+    envvar="VNODE_LOG_FORMAT",
+    help="auto is text on a terminal, else JSON.",
+)
+def cli(verbose: bool, log_level: str, log_format: str) -> None:
+    """Virtual nodes for Kubernetes: a cluster sees each other cluster as one Node."""
+    logs.configure("debug" if verbose else log_level, log_format)
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a subcommand's coroutine; its errors leave a TaskGroup as what they are."""
+    try:
+        asyncio.run(coroutine)
+    except BaseExceptionGroup as group:
+        raise first_error(group) from group
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first of ours in a group of exceptions, else the first of all."""
+    leaves: list[BaseException] = []
+    stack: list[BaseException] = [group]
+    while stack:
+        error = stack.pop()
+        if isinstance(error, BaseExceptionGroup):
+            stack.extend(reversed(error.exceptions))
+        else:
+            leaves.append(error)
+
+    return next((leaf for leaf in leaves if isinstance(leaf, VnodeError)), leaves[0])
+
+
+def main() -> NoReturn:
+    """Entry point. Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 130 Ctrl-C."""
+    try:
+        cli.main(standalone_mode=False)
+    except VnodeError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+
+    sys.exit(0)

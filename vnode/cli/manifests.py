@@ -1,0 +1,116 @@
+"""The YAML that ships with vnode, as objects to apply: what `vnode install` and the chart share.
+
+The files name the namespace `vnode`; here it becomes the one that the user chose, and the webhook
+gets its address. Nothing is sent from here.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+import yaml
+
+from vnode.api import kinds
+from vnode.api.errors import ConfigError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+
+NAMESPACE: Final = "vnode"  # what the files say
+WEBHOOK_PATH: Final = "/mutate--v1-pod"
+PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all that these files make
+
+_KINDS: Final[dict[str, Kind]] = {
+    kind.kind: kind
+    for kind in (
+        kinds.NAMESPACES,
+        kinds.CRDS,
+        kinds.SERVICE_ACCOUNTS,
+        kinds.CLUSTER_ROLES,
+        kinds.CLUSTER_ROLE_BINDINGS,
+        kinds.ROLES,
+        kinds.ROLE_BINDINGS,
+        kinds.MUTATING_WEBHOOKS,
+    )
+}
+
+
+def kind_of(obj: Object) -> Kind:
+    """The kind of one of our objects."""
+    return _KINDS[obj["kind"]]
+
+
+def namespace(name: str) -> Object:
+    """The namespace of the agent."""
+    [obj] = _load(_root() / "namespace.yaml")
+    obj["metadata"]["name"] = name
+    return obj
+
+
+def crds() -> Objects:
+    """The custom resource definitions, by name."""
+    files = sorted((_root() / "crds").iterdir(), key=lambda file: file.name)
+    return [obj for file in files for obj in _load(file)]
+
+
+def rbac(namespace: str) -> Objects:
+    """Service accounts, roles and bindings; accounts and roles before what binds them."""
+    files = sorted((_root() / "rbac").iterdir(), key=lambda file: file.name)
+    found = [_moved(obj, namespace) for file in files for obj in _load(file)]
+    return sorted(found, key=lambda obj: obj["kind"].endswith("Binding"))
+
+
+def webhook(
+    namespace: str, url: str | None = None, *, reinvocation: str = "Never", timeout: int = 10
+) -> Object:
+    """The webhook configuration: of the Service `vnode`, or of agents at `url` (https://HOST:PORT).
+
+    It has no caBundle: who applies it on the server's side leaves the agent's there.
+    """
+    [obj] = _load(_root() / "webhook.yaml")
+    [hook] = obj["webhooks"]
+    if url is None:
+        hook["clientConfig"]["service"]["namespace"] = namespace
+    else:
+        hook["clientConfig"] = {"url": _webhook_url(url)}
+
+    hook["reinvocationPolicy"] = reinvocation
+    hook["timeoutSeconds"] = timeout
+    return obj
+
+
+def everything(namespace_name: str, hook: Object) -> Objects:
+    """All objects in an order in which they can be applied."""
+    return [namespace(namespace_name), *crds(), *rbac(namespace_name), hook]
+
+
+def to_yaml(objs: Objects) -> str:
+    """The objects as one YAML stream."""
+    text: str = yaml.safe_dump_all(objs, sort_keys=False, width=100)
+    return text
+
+
+def _webhook_url(url: str) -> str:
+    if not url.startswith("https://"):
+        raise ConfigError(
+            f"--webhook-url {url!r} must start with https://, e.g. https://192.0.2.1:9443"
+        )
+
+    return url.rstrip("/").removesuffix(WEBHOOK_PATH) + WEBHOOK_PATH
+
+
+def _moved(obj: Object, namespace: str) -> Object:
+    for place in (obj["metadata"], *obj.get("subjects", ())):
+        if place.get("namespace") == NAMESPACE:
+            place["namespace"] = namespace
+
+    return obj
+
+
+def _root() -> Traversable:
+    return importlib.resources.files("vnode") / "manifests"
+
+
+def _load(file: Traversable) -> list[dict[str, Any]]:
+    return [obj for obj in yaml.safe_load_all(file.read_text("utf-8")) if obj]

@@ -1,0 +1,300 @@
+"""The agent: which parts there are, what each is given, and which of them only the leader runs.
+
+Every replica serves the webhook, the extender and the kubelet API, and is connected to all targets,
+so that a new leader starts warm. The leader alone writes: nodes, bindings, chaperons, statuses. The
+parts do not know each other; what they share is handed to them here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from scheduler_plugins import defaults
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.objects import Object, Objects
+from vnode.cli.config import AgentConfig
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Trust
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.kubelet.server import KubeletServer
+from vnode.nodes.controller import NodeController
+from vnode.nodes.summary import SummaryWriter
+from vnode.pods import chaperons, proxies
+from vnode.pods.books import Books
+from vnode.pods.chaperon import Parent
+from vnode.pods.chaperons import ChaperonController
+from vnode.pods.extender import Extender
+from vnode.pods.proxies import ProxyController
+from vnode.pods.scheduler import ProxyScheduler
+from vnode.runtime import issuing, serving
+from vnode.runtime.authority import Authority
+from vnode.runtime.health import Health
+from vnode.runtime.issuing import ClientCertificate, ServingCertificate, TrustedWebhook
+from vnode.runtime.leader import Elector
+from vnode.runtime.links import Links
+from vnode.runtime.serving import Server
+from vnode.runtime.supervisor import supervise
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.targets.connection import Identity
+from vnode.targets.controller import TargetController
+from vnode.targets.sources import SourceController
+from vnode.webhook.server import Webhook
+
+LEASE: Final = "vnode-agent"
+_GC_THRESHOLD: Final = 50_000  # allocations; JSON makes many, and none of it is cyclic
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says; all else is in the configuration."""
+
+    namespace: str
+    address: str
+    config: AgentConfig
+    credentials: Path | None
+    holder: str
+
+
+class Agent:
+    """One replica of the agent of one cluster."""
+
+    def __init__(self, client: Client, identity: Identity, options: Options) -> None:
+        self._client = client
+        self._options = options
+        self._clock = SystemClock()
+        self._led = False
+        config = options.config
+        parent = Parent(identity.name, identity.uid)
+        self._links = Links()
+        self._health = Health()
+        self._events = EventRecorder(client, "vnode", self._clock)
+        self._authority = Authority(client, options.namespace, clock=self._clock)
+        self._namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
+        self._proxies = Informer(
+            client,
+            kinds.PODS,
+            field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
+            trim=proxies.trim_proxy,
+        )
+        self._chaperons, self._delegates = chaperons.informers(client)
+        self._targets = TargetController(
+            client,
+            identity,
+            self._links,
+            clock=self._clock,
+            trust=Trust(commands=frozenset(config.exec_commands)),
+        )
+        self._kubelet_certificate = ServingCertificate(
+            self._authority, "kubelet", (options.address,), clock=self._clock
+        )
+        self._kubelet = KubeletServer(
+            self._links,
+            client,
+            address=options.address,
+            tls=lambda: self._kubelet_certificate.context,
+            find_pod=self._find_pod,
+            list_pods=self._pods_on,
+            wanted_port=self._port_before,
+            first_port=config.ports.kubelet,
+            clock=self._clock,
+        )
+        self._nodes = NodeController(
+            client,
+            self._links,
+            self._targets,
+            advertise_address=options.address,
+            port_of=self._kubelet.port_of,
+            clock=self._clock,
+        )
+        self._kubelet.subscribe(self._nodes.refresh)
+        self._proxy_controller = ProxyController(
+            client,
+            self._proxies,
+            self._links,
+            parent,
+            target_exists=self._target_exists,
+            events=self._events,
+        )
+        self._scheduler, self._books = self._make_scheduler(parent)
+        self._extender = Extender(client, self._chaperons, self._delegates)
+        self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
+
+    def _make_scheduler(self, parent: Parent) -> tuple[ProxyScheduler, Books]:
+        config = self._options.config
+        plugins = registry.Registry(defaults.PLUGINS, registry.installed())
+        framework = registry.build(
+            config.scheduling.profile, plugins, defaults.WEIGHTS, self._clock
+        )
+        queue = SchedulingQueue(
+            self._clock,
+            framework.queue_sort.sort_key,
+            framework.registrations(),
+            pre_enqueue=framework.pre_enqueue,
+            settings=config.scheduling.queue.settings(),
+        )
+        cache = Cache()
+        scheduler = ProxyScheduler(
+            self._client,
+            self._proxies,
+            self._links,
+            parent,
+            framework=framework,
+            queue=queue,
+            cache=cache,
+            settings=config.candidates,
+            events=self._events,
+            clock=self._clock,
+        )
+        return scheduler, Books(self._nodes.nodes, self._links, cache, queue)
+
+    async def run(self) -> None:
+        """Serve, and lead when it is this replica's turn, until cancelled."""
+        gc.set_threshold(_GC_THRESHOLD)
+        await self._authority.load()
+        async with supervise() as tasks:
+            for informer in (self._namespaces, self._proxies, self._chaperons, self._delegates):
+                tasks.start(informer.run(), informer.kind.plural)
+                self._health.add_event(informer.kind.plural, informer.synced)
+
+            tasks.start(self._targets.watch_targets(), "watch-targets")
+            tasks.start(self._authority.run(), "authority")
+            for server in await self._servers():
+                tasks.start(server.run(), server.name)
+                self._health.add_event(server.name, server.ready)
+
+            for certificate in self._certificates:
+                tasks.start(certificate.run(), "serving-certificate")
+
+            tasks.start(self._hand_over_credentials(), "credentials")
+            await self._targets.wait_synced()
+            await self._proxies.synced.wait()
+            gc.freeze()
+            tasks.start(self._targets.run(), "targets")
+            tasks.start(self._events.run(), "events")
+            await self._lead_when_elected()
+
+    async def _servers(self) -> list[Server]:
+        """The HTTP servers but those of virtual nodes, with their certificates."""
+        address, ports = self._options.address, self._options.config.ports
+        service = f"vnode.{self._options.namespace}.svc"
+        webhook = ServingCertificate(
+            self._authority, "webhook", (address, service), clock=self._clock
+        )
+        extender = ServingCertificate(
+            self._authority, "extender", (address, service), clients=True, clock=self._clock
+        )
+        self._certificates = (webhook, extender, self._kubelet_certificate)
+        await self._kubelet_certificate.start()
+        binding = web.Application(middlewares=[serving.only(issuing.CLIENT)])
+        binding.add_routes(self._extender.routes())
+        return [
+            Server("health", self._health.app(), address, ports.health),
+            Server(
+                "webhook",
+                self._webhook.app(),
+                address,
+                ports.webhook,
+                ssl_context=await webhook.start(),
+            ),
+            Server(
+                "extender", binding, address, ports.extender, ssl_context=await extender.start()
+            ),
+        ]
+
+    async def _hand_over_credentials(self) -> None:
+        """So that the API server trusts the webhook, and the scheduler can prove who it is."""
+        options = self._options
+        trusted = TrustedWebhook(self._client, self._authority)
+        credentials = ClientCertificate(
+            self._client,
+            self._authority,
+            options.namespace,
+            folder=options.credentials,
+            clock=self._clock,
+        )
+        self._health.add_event("webhook-trusted", trusted.trusted)
+        self._health.add_event("scheduler-credentials", credentials.written)
+        async with supervise() as tasks:
+            tasks.start(trusted.run(), "webhook-trust")
+            tasks.start(credentials.run(), "scheduler-credentials")
+            await asyncio.get_running_loop().create_future()
+
+    async def _lead_when_elected(self) -> None:
+        if not self._options.config.leader_election:
+            await self._lead()
+            return
+
+        elector = Elector(self._client, self._options.namespace, LEASE, self._options.holder)
+        await elector.run(self._lead)
+
+    async def _lead(self) -> None:
+        """Everything that writes. A second term starts in a new process, with nothing half done."""
+        if self._led:
+            raise VnodeError("this replica has led before and lost the lease: it starts again")
+
+        self._led = True
+        async with supervise() as tasks:
+            tasks.start(SummaryWriter(self._client, clock=self._clock).run(), "summary")
+            tasks.start(SourceController(self._client, clock=self._clock).run(), "sources")
+            tasks.start(self._nodes.run(), "virtual-nodes")
+            tasks.start(self._make_chaperon_controller().run(), "chaperons")
+            tasks.start(self._proxy_controller.run(), "proxies")
+            tasks.start(self._proxy_controller.bound.run(), "bound-pods")
+            await self._nodes.nodes.synced.wait()
+            tasks.start(self._kubelet.run(), "kubelet")
+            self._books.open()
+            tasks.start(self._scheduler.run(), "scheduler")
+            await asyncio.get_running_loop().create_future()
+
+    def _make_chaperon_controller(self) -> ChaperonController:
+        return ChaperonController(self._client, self._chaperons, self._delegates, clock=self._clock)
+
+    async def _find_pod(self, node: str, namespace: str, name: str) -> Object | None:
+        key = objects.join_key(namespace, name)
+        pod = self._proxies.store.get(key) or self._proxy_controller.bound.get(key)
+        if pod is not None and objects.spec(pod).get("nodeName") == node:
+            return pod
+
+        try:
+            return await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return None
+
+    def _pods_on(self, node: str) -> Objects:
+        ours = (
+            pod for pod in self._proxies.store.values() if objects.spec(pod).get("nodeName") == node
+        )
+        return [*ours, *self._proxy_controller.bound.on(node)]
+
+    def _port_before(self, node_name: str) -> int | None:
+        node = self._nodes.nodes.store.get(node_name)
+        text = objects.annotations(node or {}).get(keys.KUBELET_PORT, "")
+        return int(text) if text.isdecimal() else None
+
+    def _target_exists(self, node_name: str) -> bool:
+        if not self._targets.synced:
+            return True
+
+        return any(key.node_name == node_name for key in self._targets.keys())  # noqa: SIM118
+
+    async def _namespace_annotations(self, name: str) -> dict[str, str] | None:
+        namespace = self._namespaces.store.get(name)
+        return objects.annotations(namespace) if namespace is not None else None
+
+
+def _metadata_only(obj: Object) -> Object:
+    return {"metadata": objects.metadata(obj)}

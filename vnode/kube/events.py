@@ -1,0 +1,194 @@
+"""Events for people: written in the background, the same one once, and never at anybody's cost.
+
+`EventRecorder.event` only notes what happened. `run` writes it: a first occurrence at once, further
+ones as a higher `count` on the same Event, at most once a minute. When the API server is slow or
+away, the notes wait; when there are too many, new ones are dropped and counted, because an Event is
+a courtesy and what waits for it would be work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import Counter
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import (
+    AlreadyExists,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+    VnodeError,
+)
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.telemetry import metrics
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+WINDOW: Final = 600.0  # seconds without a repetition after which it is a new Event
+REWRITE: Final = 60.0  # seconds between two writes of one Event
+MESSAGE_LIMIT: Final = 1024  # characters, the API server's own limit
+SERIES_LIMIT: Final = 4096  # Events that are remembered so that they can be counted
+WAITING_LIMIT: Final = 1000  # Events that wait to be written
+_RETRY: Final = 5.0  # seconds
+_TICK: Final = 0.001  # seconds; shorter waits may end before the clock has moved
+_NAME_ROOM: Final = 253 - 17  # what a dot and 16 hex digits leave of an object's name
+
+DROPPED: Final = Counter(
+    "vnode_events_dropped_total",
+    "Kubernetes Events that were not recorded because too many waited.",
+    ["cluster"],
+    registry=metrics.REGISTRY,
+)
+
+log = logging.getLogger(__name__)
+
+_Key = tuple[str, str, str, str]  # object, type, reason, message
+
+
+@dataclass(slots=True)
+class _Series:
+    """One Event and how often it happened. `written` is the count that the API server has."""
+
+    about: Object
+    first: datetime
+    last: datetime
+    seen_at: float  # monotonic, of the last occurrence
+    count: int = 1
+    written: int = 0
+    written_at: float = float("-inf")  # monotonic
+
+
+class EventRecorder:
+    """Records Events in the cluster of `client`, in the name of `component`."""
+
+    def __init__(self, client: Client, component: str, clock: Clock | None = None) -> None:
+        self._client = client
+        self._component = component
+        self._clock: Clock = clock or SystemClock()
+        self._series: OrderedDict[_Key, _Series] = OrderedDict()  # the latest used is last
+        # When (monotonic) each Event that waits is to be written; a subset of `_series`.
+        self._due: dict[_Key, float] = {}
+        self._wake = asyncio.Event()  # set when something became due earlier than known
+
+    def event(self, about: Object, type_: str, reason: str, message: str) -> None:
+        """Note that something happened to an object (`about`: an ObjectReference).
+
+        `type_` is NORMAL or WARNING, `reason` a CamelCase word, `message` for people.
+        """
+        message = message[:MESSAGE_LIMIT]
+        identity = "/".join(str(about.get(part, "")) for part in ("kind", "namespace", "name"))
+        key = (f"{identity}/{about.get('uid', '')}", type_, reason, message)
+        now, moment = self._clock.monotonic(), self._clock.now()
+        series = self._series.get(key)
+        if series is not None and now - series.seen_at < WINDOW:
+            series.count += 1
+            series.last, series.seen_at = moment, now
+        else:
+            series = self._series[key] = _Series(about, moment, moment, now)
+
+        self._series.move_to_end(key)
+        self._forget_old()
+        if key in self._due:
+            return
+
+        if len(self._due) >= WAITING_LIMIT:
+            DROPPED.labels(self._client.name).inc()
+            return
+
+        self._due[key] = max(now, series.written_at + REWRITE)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write what was noted, until cancelled."""
+        while True:
+            self._wake.clear()
+            now = self._clock.monotonic()
+            for key in [key for key, due in self._due.items() if due <= now]:
+                if key in self._due and not await self._write(key):
+                    await self._clock.sleep(_RETRY)
+                    break
+
+            now = self._clock.monotonic()
+            wait = min(self._due.values(), default=float("inf")) - now
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if wait == float("inf") else max(_TICK, wait)):
+                    await self._wake.wait()
+
+    def _forget_old(self) -> None:
+        while len(self._series) > SERIES_LIMIT:
+            oldest, _series = self._series.popitem(last=False)
+            self._due.pop(oldest, None)
+
+    async def _write(self, key: _Key) -> bool:
+        """Write one Event; False if the API server is in no state to take any."""
+        series = self._series[key]
+        count = series.count
+        try:
+            await (self._count(key, series) if series.written else self._create(key, series))
+        except (Unreachable, ServerError, TooManyRequests) as error:
+            log.debug("events wait: %s", error)
+            return False
+        except VnodeError as error:
+            log.info("event %s of %s was not recorded: %s", key[2], key[0], error)
+
+        series.written, series.written_at = count, self._clock.monotonic()
+        if self._series.get(key) is series:
+            del self._due[key]
+            if series.count > count:
+                self._due[key] = series.written_at + REWRITE
+
+        return True
+
+    async def _create(self, key: _Key, series: _Series) -> None:
+        with suppress(AlreadyExists):  # the answer to an earlier attempt was lost
+            await self._client.create(kinds.EVENTS, self._body(key, series))
+
+    async def _count(self, key: _Key, series: _Series) -> None:
+        body = {"count": series.count, "lastTimestamp": objects.timestamp(series.last)}
+        namespace = _namespace(series.about)
+        try:
+            await self._client.patch(kinds.EVENTS, _name(key, series), body, namespace)
+        except NotFound:  # Events live for an hour
+            await self._create(key, series)
+
+    def _body(self, key: _Key, series: _Series) -> Object:
+        _about, type_, reason, message = key
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": _name(key, series), "namespace": _namespace(series.about)},
+            "involvedObject": series.about,
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "count": series.count,
+            "firstTimestamp": objects.timestamp(series.first),
+            "lastTimestamp": objects.timestamp(series.last),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._component,
+        }
+
+
+def _namespace(about: Object) -> str:
+    """Where the Event lives: beside its object, or in `default` if that is cluster-scoped."""
+    return str(about.get("namespace") or "default")
+
+
+def _name(key: _Key, series: _Series) -> str:
+    """The same for every attempt to write one Event, so that none is written twice."""
+    text = "\n".join((*key, objects.micro_timestamp(series.first)))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{str(series.about.get('name', ''))[:_NAME_ROOM].rstrip('.-')}.{digest}"

@@ -1,0 +1,103 @@
+"""Leases: who holds something, and until when others must leave it alone.
+
+Builders are pure. A node's lease is its heartbeat: its holder is the node, and it goes with it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.errors import AlreadyExists, NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+NODE_NAMESPACE: Final = "kube-node-lease"
+NODE_DURATION: Final = 40  # seconds, the kubelet's
+NODE_RENEWAL: Final = 10.0  # seconds between two heartbeats, the kubelet's
+
+
+def build(
+    name: str, namespace: str, holder: str, duration: int, now: datetime, *, transitions: int = 0
+) -> Object:
+    """A new Lease, held from now on for `duration` seconds."""
+    return {
+        "apiVersion": kinds.LEASES.api_version,
+        "kind": kinds.LEASES.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": duration,
+            "leaseTransitions": transitions,
+            "acquireTime": objects.micro_timestamp(now),
+            "renewTime": objects.micro_timestamp(now),
+        },
+    }
+
+
+def build_for_node(node: Object, now: datetime) -> Object:
+    """The Lease of a node (as the API server gave it), which goes when the node goes."""
+    name = objects.name(node)
+    lease = build(name, NODE_NAMESPACE, name, NODE_DURATION, now)
+    owner = {
+        "apiVersion": kinds.NODES.api_version,
+        "kind": kinds.NODES.kind,
+        "name": name,
+        "uid": objects.uid(node),
+    }
+    lease["metadata"]["ownerReferences"] = [owner]
+    return lease
+
+
+def renewal(now: datetime) -> Object:
+    """The merge patch that renews a lease that is already ours."""
+    return {"spec": {"renewTime": objects.micro_timestamp(now)}}
+
+
+def takeover(lease: Object, holder: str, duration: int, now: datetime) -> Object:
+    """The merge patch that makes `holder` the holder; Conflict if the lease changed meanwhile."""
+    spec = objects.spec(lease)
+    changes = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": duration,
+        "renewTime": objects.micro_timestamp(now),
+    }
+    if spec.get("holderIdentity") != holder:
+        changes["acquireTime"] = objects.micro_timestamp(now)
+        changes["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+
+    return {"metadata": {"resourceVersion": objects.resource_version(lease)}, "spec": changes}
+
+
+def release(lease: Object, now: datetime) -> Object:
+    """The merge patch by which the holder lets go; Conflict if it is the holder no more."""
+    changes = {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "renewTime": objects.micro_timestamp(now),
+    }
+    return {"metadata": {"resourceVersion": objects.resource_version(lease)}, "spec": changes}
+
+
+async def renew_for_node(client: Client, node: Object, now: datetime) -> None:
+    """Send one heartbeat of a node: renew its lease, and create it where there is none.
+
+    A lease left behind by an earlier node of the name is taken over.
+    """
+    lease = build_for_node(node, now)
+    body = {
+        "metadata": {"ownerReferences": lease["metadata"]["ownerReferences"]},
+        "spec": {
+            "holderIdentity": objects.name(node),
+            "leaseDurationSeconds": NODE_DURATION,
+            **renewal(now)["spec"],
+        },
+    }
+    try:
+        await client.patch(kinds.LEASES, objects.name(node), body, NODE_NAMESPACE)
+    except NotFound:
+        try:
+            await client.create(kinds.LEASES, lease)
+        except AlreadyExists:
+            await client.patch(kinds.LEASES, objects.name(node), body, NODE_NAMESPACE)

@@ -1,0 +1,120 @@
+"""One HTTPS port: the kubelet API of one virtual node.
+
+The listening socket outlives the TLS context it is served with, so that a new context (other client
+authorities) refuses no connection, and connections that are open keep the one they began with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Collection
+from typing import Final
+
+from aiohttp import web
+
+from vnode.kubelet.routes import Routes
+
+_HEAD_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
+_BACKLOG: Final = 512  # connections
+_HANDSHAKE: Final = 10.0  # seconds
+_FLUSH: Final = 300.0  # seconds for a slow caller to take the last bytes of a session
+_SHORT_REQUESTS: Final = 2.0  # seconds that an ordinary answer gets when the server stops
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Serves the routes of a virtual node on one socket."""
+
+    def __init__(
+        self, routes: Routes, listening: socket.socket, tls: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self.port: int = listening.getsockname()[1]
+        self._routes = routes
+        self._socket = listening
+        self._tls = tls
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Begin to accept. Raises what the TLS factory raises."""
+        runner = web.AppRunner(
+            self._routes.application(),
+            access_log=None,
+            handler_cancellation=True,  # a caller who leaves ends what runs for it
+            shutdown_timeout=_SHORT_REQUESTS,
+            max_line_size=_HEAD_LIMIT,
+            max_field_size=_HEAD_LIMIT,
+        )
+        await runner.setup()
+        self._runner = runner
+        await self._accept()
+
+    async def reload(self) -> None:
+        """Use a new TLS context for connections from now on."""
+        former = self._server
+        await self._accept()
+        if former is not None:
+            former.close()
+
+    async def close(self, grace: float) -> None:
+        """Accept no more; long requests get `grace` seconds, then they are ended."""
+        if self._server is not None:
+            self._server.close()
+
+        self._socket.close()
+        serving = set(self._routes.serving)
+        if serving and grace > 0:
+            log.info("waiting up to %.0f s for %d open streams", grace, len(serving))
+            await asyncio.wait(serving, timeout=grace)
+
+        for task in self._routes.serving:
+            task.cancel()
+
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _accept(self) -> None:
+        assert self._runner is not None
+        assert self._runner.server is not None, "set up"
+        self._server = await asyncio.get_running_loop().create_server(
+            self._runner.server,
+            sock=self._socket.dup(),
+            ssl=self._tls(),
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=_HANDSHAKE,
+            ssl_shutdown_timeout=_FLUSH,
+        )
+
+
+def bind(address: str, first: int, wanted: int | None, used: Collection[int]) -> socket.socket:
+    """A listening socket on the wanted port if it is free, else on the next free one from `first`.
+
+    Raises OSError if the address is not ours, or no port is free.
+    """
+    if first == 0:
+        return _listen(address, 0)
+
+    candidates = [*([wanted] if wanted else ()), *range(first, min(first + 2000, 65536))]
+    for port in candidates:
+        if port in used:
+            continue
+
+        try:
+            return _listen(address, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+
+    raise OSError(errno.EADDRINUSE, f"no free port on {address} from {first} upwards")
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    listening.setblocking(False)
+    return listening

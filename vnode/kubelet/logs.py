@@ -1,0 +1,74 @@
+"""`containerLogs`: the delegate's log, copied from the target's answer as it comes."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+import aiohttp
+from aiohttp import web
+
+from vnode.api.errors import ApiError, Unreachable
+from vnode.kubelet import queries, sockets
+from vnode.kubelet.delegates import Delegate, VirtualNode, has_container
+from vnode.kubelet.refusal import Refused
+
+log = logging.getLogger(__name__)
+
+
+async def serve(node: VirtualNode, request: web.Request) -> web.StreamResponse:
+    """Answer with the log of one container.
+
+    The target's request ends with the handler, which is cancelled when the caller leaves. A target
+    that breaks off in the middle ends the answer without its last chunk, so that the caller can
+    tell.
+    """
+    where = request.match_info
+    options = queries.logs(list(request.query.items()), where["container"])
+    pod = await node.pod(where["namespace"], where["pod"])
+    if not has_container(pod, where["container"]):
+        raise Refused(404, f'container "{where["container"]}" not found in pod "{where["pod"]}"')
+
+    delegate = node.delegate(pod)
+    try:
+        return await _copy(delegate, dict(options), request)
+    except ApiError as error:
+        raise _refusal(delegate, error) from error
+    except Unreachable as error:
+        raise Refused(500, f"target cannot be reached: {error}") from error
+
+
+async def _copy(
+    delegate: Delegate, options: dict[str, str], request: web.Request
+) -> web.StreamResponse:
+    async with delegate.client.stream(
+        "GET", delegate.path("log"), query=options, silence=None
+    ) as answer:
+        if answer.connection is not None:  # a short answer has let its connection go already
+            sockets.keep_alive(answer.connection.transport)
+
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            async for piece in answer.content.iter_any():
+                await response.write(piece)
+        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:
+            _cut(request, delegate, error)
+
+        return response
+
+
+def _cut(request: web.Request, delegate: Delegate, error: Exception) -> None:
+    if request.transport is not None:
+        log.info("log of %s/%s broke off: %s", delegate.namespace, delegate.name, error)
+        request.transport.abort()
+
+
+def _refusal(delegate: Delegate, error: ApiError) -> Refused:
+    """The API server shows users the text of 400, 403 and 500 only: everything else becomes 400."""
+    kept = (HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR)
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return Refused(500, f"target {delegate.client.name} refuses the credentials we have")
+
+    return Refused(error.status if error.status in kept else 400, error.message)

@@ -1,0 +1,128 @@
+"""From the query of a kubelet request to that of the API server's subresource of the same use.
+
+The two differ: a kubelet takes the container from the path and `input=1`, an API server takes
+`container=` and `stdin=true`. What a kubelet would refuse is refused here with its codes and words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from vnode.kubelet.refusal import Refused
+
+Query = Sequence[tuple[str, str]]
+"""Parameters in order; a name may be repeated."""
+
+_STREAMS: Final = (("input", "stdin"), ("output", "stdout"), ("error", "stderr"), ("tty", "tty"))
+_FALSE: Final = ("false", "0")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_BOOLEANS: Final = ("follow", "previous", "timestamps")
+_MINIMA: Final = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
+_LOG_STREAMS: Final = ("All", "Stdout", "Stderr")
+_UNDECODABLE: Final = '{"message": "Unable to decode query."}'
+_INVALID: Final = '{"message": "Invalid request."}'
+_INT64: Final = 2**63
+
+
+def logs(query: Query, container: str) -> list[tuple[str, str]]:
+    """Log options for `pods/log`.
+
+    Raises Refused: 400 for what is no number or no time, 422 for what does not go
+    together or is out of range.
+    """
+    given: dict[str, str] = {}
+    for name, value in query:
+        given.setdefault(name, value)
+
+    _take_old_tail(given)
+    options = [("container", container)]
+    options += [
+        (name, "true") for name in _BOOLEANS if name in given and given[name].lower() not in _FALSE
+    ]
+    options += _numbers(given)
+    if moment := given.get("sinceTime"):
+        if "sinceSeconds" in given:
+            raise Refused(422, _INVALID)
+
+        options.append(("sinceTime", _time(moment)))
+
+    return options + _stream(given)
+
+
+def _take_old_tail(given: dict[str, str]) -> None:
+    """Old clients say `tail`: a number, or "all" for no limit."""
+    if tail := given.pop("tail", ""):
+        given["tailLines"] = tail
+        if tail == "all":
+            del given["tailLines"]
+
+
+def _numbers(given: dict[str, str]) -> list[tuple[str, str]]:
+    numbers = []
+    for name, least in _MINIMA.items():
+        if name in given:
+            number = _integer(given[name])
+            if number < least:
+                raise Refused(422, _INVALID)
+
+            numbers.append((name, str(number)))
+
+    return numbers
+
+
+def _stream(given: dict[str, str]) -> list[tuple[str, str]]:
+    stream = given.get("stream")
+    if stream is None:
+        return []
+
+    if stream not in _LOG_STREAMS or (stream != "All" and "tailLines" in given):
+        raise Refused(422, _INVALID)
+
+    return [("stream", stream)]
+
+
+def _integer(text: str) -> int:
+    number = int(text) if _INTEGER.fullmatch(text) else _INT64
+    if not -_INT64 <= number < _INT64:
+        raise Refused(400, _UNDECODABLE)
+
+    return number
+
+
+def _time(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+
+    if moment is None or moment.tzinfo is None:
+        raise Refused(400, _UNDECODABLE)
+
+    return text
+
+
+def attach(query: Query, container: str) -> list[tuple[str, str]]:
+    """Stream options for `pods/attach`; Refused (400) if no stream is asked for."""
+    asked = {name for name, value in query if value == "1"}
+    if {"tty", "error"} <= asked:
+        asked.discard("error")  # a terminal has one output
+
+    if not asked & {"input", "output", "error"}:
+        raise Refused(400, "you must specify at least 1 of stdin, stdout, stderr")
+
+    streams = [(remote, "true" if local in asked else "false") for local, remote in _STREAMS]
+    return [("container", container), *streams]
+
+
+def execute(query: Query, container: str) -> list[tuple[str, str]]:
+    """Stream options and the command, word by word, for `pods/exec`."""
+    command = [(name, value) for name, value in query if name == "command"]
+    return [*attach(query, container), *command]
+
+
+def port_forward(query: Query) -> list[tuple[str, str]]:
+    """Ports for `pods/portforward`: only WebSocket clients name them in advance."""
+    return [("ports", value) for name, value in query if name == "port"]

@@ -1,0 +1,152 @@
+"""The paths of the kubelet API, and the frame around each of them: gate, errors, counting.
+
+What a virtual node cannot have is said with the status that a kubelet gives when the same thing is
+switched off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from vnode.kubelet import inspection, logs
+from vnode.kubelet.access import Gate
+from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.refusal import Refused
+from vnode.kubelet.streaming import Streams
+from vnode.telemetry import logs as logging_context
+from vnode.telemetry import metrics
+
+Handler = Callable[[VirtualNode, web.Request], Awaitable[web.StreamResponse]]
+
+_POD: Final = "{namespace}/{pod}"
+_CONTAINER: Final = "{namespace}/{pod}/{container}"
+_CONTAINER_UID: Final = "{namespace}/{pod}/{uid}/{container}"
+_BOTH: Final = ("GET", "POST")
+
+_ABSENT: Final[Mapping[str, tuple[int, str]]] = {
+    "run": (501, "run is not served by virtual nodes yet: use exec"),
+    "stats": (501, "stats of virtual nodes are not served yet"),
+    "metrics": (501, "metrics of virtual nodes are not served yet"),
+    "checkpoint": (501, "containers of another cluster cannot be checkpointed from here"),
+    "logs": (405, "logs endpoint is disabled."),
+    "debug": (405, "profiling endpoint is disabled."),
+    "flagz": (404, "404 page not found"),
+    "statusz": (404, "404 page not found"),
+}
+_LONG: Final = frozenset({"containerLogs", "exec", "attach", "portForward"})
+_KNOWN: Final = _LONG | _ABSENT.keys() | {"pods", "runningpods", "healthz", "configz"}
+
+log = logging.getLogger(__name__)
+
+
+class Routes:
+    """Builds the application of one virtual node; knows the long requests that are being served."""
+
+    def __init__(self, node: VirtualNode, gate: Gate, streams: Streams) -> None:
+        self._node = node
+        self._gate = gate
+        self._streams = streams
+        self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
+
+    def application(self) -> web.Application:
+        """An application with all routes."""
+        app = web.Application(middlewares=[self._frame])
+        for method, path, handler in self._table():
+            app.router.add_route(method, path, self._bound(handler), name=None)
+
+        return app
+
+    def _table(self) -> list[tuple[str, str, Handler]]:
+        streams = self._streams
+        table: list[tuple[str, str, Handler]] = [
+            ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
+            ("GET", "/healthz", inspection.health),
+            ("GET", "/healthz/syncloop", inspection.health),
+            ("GET", "/healthz/ping", inspection.ping),
+            ("GET", "/healthz/log", inspection.ping),
+            ("GET", "/pods", inspection.pods),
+            ("GET", "/pods/", inspection.pods),
+            ("GET", "/runningpods/", inspection.running_pods),
+            ("GET", "/configz", inspection.configuration),
+        ]
+        for method in _BOTH:
+            table += [
+                (method, f"/exec/{_CONTAINER}", streams.execute),
+                (method, f"/exec/{_CONTAINER_UID}", streams.execute),
+                (method, f"/attach/{_CONTAINER}", streams.attach),
+                (method, f"/attach/{_CONTAINER_UID}", streams.attach),
+                (method, f"/portForward/{_POD}", streams.port_forward),
+                (method, f"/portForward/{_POD}/{{uid}}", streams.port_forward),
+            ]
+
+        for name in _ABSENT:
+            table += [("*", f"/{name}", _absent), ("*", f"/{name}/{{rest:.*}}", _absent)]
+
+        return table
+
+    def _bound(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def serve(request: web.Request) -> web.StreamResponse:
+            return await handler(self._node, request)
+
+        return serve
+
+    @web.middleware
+    async def _frame(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        route = _route(request.path)
+        with logging_context.context(node=self._node.name, route=route):
+            code = 499  # the caller left before there was an answer
+            try:
+                await self._gate.check(self._node.name, request)
+                response = await self._served(route, request, handler)
+                code = response.status
+            except Refused as refused:
+                code = refused.status
+                log.debug("refused: %s", refused)
+                return _answer(refused)
+            except web.HTTPException as answer:
+                code = answer.status
+                raise
+            finally:
+                metrics.KUBELET_REQUESTS.labels(route, str(code)).inc()
+
+            return response
+
+    async def _served(
+        self,
+        route: str,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        task = asyncio.current_task()
+        if route not in _LONG or task is None:
+            return await handler(request)
+
+        self.serving.add(task)
+        try:
+            with metrics.STREAMS_OPEN.labels(route).track_inprogress():
+                return await handler(request)
+        finally:
+            self.serving.discard(task)
+
+
+async def _absent(_node: VirtualNode, request: web.Request) -> web.StreamResponse:
+    raise Refused(*_ABSENT[_route(request.path)])
+
+
+def _answer(refused: Refused) -> web.Response:
+    return web.Response(status=refused.status, text=refused.text, content_type=refused.content_type)
+
+
+def _route(path: str) -> str:
+    """The first part of the path: a label value, hence only what we know."""
+    first = path.split("/", 2)[1]
+    return first if first in _KNOWN else "other"

@@ -1,0 +1,200 @@
+"""The kubelet API of all virtual nodes of this process: a port for each, while it has a link.
+
+Links come and go; a new one in the place of an old (other credentials) changes nothing here, so a
+port is given up only some time after its link. A port is written down on its Node by whoever
+registers nodes, and asked for again after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kubelet import client_ca, listener
+from vnode.kubelet.access import Gate
+from vnode.kubelet.authentication import Authenticator
+from vnode.kubelet.authorization import Authorizer
+from vnode.kubelet.delegates import FindPod, ListPods, VirtualNode
+from vnode.kubelet.hangups import HangupWatch
+from vnode.kubelet.listener import Listener
+from vnode.kubelet.routes import Routes
+from vnode.kubelet.streaming import Streams
+from vnode.runtime import supervisor
+from vnode.runtime.links import Link, Links
+
+FIRST_PORT: Final = 10250
+_LINGER: Final = 30.0  # seconds that a port outlives its link
+_RETRY: Final = 5.0  # seconds until another attempt to open a port
+
+log = logging.getLogger(__name__)
+
+
+class KubeletServer:
+    """Serves every virtual node in `links` on `address`.
+
+    `tls` makes a server context with the serving certificate; client authorities are added here.
+    `wanted_port` tells the port that a node had before. After cancellation `run` still gives open
+    streams `grace` seconds.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        client: Client,
+        *,
+        address: str,
+        tls: Callable[[], ssl.SSLContext],
+        find_pod: FindPod,
+        list_pods: ListPods | None = None,
+        wanted_port: Callable[[str], int | None] = lambda _node: None,
+        first_port: int = FIRST_PORT,
+        client_ca_file: Path | None = None,
+        grace: float = 20.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._links = links
+        self._address = address
+        self._tls = tls
+        self._find_pod = find_pod
+        self._list_pods = list_pods
+        self._wanted_port = wanted_port
+        self._first_port = first_port
+        self._grace = grace
+        self._clock: Clock = clock or SystemClock()
+        self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
+        self._gate = Gate(Authenticator(client, clock), Authorizer(client, clock))
+        self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
+        self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
+        self._subscribers: list[Callable[[str], None]] = []
+        self._wake = asyncio.Event()
+        self._reload = False  # the TLS contexts in use are out of date
+
+    def port_of(self, node_name: str) -> int | None:
+        """The port of a virtual node, None while it is not served."""
+        found = self._listeners.get(node_name)
+        return found.port if found else None
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed(node_name)` when `port_of` of that node changes. Must not await."""
+        self._subscribers.append(changed)
+
+    def renew(self) -> None:
+        """Call the TLS factory again: there is another serving certificate."""
+        self._reload = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled, then let open streams end within the grace."""
+        hangups = HangupWatch()
+        streams = Streams(hangups)
+        self._links.subscribe(self._link_changed, self._link_changed)
+        self._authorities.subscribe(self.renew)
+        try:
+            async with supervisor.supervise() as tasks:
+                tasks.start(self._authorities.run(), "kubelet-client-ca")
+                await self._authorities.wait()
+                while True:
+                    self._wake.clear()
+                    delay = await self._adjust(streams)
+                    await self._sleep(delay)
+        finally:
+            await self._close(list(self._listeners))
+            hangups.close()
+
+    def _link_changed(self, _link: Link) -> None:
+        self._wake.set()
+
+    async def _sleep(self, delay: float | None) -> None:
+        try:
+            async with asyncio.timeout(delay):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _adjust(self, streams: Streams) -> float | None:
+        """Make listeners match links; returns when to look again, None for when woken."""
+        if self._reload:
+            await self._reload_all()
+
+        linked = {link.node_name for link in self._links}
+        await self._close(self._expired(linked))
+        missing = linked - self._listeners.keys()
+        opened = [
+            await self._open(node, streams)
+            for node in sorted(missing, key=lambda node: (self._wanted_port(node) is None, node))
+        ]
+        return _RETRY if not all(opened) or self._reload else _LINGER if self._left else None
+
+    def _expired(self, linked: set[str]) -> list[str]:
+        now = self._clock.monotonic()
+        for node in self._listeners:
+            if node in linked:
+                self._left.pop(node, None)
+            else:
+                self._left.setdefault(node, now)
+
+        return [node for node, since in self._left.items() if now - since >= _LINGER]
+
+    async def _open(self, node: str, streams: Streams) -> bool:
+        routes = Routes(
+            VirtualNode(node, self._links, self._find_pod, self._list_pods), self._gate, streams
+        )
+        used = {served.port for served in self._listeners.values()}
+        try:
+            listening = listener.bind(
+                self._address, self._first_port, self._wanted_port(node), used
+            )
+            served = Listener(routes, listening, self._context)
+            try:
+                await served.start()
+            except BaseException:
+                await served.close(0)
+                raise
+        except (OSError, VnodeError) as error:
+            log.warning("cannot serve the kubelet API of %s: %s", node, error)
+            return False
+
+        self._listeners[node] = served
+        log.info("kubelet API of %s on %s port %d", node, self._address, served.port)
+        self._tell(node)
+        return True
+
+    async def _close(self, nodes: list[str]) -> None:
+        closing = [(node, self._listeners.pop(node)) for node in nodes]
+        async with asyncio.TaskGroup() as group:
+            for node, served in closing:
+                self._left.pop(node, None)
+                self._tell(node)
+                group.create_task(served.close(self._grace), name=f"kubelet-close-{node}")
+
+    async def _reload_all(self) -> None:
+        self._reload = False
+        for node, served in self._listeners.items():
+            try:
+                await served.reload()
+            except (OSError, VnodeError) as error:
+                log.warning("%s keeps its former TLS context: %s", node, error)
+                self._reload = True
+
+    def _context(self) -> ssl.SSLContext:
+        return client_ca.require(self._tls(), self._authorities.bundle)
+
+    def _tell(self, node: str) -> None:
+        for subscriber in self._subscribers:
+            subscriber(node)
+
+
+def recorded_port(node: Object | None) -> int | None:
+    """The port that a Node says it had, if it says so sensibly."""
+    text = objects.annotations(node or {}).get(keys.KUBELET_PORT, "")
+    port = int(text) if text.isascii() and text.isdigit() else 0
+    return port if 0 < port < 65536 else None

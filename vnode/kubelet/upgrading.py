@@ -1,0 +1,113 @@
+"""The HTTP/1.1 of an upgrade, as bytes: the request that asks for it and the answer to it.
+
+What is spoken after the answer 101 (SPDY/3.1, WebSocket) is no concern of ours: the two ends
+negotiate it in headers, which are passed on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from vnode.kubelet.refusal import Refused
+
+HEAD_LIMIT: Final = 64 * 1024  # bytes of an answer's head
+END: Final = b"\r\n\r\n"
+
+Headers = Iterable[tuple[str, str]]
+
+_PASSED_ON: Final = ("upgrade", "x-stream-protocol-version", "sec-websocket-")
+_PASSED_BACK: Final = (*_PASSED_ON, "x-accepted-stream-protocol-versions")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer; header names as they came."""
+
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+
+    def header(self, name: str) -> str:
+        """The first header of that name, "" if there is none."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), "")
+
+
+def wanted(headers: Headers) -> bool:
+    """The request asks for an upgrade of its connection."""
+    return any(
+        name.lower() == "connection" and "upgrade" in value.lower() for name, value in headers
+    )
+
+
+def request(
+    method: str,
+    host: str,
+    path: str,
+    query: Iterable[tuple[str, str]],
+    headers: Headers,
+    own: Headers,
+) -> bytes:
+    """The head of the request to the target: its protocol headers kept, ours added.
+
+    The caller's credentials and everything else that concerns one hop only is left behind.
+    """
+    pairs = list(query)
+    lines = [f"{method} {path}{'?' + urlencode(pairs) if pairs else ''} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name}: {value}" for name, value in own]
+    lines += ["Connection: Upgrade"]
+    lines += [f"{name}: {value}" for name, value in headers if name.lower().startswith(_PASSED_ON)]
+    if method == "POST":
+        lines.append("Content-Length: 0")
+
+    return "\r\n".join(lines).encode("latin-1") + END
+
+
+def switching(answer: Answer) -> bytes:
+    """The head of our own 101, with what the target agreed to."""
+    lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
+    lines += [f"{k}: {v}" for k, v in answer.headers if k.lower().startswith(_PASSED_BACK)]
+    return "\r\n".join(lines).encode("latin-1") + END
+
+
+def parse(head: bytes) -> Answer:
+    """An answer from its head, the empty line not included. Raises Refused (502) for nonsense."""
+    lines = head.decode("latin-1").split("\r\n")
+    version, _space, rest = lines[0].partition(" ")
+    code, _space, reason = rest.partition(" ")
+    if not version.startswith("HTTP/1.") or not code.isdigit():
+        raise Refused(502, "the target's API server did not answer in HTTP/1.1")
+
+    headers = [line.partition(":") for line in lines[1:]]
+    pairs = tuple((name.strip(), value.strip()) for name, _colon, value in headers)
+    return Answer(int(code), reason, pairs)
+
+
+def dechunked(body: bytes) -> bytes:
+    """The content of a chunked body as far as it is there."""
+    content = b""
+    while body:
+        size, _end, body = body.partition(b"\r\n")
+        try:
+            length = int(size.partition(b";")[0], 16)
+        except ValueError:
+            break
+
+        if length <= 0:
+            break
+
+        content += body[:length]
+        body = body[length + 2 :]
+
+    return content
+
+
+def complete(answer: Answer, body: bytes) -> bool:
+    """All of the body of a (short) error answer is there."""
+    if answer.header("transfer-encoding").lower() == "chunked":
+        return body.endswith(b"0\r\n\r\n")
+
+    length = answer.header("content-length")
+    return length.isdigit() and len(body) >= int(length)

@@ -1,0 +1,194 @@
+"""What a cluster offers, and what it has free: the contents of its ClusterSummary.
+
+Pods change thousands of times as often as nodes do. So the requests of the pods on each node are
+kept as running sums, one addition or subtraction an event, and a summary costs one look at each
+node, whatever the number of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from vnode import __version__
+from vnode.api import keys, objects, resources
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+
+REAL_NODES: Final = f"{keys.PROVIDER_LABEL}!={keys.PROVIDER}"
+"""Label selector of the nodes that run containers; those without the label are among them."""
+
+RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+"""Field selector of the pods that hold resources of a node."""
+
+
+def trim_pod(pod: Object) -> Object:
+    """Where the pod is and what it asks for, which is all that is kept of it.
+
+    A request that cannot be read counts as none: no pod hides the rest of the cluster.
+    """
+    metadata = objects.metadata(pod)
+    try:
+        requests = resources.pod_requests(pod)
+    except ConfigError:
+        requests = {resources.PODS: 1}
+
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {
+        "metadata": {field: metadata[field] for field in kept if field in metadata},
+        "spec": {"nodeName": objects.spec(pod).get("nodeName", "")},
+        "requests": requests,
+    }
+
+
+def trim_node(node: Object) -> Object:
+    """Without images, volumes and annotations: most of a Node's bulk, and unread here."""
+    metadata, status = objects.metadata(node), objects.status(node)
+    kept = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
+    return {
+        "metadata": {field: metadata[field] for field in kept if field in metadata},
+        "spec": {"unschedulable": objects.spec(node).get("unschedulable", False)},
+        "status": {
+            "capacity": status.get("capacity") or {},
+            "allocatable": status.get("allocatable") or {},
+            "conditions": [objects.condition(node, "Ready") or {}],
+        },
+    }
+
+
+class Usage:
+    """Sums of what the pods of each node ask for; fed with each change of a trimmed pod."""
+
+    def __init__(self) -> None:
+        # Node -> resource -> sum over `_counted`; no zeros, and no empty dicts.
+        self._sums: dict[str, Resources] = {}
+        # Pod key -> the node that it is on, and what it is counted with there.
+        self._counted: dict[str, tuple[str, Mapping[str, int]]] = {}
+
+    def of(self, node_name: str) -> Mapping[str, int]:
+        """The sum on one node; not to be changed."""
+        return self._sums.get(node_name, {})
+
+    def change(self, old: Object | None, new: Object | None) -> bool:
+        """Count `new` in the place of `old`; tells whether any sum is different now."""
+        key = objects.key(new or old or {})
+        before, after = self._counted.pop(key, None), _holding(new)
+        if after is not None:
+            self._counted[key] = after
+
+        if before == after:
+            return False
+
+        if before is not None:
+            self._add(*before, sign=-1)
+
+        if after is not None:
+            self._add(*after, sign=1)
+
+        return True
+
+    def _add(self, node_name: str, requests: Mapping[str, int], *, sign: int) -> None:
+        sums = self._sums.setdefault(node_name, {})
+        for name, amount in requests.items():
+            total = sums.get(name, 0) + sign * amount
+            if total:
+                sums[name] = total
+            else:
+                sums.pop(name, None)
+
+        if not sums:
+            del self._sums[node_name]
+
+
+def summary(nodes: Iterable[Object], usage: Usage) -> Object:
+    """The ClusterSummary of a cluster with these nodes.
+
+    Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
+    count: some pods tolerate the taint, and a summary that hides them would keep those pods away,
+    while one that shows them only has a candidate rejected by the target's own scheduler.
+    """
+    every = list(nodes)
+    usable = [node for node in every if is_usable(node)]
+    capacity = _sum(_amounts(node, "capacity") for node in usable)
+    allocatable = {objects.name(node): _amounts(node, "allocatable") for node in usable}
+    return {
+        "metadata": {
+            "name": keys.SUMMARY_NAME,
+            "labels": common_labels(every),
+            "annotations": {
+                keys.AGENT_VERSION: __version__,
+                keys.FREE_RESOURCES: free_resources(allocatable, usage),
+            },
+        },
+        "capacity": resources.format_list(capacity),
+        "allocatable": resources.format_list(_sum(allocatable.values())),
+    }
+
+
+def is_usable(node: Object) -> bool:
+    """Ready, not cordoned, and not being removed."""
+    ready = objects.condition(node, "Ready")
+    return (
+        ready is not None
+        and ready.get("status") == "True"
+        and not objects.spec(node).get("unschedulable")
+        and not objects.is_terminating(node)
+    )
+
+
+def common_labels(nodes: Iterable[Object]) -> dict[str, str]:
+    """Labels that have one single value among the nodes that carry them."""
+    values: dict[str, set[str]] = {}
+    for node in nodes:
+        for key, value in objects.labels(node).items():
+            values.setdefault(key, set()).add(value)
+
+    return {key: next(iter(found)) for key, found in values.items() if len(found) == 1}
+
+
+def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
+    """JSON: `sum` of what is free over all nodes, `largest` amount on any one, number of `nodes`.
+
+    `largest` is taken for each resource by itself, so it is an upper bound: the node with the most
+    free CPU need not be the one with the most free memory. A node that is overcommitted (static
+    pods may be) counts as having nothing free, and takes nothing from the others.
+    """
+    free = [
+        {name: max(0, amount) for name, amount in left.items()}
+        for left in (resources.subtract(all_, usage.of(name)) for name, all_ in allocatable.items())
+    ]
+    text = {
+        "sum": resources.format_list(_sum(free)),
+        "largest": resources.format_list(resources.largest(free)),
+        "nodes": len(free),
+    }
+    return msgspec.json.encode(text, order="sorted").decode()
+
+
+def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:
+    """The node on which a trimmed pod holds resources, and which; None if it holds none."""
+    node_name = str(objects.spec(pod).get("nodeName") or "") if pod else ""
+    return (node_name, pod["requests"]) if pod and node_name else None
+
+
+def _amounts(node: Object, field: str) -> Resources:
+    amounts: Resources = {}
+    for name, quantity in (objects.status(node).get(field) or {}).items():
+        try:
+            amounts |= resources.parse({name: quantity})
+        except ConfigError:
+            continue
+
+    return amounts
+
+
+def _sum(lists: Iterable[Mapping[str, int]]) -> Resources:
+    total: Resources = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+
+    return total

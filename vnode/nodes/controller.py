@@ -1,0 +1,288 @@
+"""Virtual Nodes in the source: one for each Target, as long as there is the Target.
+
+What a Node should be follows from the Targets that exist, from the links to them, and from nothing
+else, so a restarted agent carries on. A Target comes or goes, a link, its health or its summary
+changes, somebody edits or deletes the Node: each puts the Node's name into the queue, and one
+reconciliation makes it right, writing only what differs. A Target that cannot be connected has a
+Node that is not ready and says so.
+
+The Lease alone says that the agent lives, and is renewed whatever the target does; whether the
+target lives is said by the condition Ready, at once and with the reason. With leases, a status that
+changes nothing needs writing only now and then: every five minutes, as the kubelet does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.nodes import virtual
+from vnode.runtime import supervisor
+from vnode.runtime.controller import Controller
+from vnode.runtime.links import Health, Link, Links, TargetKey
+from vnode.telemetry import logs
+
+RENEW: Final = 10.0  # seconds between renewals of a Lease: a quarter of its duration
+HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
+PATIENCE: Final = 10.0  # seconds for a connection to be made before the Node is not ready
+_RENEW_AGAIN: Final = 2.0  # seconds after a renewal that failed
+
+log = logging.getLogger(__name__)
+
+
+class Targets(Protocol):
+    """The Target objects of this cluster, whether they work or not."""
+
+    async def wait_synced(self) -> None:
+        """Return once all Targets are known: before that, an absent one means nothing."""
+
+    def keys(self) -> set[TargetKey]:
+        """Those that exist."""
+
+    def subscribe_keys(self, changed: asyncio.Event) -> None:
+        """Set `changed` whenever one comes or goes."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """Our last writes to one Node: fields that are no longer wanted must be applied away."""
+
+    uid: str
+    description: Object = field(default_factory=dict)
+    offer: tuple[Mapping[str, str], ...] = ()  # capacity and allocatable
+    status_at: float = float("-inf")  # monotonic
+
+
+class NodeController:
+    """Keeps the virtual Nodes of the local cluster in step with Targets and links.
+
+    `port_of` gives the port of the kubelet API of a virtual node, None while it has none.
+    `nodes` is the informer of all virtual nodes.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        links: Links,
+        targets: Targets,
+        *,
+        advertise_address: str,
+        port_of: Callable[[str], int | None],
+        clock: Clock,
+    ) -> None:
+        self.nodes = Informer(
+            client, kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
+        )
+        self._client = client
+        self._links = links
+        self._targets = targets
+        self._address = advertise_address
+        self._port_of = port_of
+        self._clock = clock
+        self._controller: Controller[str] = Controller("virtual-nodes", self._reconcile, workers=4)
+        self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
+        self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
+        self._written: dict[str, _Written] = {}
+        self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
+        self._server_version = ""  # "" until asked for
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with supervisor.supervise() as tasks:
+            tasks.start(self.nodes.run(), "virtual-nodes-informer")
+            await self.nodes.synced.wait()
+            await self._targets.wait_synced()
+            tasks.start(self._follow_targets(), "virtual-nodes-targets")
+            self.nodes.subscribe(self._on_node)
+            self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
+            tasks.start(self._leases.run(), "node-leases")
+            await self._controller.run()
+
+    def refresh(self, node_name: str) -> None:
+        """Look at a Node again: something that it shows, as its port, may have changed."""
+        self._controller.add(node_name)
+
+    async def _follow_targets(self) -> None:
+        changed = asyncio.Event()
+        self._targets.subscribe_keys(changed)
+        while True:
+            changed.clear()
+            before = self._wanted
+            self._wanted = {key.node_name: key for key in self._targets.keys()}  # noqa: SIM118
+            for name in before.keys() | self._wanted.keys() | set(self.nodes.store):
+                self._controller.add(name)
+                self._leases.add(name)
+
+            await changed.wait()
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        name = objects.name(new or old or {})
+        self._controller.add(name)
+        if old is None:
+            self._leases.add(name)
+
+    def _on_link(self, link: Link) -> None:
+        name = link.node_name
+        link.on_health(lambda: self._controller.add(name))
+        link.summaries.subscribe(lambda _old, _new: self._controller.add(name))
+        self._controller.add(name)
+
+    async def _reconcile(self, name: str) -> float | None:
+        node, target = self.nodes.store.get(name), self._wanted.get(name)
+        with logs.context(node=name):
+            if target is None:
+                await self._remove(name, node)
+                return None
+
+            link = self._links.get(name)
+            if node is not None and (wait := self._patience(name, link)) > 0:
+                return wait
+
+            if node is None:
+                node = await self._register(target)
+
+            node = await self._taint(node)
+            node = await self._describe(node, target, link)
+            return await self._report(node, target, link)
+
+    def _patience(self, name: str, link: Link | None) -> float:
+        """Seconds for which a Node stays as it is, because its link is only just being made.
+
+        Otherwise each restart of the agent, and each new token, would turn Nodes not ready.
+        """
+        if link is not None and (link.synced or link.health.healthy):
+            self._unconnected.pop(name, None)
+            return 0.0
+
+        now = self._clock.monotonic()
+        return self._unconnected.setdefault(name, now) + PATIENCE - now
+
+    async def _remove(self, name: str, node: Object | None) -> None:
+        """The Target is gone, now or while no agent ran; a Node that is not ours stays."""
+        self._written.pop(name, None)
+        self._unconnected.pop(name, None)
+        if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
+            return
+
+        log.info("the Target of node %s is gone; removing the node", name)
+        try:
+            await self._client.delete(kinds.NODES, name, uid=objects.uid(node))
+        except NotFound:
+            log.debug("node %s is gone already", name)
+
+    async def _register(self, target: TargetKey) -> Object:
+        log.info("creating node %s for target %s", target.node_name, target)
+        return await self._client.create(kinds.NODES, virtual.registration(target))
+
+    async def _taint(self, node: Object) -> Object:
+        taints = virtual.tainted(node)
+        if taints is None:
+            return node
+
+        version = {"resourceVersion": objects.resource_version(node)}
+        body = {"metadata": version, "spec": {"taints": taints}}
+        return await self._client.patch(kinds.NODES, objects.name(node), body)
+
+    async def _describe(self, node: Object, target: TargetKey, link: Link | None) -> Object:
+        """Labels and annotations; left as they are while the target's summary is not known."""
+        if link is None or not link.summaries.synced.is_set():
+            return node
+
+        shared = objects.labels(link.summary or {})
+        wanted = virtual.description(
+            target,
+            virtual.labels(target, shared, link.labels_excluded),
+            self._port_of(target.node_name),
+        )
+        written = self._memory(node)
+        if wanted == written.description and _has(node, wanted):
+            return node
+
+        node = await self._client.apply(kinds.NODES, wanted)
+        written.description = wanted
+        return node
+
+    async def _report(self, node: Object, target: TargetKey, link: Link | None) -> float:
+        """Status; the capacity stays as it is while the target's summary is not known."""
+        name = target.node_name
+        source = objects.status(node)
+        if link is not None and link.summaries.synced.is_set():
+            source = link.summary or {}
+
+        offer = (
+            virtual.offered(source.get("capacity")),
+            virtual.offered(source.get("allocatable")),
+        )
+        wanted = virtual.status(
+            node,
+            health=link.health if link else self._no_link(target),
+            capacity=offer[0],
+            allocatable=offer[1],
+            address=self._address,
+            port=self._port_of(name),
+            server_version=await self._version(),
+            now=self._clock.now(),
+        )
+        written, now = self._memory(node), self._clock.monotonic()
+        due = written.status_at + HEARTBEAT - now
+        if due > 0 and written.offer == offer and virtual.shows(node, wanted):
+            return due
+
+        body = {"metadata": {"name": name}, "status": wanted}
+        await self._client.apply(kinds.NODES, body, subresource="status")
+        written.offer, written.status_at = offer, now
+        return HEARTBEAT
+
+    def _memory(self, node: Object) -> _Written:
+        """What was written to this very Node; nothing if it was made anew."""
+        known = self._written.get(objects.name(node))
+        if known is None or known.uid != objects.uid(node):
+            known = self._written[objects.name(node)] = _Written(objects.uid(node))
+
+        return known
+
+    def _no_link(self, target: TargetKey) -> Health:
+        kind = "target" if target.namespace else "clustertarget"
+        scope = f" -n {target.namespace}" if target.namespace else ""
+        message = f"no connection can be made: see kubectl describe {kind} {target.name}{scope}"
+        return Health(False, "TargetNotConnected", message, self._clock.now())
+
+    async def _version(self) -> str:
+        if not self._server_version:
+            answer = await self._client.request("GET", "/version")
+            self._server_version = str((answer or {}).get("gitVersion") or "v0.0.0")
+
+        return self._server_version
+
+    async def _renew(self, name: str) -> float | None:
+        node = self.nodes.store.get(name)
+        if node is None or name not in self._wanted:
+            return None  # the Node's or the Target's next event starts again
+
+        body = virtual.lease(node, self._clock.now())
+        try:
+            await self._client.patch(kinds.LEASES, name, body, virtual.LEASE_NAMESPACE)
+        except NotFound:
+            await self._client.create(kinds.LEASES, body)
+        except VnodeError as error:
+            log.warning("the lease of node %s was not renewed: %s", name, error)
+            return _RENEW_AGAIN
+
+        return RENEW
+
+
+def _has(node: Object, wanted: Object) -> bool:
+    labels, notes = objects.labels(wanted), objects.annotations(wanted)
+    return (
+        labels.items() <= objects.labels(node).items()
+        and notes.items() <= objects.annotations(node).items()
+    )

@@ -1,0 +1,123 @@
+"""Every cluster tells what it has: the ClusterSummary `singleton`, which its sources watch.
+
+Informers of nodes and pods feed the running sums of `capacity`; a change of either, or of the
+summary itself by somebody else, leads to a write, at most one a second and only if the summary
+would be different. The source's scheduler lives on the free resources in it, so the first change
+after a quiet second is written at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.nodes import capacity
+from vnode.runtime import supervisor
+from vnode.runtime.controller import Controller
+
+INTERVAL: Final = 1.0  # seconds between writes
+
+_OURS: Final = (keys.AGENT_VERSION, keys.FREE_RESOURCES)
+
+log = logging.getLogger(__name__)
+
+
+class SummaryWriter:
+    """Keeps the ClusterSummary of the local cluster up to date."""
+
+    def __init__(self, client: Client, *, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._usage = capacity.Usage()
+        self._nodes = Informer(
+            client,
+            kinds.NODES,
+            label_selector=capacity.REAL_NODES,
+            trim=capacity.trim_node,
+        )
+        self._pods = Informer(
+            client,
+            kinds.PODS,
+            field_selector=capacity.RUNNING_PODS,
+            trim=capacity.trim_pod,
+        )
+        self._summaries = Informer(
+            client, kinds.CLUSTER_SUMMARIES, field_selector=f"metadata.name={keys.SUMMARY_NAME}"
+        )
+        self._controller: Controller[str] = Controller("summary", self._reconcile, workers=1)
+        self._last: Object | None = None  # the summary as our last write left it
+        self._written_at = float("-inf")  # monotonic
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        informers = (self._nodes, self._pods, self._summaries)
+        async with supervisor.supervise() as tasks:
+            self._pods.subscribe(self._on_pod)
+            self._nodes.subscribe(lambda _old, _new: self._touch())
+            self._summaries.subscribe(self._on_summary)
+            for informer in informers:
+                tasks.start(informer.run(), f"summary-{informer.kind.plural}")
+
+            for informer in informers:
+                await informer.synced.wait()
+
+            self._touch()
+            await self._controller.run()
+
+    def _on_pod(self, old: Object | None, new: Object | None) -> None:
+        if self._usage.change(old, new):
+            self._touch()
+
+    def _on_summary(self, _old: Object | None, new: Object | None) -> None:
+        """Ours coming back, somebody else's change, or its deletion: what is there counts."""
+        self._last = new
+        self._touch()
+
+    def _touch(self) -> None:
+        wait = self._written_at + INTERVAL - self._clock.monotonic()
+        if wait > 0:
+            self._controller.add_after(keys.SUMMARY_NAME, wait)
+        else:
+            self._controller.add(keys.SUMMARY_NAME)
+
+    async def _reconcile(self, _name: str) -> float | None:
+        wait = self._written_at + INTERVAL - self._clock.monotonic()
+        if wait > 0:
+            return wait
+
+        wanted = capacity.summary(self._nodes.store.values(), self._usage)
+        if self._last is None:
+            await self._create(wanted)
+            return None
+
+        patch = objects.merge_diff(_comparable(self._last), _comparable(wanted))
+        if patch:
+            self._written_at = self._clock.monotonic()
+            self._last = await self._client.patch(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, patch)
+
+        return None
+
+    async def _create(self, wanted: Object) -> None:
+        """AlreadyExists is an error like others: by the next attempt the informer shows it."""
+        kind = kinds.CLUSTER_SUMMARIES
+        self._written_at = self._clock.monotonic()
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, **wanted}
+        self._last = await self._client.create(kind, body)
+
+
+def _comparable(summary: Object) -> Object:
+    """The parts of a summary that we decide, among them all labels: they travel to the sources."""
+    notes = objects.annotations(summary)
+    return {
+        "metadata": {
+            "labels": objects.labels(summary),
+            "annotations": {key: notes[key] for key in _OURS if key in notes},
+        },
+        "capacity": summary.get("capacity") or {},
+        "allocatable": summary.get("allocatable") or {},
+    }

@@ -1,0 +1,232 @@
+"""What the virtual Node of a target looks like: pure functions, from what is known of the target.
+
+Three writers share a Node: we, the node lifecycle controller (conditions that it turns Unknown,
+taints that evict), and people (labels, cordons). So it is never written whole: labels and status
+are server-side applies, which own only the fields named here, and the one list that cannot be
+owned in parts, the taints, gets ours added to whatever is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from vnode import __version__
+from vnode.api import keys, objects, quantities, resources
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object, Objects
+from vnode.runtime.links import Health, TargetKey
+
+LEASE_NAMESPACE: Final = "kube-node-lease"
+LEASE_SECONDS: Final = 40  # the kubelet's own duration, which the control plane expects
+
+_BASE_LABELS: Final = {
+    "type": "virtual-kubelet",
+    "kubernetes.io/role": "cluster",
+    "alpha.service-controller.kubernetes.io/exclude-balancer": "true",
+    "node.kubernetes.io/exclude-from-external-load-balancers": "true",
+}
+_FALSE_CONDITIONS: Final = {
+    "MemoryPressure": ("KubeletHasSufficientMemory", "the target's own nodes watch their memory"),
+    "DiskPressure": ("KubeletHasNoDiskPressure", "the target's own nodes watch their disks"),
+    "PIDPressure": ("KubeletHasSufficientPID", "the target's own nodes watch their processes"),
+    "NetworkUnavailable": ("RouteCreated", "the pods' network is that of the target"),
+}
+
+
+def identity_labels(target: TargetKey) -> dict[str, str]:
+    """The labels by which we know the Node as ours; nothing from a target replaces them."""
+    known = {keys.PROVIDER_LABEL: keys.PROVIDER}
+    if not target.namespace:
+        return {**known, keys.CLUSTER_TARGET_NAME: target.name}
+
+    return {**known, keys.TARGET_NAMESPACE: target.namespace, keys.TARGET_NAME: target.name}
+
+
+def target_of(node: Object) -> TargetKey | None:
+    """The target that a Node stands for; None if vnode or Admiralty did not make it."""
+    labels = objects.labels(node)
+    if labels.get(keys.PROVIDER_LABEL) != keys.PROVIDER:
+        return None
+
+    if name := labels.get(keys.CLUSTER_TARGET_NAME):
+        target = TargetKey("", name)
+    else:
+        target = TargetKey(labels.get(keys.TARGET_NAMESPACE, ""), labels.get(keys.TARGET_NAME, ""))
+
+    return target if target.name and target.node_name == objects.name(node) else None
+
+
+def labels(
+    target: TargetKey, shared: Mapping[str, str], excluded: Callable[[str], bool] | None
+) -> dict[str, str]:
+    """All labels that we own: the base, what the target's nodes have in common, the identity.
+
+    `excluded` tells for "key=value" which of the common ones stay hidden.
+    """
+    common = {
+        key: value
+        for key, value in shared.items()
+        if keys.is_foreign(key) and not (excluded and excluded(f"{key}={value}"))
+    }
+    return {**_BASE_LABELS, **common, **identity_labels(target)}
+
+
+def registration(target: TargetKey) -> Object:
+    """The Node to create. It has the taint from its first moment, and no capacity yet."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": target.node_name,
+            "labels": {**_BASE_LABELS, **identity_labels(target)},
+        },
+        "spec": {"taints": [keys.PROVIDER_TAINT]},
+    }
+
+
+def tainted(node: Object) -> Objects | None:
+    """The Node's taints with ours among them; None if it is there already."""
+    present: Objects = objects.spec(node).get("taints") or []
+    wanted = keys.PROVIDER_TAINT
+    if any(wanted.items() <= taint.items() for taint in present):
+        return None
+
+    others = [
+        taint
+        for taint in present
+        if (taint.get("key"), taint.get("effect")) != (wanted["key"], wanted["effect"])
+    ]
+    return [*others, wanted]
+
+
+def description(target: TargetKey, all_labels: Mapping[str, str], port: int | None) -> Object:
+    """The metadata to apply."""
+    metadata: Object = {"name": target.node_name, "labels": dict(all_labels)}
+    if port is not None:
+        metadata["annotations"] = {keys.KUBELET_PORT: str(port)}
+
+    return {"metadata": metadata}
+
+
+def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:
+    """A resource list of a target, without what the API server would refuse in a Node.
+
+    Another cluster wrote it, and its schema checks little: one bad entry must not hide the rest.
+    """
+    good: dict[str, str] = {}
+    for name, quantity in (listed or {}).items():
+        try:
+            amount = resources.parse({name: quantity})[name]
+        except ConfigError:
+            continue
+
+        if amount >= 0:
+            good[name] = resources.format_amount(name, amount)
+
+    return good
+
+
+def status(
+    node: Object,
+    *,
+    health: Health,
+    capacity: Mapping[str, str],
+    allocatable: Mapping[str, str],
+    address: str,
+    port: int | None,
+    server_version: str,
+    now: datetime,
+) -> Object:
+    """The status to apply. `node` is the Node as it is: a condition that stays keeps its time."""
+    ready = ("True" if health.healthy else "False", health.reason, health.message)
+    conditions = [_condition(node, "Ready", *ready, now)]
+    for type_, (reason, message) in _FALSE_CONDITIONS.items():
+        conditions.append(_condition(node, type_, "False", reason, message, now))
+
+    wanted: Object = {
+        "capacity": dict(capacity),
+        "allocatable": dict(allocatable),
+        "addresses": [{"type": "InternalIP", "address": address}],
+        "conditions": conditions,
+        "nodeInfo": _node_info(node, server_version),
+    }
+    if port is not None:
+        wanted["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
+
+    return wanted
+
+
+def lease(node: Object, now: datetime) -> Object:
+    """The whole Lease, to create it or, as a merge patch, to renew it.
+
+    The owner reference makes it go with its Node.
+    """
+    name = objects.name(node)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": objects.uid(node)}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": objects.micro_timestamp(now),
+        },
+    }
+
+
+def shows(node: Object, wanted: Object) -> bool:
+    """The Node has this status already, whatever its heartbeat times are."""
+    present = objects.status(node)
+    for field in ("capacity", "allocatable"):
+        if not _same_amounts(present.get(field) or {}, wanted[field]):
+            return False
+
+    for condition in wanted["conditions"]:
+        known = objects.condition(node, condition["type"]) or {}
+        if any(known.get(field) != condition[field] for field in ("status", "reason", "message")):
+            return False
+
+    return (
+        all(address in (present.get("addresses") or ()) for address in wanted["addresses"])
+        and present.get("daemonEndpoints", {}).get("kubeletEndpoint")
+        == wanted.get("daemonEndpoints", {}).get("kubeletEndpoint")
+        and wanted["nodeInfo"].items() <= (present.get("nodeInfo") or {}).items()
+    )
+
+
+def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """All that is wanted is there, in whichever spelling; others may have added more."""
+    return all(
+        name in present and quantities.nano(present[name]) == quantities.nano(quantity)
+        for name, quantity in wanted.items()
+    )
+
+
+def _condition(
+    node: Object, type_: str, status: str, reason: str, message: str, now: datetime
+) -> Object:
+    known = objects.condition(node, type_)
+    since = known.get("lastTransitionTime") if known and known.get("status") == status else None
+    return {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": objects.timestamp(now),
+        "lastTransitionTime": since or objects.timestamp(now),
+    }
+
+
+def _node_info(node: Object, server_version: str) -> dict[str, str]:
+    """Of the version that the local API server has: it speaks to us as to a kubelet of its own."""
+    shown = objects.labels(node)
+    release = server_version.partition("+")[0].partition("-")[0]
+    return {
+        "kubeletVersion": f"{release}-vnode-{__version__}",
+        "containerRuntimeVersion": f"vnode://{__version__}",
+        "operatingSystem": shown.get("kubernetes.io/os", "linux"),
+        "architecture": shown.get("kubernetes.io/arch", ""),
+    }

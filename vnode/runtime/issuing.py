@@ -1,0 +1,293 @@
+"""Certificates in use: issued by the agents' CA, renewed in time, handed to whoever needs them.
+
+Each of the classes is one long-lived task. It acts when its certificate is due, when the CA
+changes, and when what it has written is changed or deleted by somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime import authority, certificates
+from vnode.runtime.authority import Authority
+from vnode.runtime.certificates import Pair, Request
+from vnode.telemetry import metrics
+
+CLIENT: Final = "vnode-candidate-scheduler"
+"""Common name of the candidate scheduler's client certificate, and the Secret that it is in."""
+
+FILES: Final = ("tls.crt", "tls.key", "ca.crt")
+_RETRY: Final = 5.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+class ServingCertificate:
+    """A certificate of a server, in an SSL context that is valid for as long as the server runs.
+
+    With `clients`, the context lets in only clients with a certificate of the same CA.
+    """
+
+    def __init__(
+        self,
+        source: Authority,
+        name: str,
+        hosts: tuple[str, ...],
+        *,
+        clients: bool = False,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._authority = source
+        self._name = name
+        self._request = Request(f"vnode-{name}", hosts)
+        self._clients = clients
+        self._clock: Clock = clock or SystemClock()
+        self._chance = chance
+        self._pair: Pair | None = None
+        self._due: datetime | None = None  # None iff there is no certificate yet
+        self.context: ssl.SSLContext = certificates.server_context()
+
+    async def start(self) -> ssl.SSLContext:
+        """Issue the first certificate; the context is ready to be served with."""
+        trusted = self._authority.bundle if self._clients else None
+        self.context = certificates.server_context(trusted)
+        await self._renew()
+        return self.context
+
+    async def run(self) -> None:
+        """Keep the certificate valid until cancelled; call `start` first."""
+        while True:
+            changed = self._authority.changed
+            await self._check()
+            due = self._due or self._clock.now()
+            await _wait(changed, (due - self._clock.now()).total_seconds())
+
+    async def _check(self) -> None:
+        if self._clients:
+            self.context.load_verify_locations(cadata=self._authority.bundle.decode())
+
+        due = self._due is None or self._due <= self._clock.now()
+        if due or self._pair is None or not self._authority.trusts(self._pair):
+            await self._renew()
+
+    async def _renew(self) -> None:
+        pair = await self._authority.issue(self._request)
+        await asyncio.to_thread(certificates.load, self.context, pair)
+        self._pair = pair
+        self._due = certificates.renewal(pair.x509, self._chance())
+        _count(self._name, pair)
+
+
+class ClientCertificate:
+    """The candidate scheduler's certificate: in a Secret, and in files if there is a folder.
+
+    All replicas keep the Secret; who finds it wanting writes it, the others follow.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        source: Authority,
+        namespace: str,
+        *,
+        folder: Path | None = None,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.written = asyncio.Event()  # set once the Secret, and the files, are good
+        self._client = client
+        self._authority = source
+        self._namespace = namespace
+        self._folder = folder
+        self._clock: Clock = clock or SystemClock()
+        self._chance = chance()  # fixed, so that the time of renewal does not wander
+
+    async def run(self) -> None:
+        """Keep Secret and files good until cancelled."""
+        informer = Informer(
+            self._client,
+            kinds.SECRETS,
+            namespace=self._namespace,
+            field_selector=f"metadata.name={CLIENT}",
+        )
+        stirred = asyncio.Event()
+        informer.subscribe(lambda _old, _new: stirred.set())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informer.run(), name="client-certificate-informer")
+            group.create_task(_follow(self._authority, stirred), name="client-certificate-ca")
+            await informer.synced.wait()
+            while True:
+                stirred.clear()
+                await _wait(stirred, await self._look())
+
+    async def _look(self) -> float:
+        """Make everything right; answers when to look again, in seconds."""
+        try:
+            pair = await self._ensure()
+            if self._folder is not None:
+                await asyncio.to_thread(
+                    write_files, self._folder, contents(pair, self._authority.bundle)
+                )
+        except VnodeError as error:
+            log.warning("Secret %s/%s: %s", self._namespace, CLIENT, error)
+            return _RETRY
+
+        self.written.set()
+        _count("candidate-scheduler", pair)
+        due = certificates.renewal(pair.x509, self._chance)
+        return (due - self._clock.now()).total_seconds()
+
+    async def _ensure(self) -> Pair:
+        pair = None
+        bundle = b""
+        try:
+            secret = await self._client.get(kinds.SECRETS, CLIENT, self._namespace)
+            pair = Pair(authority.data_of(secret, "tls.crt"), authority.data_of(secret, "tls.key"))
+            bundle = authority.data_of(secret, "ca.crt")
+        except NotFound:
+            log.info("the Secret %s/%s is made", self._namespace, CLIENT)
+
+        good = pair is not None and self._is_good(pair)
+        if pair is None or not good:
+            pair = await self._authority.issue(Request(CLIENT))
+
+        if not good or bundle != self._authority.bundle:
+            data = contents(pair, self._authority.bundle)
+            await self._client.apply(
+                kinds.SECRETS, authority.secret_of(self._namespace, CLIENT, data)
+            )
+
+        return pair
+
+    def _is_good(self, pair: Pair) -> bool:
+        try:
+            certificates.check_pair(pair)
+        except ConfigError:
+            return False
+
+        due = certificates.renewal(pair.x509, self._chance)
+        return due > self._clock.now() and self._authority.trusts(pair)
+
+
+class TrustedWebhook:
+    """Keeps the CA bundle of a MutatingWebhookConfiguration such that the API server trusts us."""
+
+    def __init__(self, client: Client, source: Authority, name: str = "vnode") -> None:
+        self.trusted = asyncio.Event()  # set once the bundle is right
+        self._client = client
+        self._authority = source
+        self._name = name
+
+    async def run(self) -> None:
+        """Repair the bundle whenever it, or the CA, changes; until cancelled."""
+        informer = Informer(
+            self._client,
+            kinds.MUTATING_WEBHOOKS,
+            field_selector=f"metadata.name={self._name}",
+        )
+        stirred = asyncio.Event()
+        informer.subscribe(lambda _old, _new: stirred.set())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informer.run(), name="webhook-configuration-informer")
+            group.create_task(_follow(self._authority, stirred), name="webhook-ca")
+            await informer.synced.wait()
+            while True:
+                stirred.clear()
+                try:
+                    await self._repair()
+                except VnodeError as error:
+                    log.warning("the CA bundle of webhook configuration %s: %s", self._name, error)
+                    await _wait(stirred, _RETRY)
+                else:
+                    await stirred.wait()
+
+    async def _repair(self) -> None:
+        try:
+            found = await self._client.get(kinds.MUTATING_WEBHOOKS, self._name)
+        except NotFound as error:
+            self.trusted.clear()
+            raise ConfigError("it is not there: run `vnode install`") from error
+
+        patch = trust_patch(found, self._authority.bundle)
+        if patch:
+            await self._client.request(
+                "PATCH",
+                kinds.MUTATING_WEBHOOKS.path(None, self._name),
+                body=patch,
+                content_type="application/json-patch+json",
+            )
+            log.info("the CA bundle of webhook configuration %s is set", self._name)
+
+        self.trusted.set()
+
+
+def trust_patch(configuration: objects.Object, bundle: bytes) -> objects.Objects:
+    """The JSON patch that makes all its webhooks trust the bundle; empty if they do.
+
+    A bundle that trusts more than ours is left alone: another replica may know of a newer CA.
+    """
+    wanted = set(certificates.parse_bundle(bundle))
+    secret = authority.secret_of("", "", {"ca": bundle})["data"]["ca"]
+    patch: objects.Objects = []
+    for number, webhook in enumerate(configuration.get("webhooks") or ()):
+        held = authority.data_of({"data": webhook.get("clientConfig")}, "caBundle")
+        if not wanted <= set(certificates.parse_bundle(held)):
+            path = f"/webhooks/{number}"
+            patch.append({"op": "test", "path": f"{path}/name", "value": webhook.get("name")})
+            patch.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": secret})
+
+    return patch
+
+
+def contents(pair: Pair, bundle: bytes) -> dict[str, bytes]:
+    """What the client needs, by the names of FILES."""
+    return dict(zip(FILES, (pair.certificate, pair.key, bundle), strict=True))
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> None:
+    """Write those that differ, readable for this user only; ConfigError if that cannot be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in files.items():
+            path = folder / name
+            if not path.exists() or path.read_bytes() != content:
+                certificates.write_private(path, content)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {error.filename or folder}: {error.strerror}: choose another "
+            "--credentials-dir"
+        ) from error
+
+
+def _count(name: str, pair: Pair) -> None:
+    end = certificates.expiry(pair.x509)
+    metrics.CERTIFICATE_EXPIRY.labels(name).set(end.timestamp())
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event, or so many seconds (1 to LOOK_AGAIN) have passed."""
+    try:
+        async with asyncio.timeout(min(max(seconds, 1.0), authority.LOOK_AGAIN)):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+async def _follow(source: Authority, stirred: asyncio.Event) -> None:
+    """Set the event whenever the CA changes."""
+    while True:
+        await source.changed.wait()
+        stirred.set()

@@ -1,0 +1,197 @@
+"""Leader election: of all replicas of an agent, one runs the controllers.
+
+The protocol is client-go's, so that the numbers mean what operators know: a Lease that its holder
+renews, and that another may take once it has not changed for its whole duration. Only the local
+monotonic clock is used for that, counted from when a change was *observed*; the times in the Lease
+are for people. A leader that cannot renew stops its work well before anybody may follow it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import AlreadyExists, Conflict, NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.kube import leases
+from vnode.kube.client import Client
+from vnode.telemetry import metrics
+
+_JITTER: Final = 1.2  # a follower waits retry..retry*(1+this), as client-go does
+_FAREWELL: Final = 2.0  # seconds that releasing the lease may take
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """In seconds; client-go's defaults.
+
+    A lease not renewed for `lease` may be taken by another. A leader that could not renew for
+    `renew` stops. `retry` passes between two attempts.
+    """
+
+    lease: float = 15.0
+    renew: float = 10.0
+    retry: float = 2.0
+
+
+class _Lost(Exception):
+    """The lease could not be renewed in time."""
+
+
+class Elector:
+    """One candidate for a Lease; `identity` must be unique among all of them."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        timing: Timing = Timing(),
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.identity = identity
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._timing = timing
+        self._clock: Clock = clock or SystemClock()
+        self._chance = chance
+        self._seen: Object = {}  # the lease as last observed
+        self._seen_at = float("-inf")  # monotonic; when its content was first observed
+        self._until = float("-inf")  # monotonic; work is allowed before this moment only
+
+    @property
+    def is_leader(self) -> bool:
+        """We lead at this very moment, also if the process was frozen a moment ago."""
+        return self._clock.monotonic() < self._until
+
+    @property
+    def leader(self) -> str:
+        """Who was last seen to lead, "" if nobody."""
+        return str(objects.spec(self._seen).get("holderIdentity") or "")
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Campaign, and run `work()` while leading; again and again until cancelled.
+
+        When the lease is lost, the work is cancelled and its end awaited; a later term calls
+        `work` anew. An error of the work is raised, and its end ends this too; in these cases, and
+        when cancelled, the lease is released.
+        """
+        while True:
+            await self._campaign()
+            log.info("leading as %s", self.identity)
+            metrics.LEADER.set(1)
+            try:
+                await self._term(work)
+                return
+            except* _Lost:
+                log.warning("no longer leading: the lease could not be renewed")
+            finally:
+                metrics.LEADER.set(0)
+                await self._release()
+
+    async def _campaign(self) -> None:
+        while not await self._attempt():
+            delay = self._timing.retry * (1 + _JITTER * self._chance())
+            await self._clock.sleep(delay)
+
+    async def _term(self, work: Callable[[], Awaitable[None]]) -> None:
+        async with asyncio.TaskGroup() as group:
+            renewing = group.create_task(self._renew(), name="lease-renewal")
+            try:
+                await work()
+            finally:
+                renewing.cancel()
+
+    async def _renew(self) -> None:
+        while True:
+            await self._clock.sleep(self._timing.retry)
+            await self._attempt()
+            holder_is_other = self.leader not in ("", self.identity)
+            if holder_is_other or not self.is_leader:
+                self._until = float("-inf")
+                raise _Lost
+
+    async def _attempt(self) -> bool:
+        """Take or renew the lease; False if it is another's, or the API server does not answer.
+
+        An attempt ends in time for one more before a leader must stop.
+        """
+        started = self._clock.monotonic()
+        limit = self._until - started if self.is_leader else self._timing.renew
+        try:
+            async with asyncio.timeout(min(limit, self._timing.renew / 2)):
+                taken = await self._take()
+        except (VnodeError, TimeoutError) as error:
+            log.debug("lease %s: %s", self._name, error)
+            return False
+
+        if taken:
+            self._until = started + self._timing.renew
+
+        return taken
+
+    async def _take(self) -> bool:
+        now, duration = self._clock.now(), max(1, round(self._timing.lease))
+        try:
+            lease = await self._client.get(kinds.LEASES, self._name, self._namespace)
+        except NotFound:
+            fresh = leases.build(self._name, self._namespace, self.identity, duration, now)
+            try:
+                self._observe(await self._client.create(kinds.LEASES, fresh))
+            except AlreadyExists:
+                return False
+
+            return True
+
+        self._observe(lease)
+        if not self._may_take():
+            return False
+
+        body = leases.takeover(lease, self.identity, duration, now)
+        try:
+            taken = await self._client.patch(kinds.LEASES, self._name, body, self._namespace)
+        except (Conflict, NotFound):
+            return False
+
+        self._observe(taken)
+        return True
+
+    def _observe(self, lease: Object) -> None:
+        if objects.spec(lease) != objects.spec(self._seen):
+            self._seen, self._seen_at = lease, self._clock.monotonic()
+        else:
+            self._seen = lease
+
+    def _may_take(self) -> bool:
+        if self.leader in ("", self.identity):
+            return True
+
+        duration = float(objects.spec(self._seen).get("leaseDurationSeconds") or 0)
+        return self._clock.monotonic() > self._seen_at + max(duration, self._timing.lease)
+
+    async def _release(self) -> None:
+        """Let go at once, so that another need not wait; no harm if that fails."""
+        self._until = float("-inf")
+        if self.leader != self.identity:
+            return
+
+        body = leases.release(self._seen, self._clock.now())
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                self._observe(
+                    await self._client.patch(kinds.LEASES, self._name, body, self._namespace)
+                )
+        except (VnodeError, TimeoutError) as error:
+            log.debug("the lease %s was not released: %s", self._name, error)

@@ -1,0 +1,54 @@
+"""YAML and JSON that users put into annotations.
+
+Whoever may create a pod writes them, so they must not be able to stall the agent: aliases (which
+let a few lines stand for gigabytes) and deep nesting are refused before anything is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from vnode.api.errors import ConfigError
+
+_DEPTH: Final = 64  # levels; a PodSpec needs a dozen
+_LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+def parse(text: str) -> Any:
+    """The JSON value of a JSON or YAML text; None for an empty one.
+
+    Raises ConfigError, saying what is wrong, without naming where the text came from.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return _parse_yaml(text)
+
+
+def _parse_yaml(text: str) -> Any:
+    try:
+        _refuse_tricks(text)
+        value = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if possible
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except yaml.MarkedYAMLError as error:
+        where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"it is not YAML: {error.problem or error.context}{where}") from error
+    except (yaml.YAMLError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ConfigError("it is not YAML that could be written as JSON") from error
+
+
+def _refuse_tricks(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LoaderClass):
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError("it has YAML aliases (*name): write them out")
+
+        depth += isinstance(event, _OPENING)
+        depth -= isinstance(event, _CLOSING)
+        if depth > _DEPTH:
+            raise ConfigError(f"it is nested more than {_DEPTH} levels deep")

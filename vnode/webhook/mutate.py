@@ -1,0 +1,216 @@
+"""From a pod that is being created to its proxy: an admission decision as a JSON patch.
+
+Pure, and on the raw JSON of the request, so that pod fields newer than this code pass through. The
+pod as its user wrote it is saved in an annotation, from which chaperons are made; what remains is
+made to choose a virtual node. Contract: Admiralty's webhook, with the finalizers of ClusterTargets
+added, and the tolerations that say how long a proxy outlives its node kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import keys, objects
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.webhook import constraints, documents, patterns
+from vnode.webhook.patch import Patch
+
+_ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_OUTLIVING: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATIONS: Final[list[Object]] = [
+    {"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER},
+    {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists"},
+]
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Toleration(msgspec.Struct):
+    key: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+    tolerations: list[_Toleration] | None = None
+    node_selector: dict[str, str] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+def is_pod(obj: Any) -> bool:
+    """The parts that this module reads have the types that the API gives them."""
+    try:
+        msgspec.convert(obj, _Pod)
+    except msgspec.ValidationError:
+        return False
+
+    return True
+
+
+def elects_itself(pod: Object) -> bool:
+    """The pod asks for it, whatever its namespace says."""
+    return keys.ELECT in objects.annotations(pod)
+
+
+def is_exempt(pod: Object) -> bool:
+    """Never a proxy, whoever elects it.
+
+    Pods that opt out, that already have a node (so that nothing is left to choose; mirror pods are
+    of this sort), and those of a DaemonSet, which are made for one node of this cluster each. And
+    delegates, unless they are elected one by one: in a cluster that is its own target, a
+    namespace's election would send them round for ever.
+    """
+    notes = objects.annotations(pod)
+    if keys.NO_ELECT in notes or _MIRROR in notes or objects.spec(pod).get("nodeName"):
+        return True
+
+    kinds = {owner.get("kind") for owner in objects.metadata(pod).get("ownerReferences") or ()}
+    return "DaemonSet" in kinds or ("PodChaperon" in kinds and not elects_itself(pod))
+
+
+def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
+    """The JSON patch that makes an elected pod a proxy; empty if it is one already.
+
+    `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError
+    with the text for the user if an annotation is not acceptable: which one, why, and the cure.
+    """
+    notes = objects.annotations(pod)
+    source = _source(pod)
+    if keys.NO_PREFIX_LABEL_REGEXP in notes:
+        _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.check, notes)
+
+    patch = Patch(pod)
+    if keys.SOURCE_POD_MANIFEST not in notes:
+        patch.set(_manifest(pod), "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
+
+    patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
+    _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
+    for field, value in _choice_of_node(pod, source).items():
+        _set_or_remove(patch, value, "spec", field)
+
+    patch.set(keys.PROXY_SCHEDULER, "spec", "schedulerName")
+    patch.set(0, "spec", "terminationGracePeriodSeconds")
+    return patch.operations
+
+
+def _set_or_remove(patch: Patch, value: Any, *path: str) -> None:
+    if value:
+        patch.set(value, *path)
+    else:
+        patch.remove(*path)
+
+
+def _choice_of_node(pod: Object, source: Object) -> Object:
+    """The four scheduling constraints of the proxy; an empty one is to be absent."""
+    notes = objects.annotations(pod)
+    wanted: Object = {}
+    if keys.PROXY_CONSTRAINTS in notes:
+        wanted = _checked(keys.PROXY_CONSTRAINTS, constraints.parse, notes)
+    elif keys.USE_SPEC_CONSTRAINTS in notes:
+        wanted = constraints.of_spec(objects.spec(source))
+
+    return {
+        "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER, **wanted.get("nodeSelector", {})},
+        "tolerations": _tolerations(pod, wanted.get("tolerations", [])),
+        "affinity": wanted.get("affinity"),
+        "topologySpreadConstraints": wanted.get("topologySpreadConstraints"),
+    }
+
+
+def _tolerations(pod: Object, wanted: list[Object]) -> list[Object]:
+    """Those of every proxy, those asked for, and how long it outlives a node that is not ready.
+
+    The last come from the pod: the user's, or the API server's default of 300 s.
+    """
+    named = {toleration.get("key") for toleration in wanted}
+    outliving = [
+        toleration
+        for toleration in objects.spec(pod).get("tolerations") or ()
+        if toleration.get("key") in _OUTLIVING and toleration.get("key") not in named
+    ]
+    return [*_TOLERATIONS, *wanted, *outliving]
+
+
+def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:
+    others = [name for name in objects.finalizers(pod) if not name.startswith(keys.PREFIX)]
+    return others + list(dict.fromkeys(ours))
+
+
+def _source(pod: Object) -> Object:
+    """The pod as its user wrote it: the one saved before, if there is one, else the pod itself."""
+    notes = objects.annotations(pod)
+    if keys.SOURCE_POD_MANIFEST not in notes:
+        return pod
+
+    source: Object = _checked(keys.SOURCE_POD_MANIFEST, _saved_pod, notes)
+    return source
+
+
+def _saved_pod(text: str) -> Object:
+    saved = documents.parse(text)
+    if not isinstance(saved, dict) or not is_pod(saved):
+        raise ConfigError("it is not a Pod with metadata and spec")
+
+    if saved.get("kind", "Pod") != "Pod":
+        raise ConfigError("it is not a Pod but of another kind")
+
+    return saved
+
+
+def _manifest(pod: Object) -> str:
+    """The pod to be saved: JSON, which every reader of YAML reads."""
+    metadata = {k: v for k, v in objects.metadata(pod).items() if k != "managedFields"}
+    text = msgspec.json.encode(
+        {
+            **pod,
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**metadata, "creationTimestamp": None},
+            "status": {},
+        }
+    ).decode()
+    notes = {**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text}
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in notes.items())
+    if size > _ANNOTATIONS_LIMIT:
+        raise ConfigError(
+            f"annotation {keys.SOURCE_POD_MANIFEST}: the pod is too large to be saved in it: with "
+            f"it the annotations take {size} bytes, and {_ANNOTATIONS_LIMIT} are allowed; move "
+            f"large annotations, environment or commands into a ConfigMap"
+        )
+
+    return text
+
+
+_CURES: Final = {
+    keys.SOURCE_POD_MANIFEST: "remove it: it is written when the pod is admitted",
+    keys.PROXY_CONSTRAINTS: (
+        "write a fragment of a PodSpec in YAML, with nodeSelector, tolerations, affinity or "
+        "topologySpreadConstraints"
+    ),
+    keys.NO_PREFIX_LABEL_REGEXP: 'write an RE2 expression for "key=value" of the labels to keep',
+}
+
+
+def _checked(key: str, read: Callable[[str], Any], notes: dict[str, str]) -> Any:
+    """Read an annotation; an error names it and the cure."""
+    try:
+        return read(notes[key])
+    except ConfigError as error:
+        raise ConfigError(f"annotation {key}: {error}; {_CURES[key]}") from error

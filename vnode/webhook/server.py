@@ -1,0 +1,152 @@
+"""The mutating webhook as the API server calls it: an AdmissionReview in, an AdmissionReview out.
+
+Every replica serves it. What it must know of the cluster (is the namespace elected, which targets
+cover it) it asks of two functions. Whatever the body holds, the answer is a review or a 400; what
+pods contain is never logged.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from vnode.api import keys
+from vnode.api.errors import ConfigError, VnodeError
+from vnode.api.objects import Object
+from vnode.telemetry import metrics
+from vnode.webhook import mutate
+
+PATH: Final = "/mutate--v1-pod"
+BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
+
+NamespaceAnnotations = Callable[[str], Awaitable[Mapping[str, str] | None]]
+Finalizers = Callable[[str], Sequence[str]]
+
+log = logging.getLogger(__name__)
+
+
+class MalformedReview(VnodeError):
+    """The body is no AdmissionReview of a pod."""
+
+
+class _Request(msgspec.Struct):
+    uid: str
+    object: dict[str, Any] | None = None
+    namespace: str = ""
+    operation: str = "CREATE"
+    name: str = ""
+
+
+class _Review(msgspec.Struct, rename="camel"):
+    request: _Request
+    api_version: str = "admission.k8s.io/v1"
+
+
+_decoder: Final = msgspec.json.Decoder(_Review)
+
+
+class Webhook:
+    """Answers admission reviews.
+
+    `namespace_annotations` gives a namespace's annotations, None if there is no such namespace;
+    `finalizers` those of the Targets and ClusterTargets that cover a namespace.
+    """
+
+    def __init__(self, namespace_annotations: NamespaceAnnotations, finalizers: Finalizers) -> None:
+        self._namespace_annotations = namespace_annotations
+        self._finalizers = finalizers
+
+    def app(self) -> web.Application:
+        """The application to be served over TLS."""
+        app = web.Application(client_max_size=BODY_LIMIT)
+        app.add_routes([web.post(PATH, self.handle)])
+        return app
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """One review; 400 if the body is none, 413 if it is too large."""
+        try:
+            answer = await self.review(await request.read())
+        except MalformedReview as error:
+            return web.Response(status=400, text=str(error))
+
+        return web.Response(body=answer, content_type="application/json")
+
+    async def review(self, body: bytes) -> bytes:
+        """The answer to a review; raises MalformedReview if it is none."""
+        review = _parse(body)
+        try:
+            decision = await self._decide(review.request)
+        except RecursionError as error:
+            raise MalformedReview("nested too deeply") from error
+
+        response = {"uid": review.request.uid, **decision}
+        return msgspec.json.encode(
+            {"apiVersion": review.api_version, "kind": "AdmissionReview", "response": response}
+        )
+
+    async def _decide(self, request: _Request) -> Object:
+        pod = request.object or {}
+        try:
+            if request.operation != "CREATE" or not await self._elected(pod, request.namespace):
+                metrics.ADMISSIONS.labels("ignored").inc()
+                return {"allowed": True}
+
+            patch = mutate.proxy_patch(pod, self._finalizers(request.namespace))
+        except ConfigError as error:
+            return _rejection(request, 400, "BadRequest", str(error))
+        except VnodeError as error:
+            text = f"cannot tell whether the pod is to be a proxy: {error}; try again"
+            return _rejection(request, 503, "ServiceUnavailable", text)
+
+        metrics.ADMISSIONS.labels("mutated").inc()
+        return _with_patch(patch)
+
+    async def _elected(self, pod: Object, namespace: str) -> bool:
+        if mutate.is_exempt(pod):
+            return False
+
+        if mutate.elects_itself(pod):
+            return True
+
+        return keys.ELECT in (await self._namespace_annotations(namespace) or {})
+
+
+def _parse(body: bytes) -> _Review:
+    try:
+        review = _decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise MalformedReview(f"not an AdmissionReview: {error}") from error
+
+    if review.request.operation == "CREATE" and not mutate.is_pod(review.request.object):
+        raise MalformedReview("not an AdmissionReview of a pod")
+
+    return review
+
+
+def _with_patch(patch: list[Object]) -> Object:
+    if not patch:
+        return {"allowed": True}
+
+    encoded = base64.b64encode(msgspec.json.encode(patch)).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def _rejection(request: _Request, code: int, reason: str, message: str) -> Object:
+    metrics.ADMISSIONS.labels("rejected").inc()
+    log.warning("rejected pod %s/%s: %s", request.namespace, request.name or "(no name)", reason)
+    return {
+        "allowed": False,
+        "status": {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "code": code,
+            "reason": reason,
+            "message": message,
+        },
+    }
