@@ -1,1 +1,1 @@
-"""Tools for working on vnode: binaries, local clusters, the demo. Nothing here is part of the product."""
+"""Tools for working on vnode: binaries, local clusters, the demo. No part of the product."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 
 import msgspec
 
@@ -37,4 +37,6 @@ class NodeResourcesBalancedAllocation(ScorePlugin):
         if len(used) < 2:
             return MAX_SCORE if used else 0
 
-        return int(MAX_SCORE * (1 - statistics.pstdev(part for part, _ in used)))
+        mean = sum(part for part, _ in used) / len(used)
+        variance = sum((part - mean) ** 2 for part, _ in used) / len(used)
+        return round(MAX_SCORE * (1 - math.sqrt(variance)))

@@ -8,7 +8,7 @@ their autoscalers have the time they need, and many pods reach all targets.
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -52,6 +52,6 @@ class CandidateProbe(PostFilterPlugin):
             if said.code is Code.UNSCHEDULABLE and said.plugin in self.args.plugins
         ]
         uid = objects.uid(pod)
-        full.sort(key=lambda name: zlib.crc32(f"{uid}/{name}".encode()))
+        full.sort(key=lambda name: hashlib.sha256(f"{uid}/{name}".encode()).digest())
         chosen = full[: max(0, self.args.candidates)]
         return chosen, SUCCESS if chosen else status.unschedulable("no target to probe")

@@ -130,7 +130,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         if not total:
             return 0
 
-        return int(MAX_SCORE * sum(self._rate(part) * weight for part, weight in used) / total)
+        return round(MAX_SCORE * sum(self._rate(part) * weight for part, weight in used) / total)
 
     def _short(self, requests: Resources, free: Resources) -> list[str]:
         short = resources.insufficient(requests, free)

@@ -55,7 +55,7 @@ class Fleet:
 
 def kubectl() -> str:
     """The kubectl that belongs to the clusters, not the machine's."""
-    return run([sys.executable, str(ROOT / "hack" / "binaries"), "path", "kubectl"]).strip()
+    return run([sys.executable, str(ROOT / "hack" / "binaries"), "kubectl"]).strip()
 
 
 def run(command: list[str], **options: Any) -> str:

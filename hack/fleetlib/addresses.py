@@ -60,7 +60,7 @@ class Plan:
         return f"{first}.201.{self.slot}.{_FIRST_CLUSTER + index}"
 
     def etcd(self, index: int) -> str:
-        """etcd has no TLS here, so it listens where only its own cluster is, if there is such a place."""
+        """etcd has no TLS here, so it listens where only its own cluster is, if it can."""
         return "127.0.0.1" if self.mode == "netns" else self.cluster(index)
 
     @property
@@ -69,7 +69,7 @@ class Plan:
         return f"{self.prefix}-hub"
 
     def netns(self, index: int) -> str | None:
-        """The network namespace of cluster number `index`, None where clusters share the machine's."""
+        """The network namespace of cluster number `index`; None for loopback addresses."""
         return f"{self.prefix}-{index}" if self.mode == "netns" else None
 
     @staticmethod

@@ -98,7 +98,7 @@ def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> Non
 
 
 def connect(source: Site, target: Site) -> None:
-    """Make `target` a target of `source` in the namespace default, and wait for its virtual node."""
+    """Make `target` a target of `source` in namespace default, and wait for its virtual node."""
     files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
     vnode("connect", *files, "--namespace", "default", "--name", target.name)
     node = virtual_node(target.name)

@@ -1,4 +1,4 @@
-"""A small synchronous client of one API server, enough to bring a cluster up and to wait for objects.
+"""A small synchronous client of one API server: enough to bring a cluster up and to wait.
 
 The product has a client of its own; this one is apart from it, so that the tools which test the
 product do not lean on it.
@@ -97,7 +97,7 @@ class Api:
     ) -> dict[str, Object]:
         """List `path`, then watch it until `done` says so of the objects by name; returns these.
 
-        Survives watches that end and a server that is away for a while. TimeoutError after `seconds`.
+        Survives watches that end and a server that is away. TimeoutError after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -115,13 +115,18 @@ class Api:
     def _following(
         self, path: str, selector: dict[str, str], deadline: float
     ) -> Iterator[dict[str, Object]]:
-        """The objects of `path` by namespace and name, again after each change, until the watch ends."""
+        """The objects by namespace and name, again after each change, until the watch ends."""
         listed = self.call("GET", f"{path}?{urlencode(selector)}")
         objects = {_key(item): item for item in listed.get("items") or ()}
         yield objects
         version = listed["metadata"]["resourceVersion"]
         left = max(0.1, deadline - time.monotonic())
-        query = {**selector, "watch": "1", "resourceVersion": version, "timeoutSeconds": int(left) + 1}
+        query = {
+            **selector,
+            "watch": "1",
+            "resourceVersion": version,
+            "timeoutSeconds": int(left) + 1,
+        }
         connection = self._connect(left)
         try:
             connection.request("GET", f"{path}?{urlencode(query)}")

@@ -1,4 +1,4 @@
-"""The folder that outlives a clone: binaries and virtual environments, shared by all of a user's clones."""
+"""The folder that outlives a clone: programs and virtual environments."""
 
 from __future__ import annotations
 

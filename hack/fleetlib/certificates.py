@@ -131,7 +131,7 @@ def write_pair(folder: Path, name: str, pair: Pair) -> None:
 
 
 def write_signing_key(folder: Path, name: str) -> None:
-    """Write a key pair without certificate, for tokens of service accounts: `NAME.pub`, `NAME.key`."""
+    """Write a key pair for tokens of service accounts: `NAME.pub` and `NAME.key`."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

@@ -28,7 +28,9 @@ def parser() -> argparse.ArgumentParser:
         ("status", "show clusters, processes and kubeconfigs"),
     ):
         commands.add_parser(name, help=text).add_argument("directory", type=Path, metavar="DIR")
-    commands.choices["down"].add_argument("--logs", type=Path, help="copy the logs to this folder first")
+    commands.choices["down"].add_argument(
+        "--logs", type=Path, help="copy the logs to this folder first"
+    )
     for name, text in (
         ("stop", "end one process, e.g. agent, kube-apiserver, kwok"),
         ("start", "start it again"),

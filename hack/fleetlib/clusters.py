@@ -52,15 +52,11 @@ def site(directory: Path, fleet: state.State, name: str) -> Site:
     )
 
 
-def bring_up(
-    directory: Path, place: Site, programs: dict[str, Path], options: Options
-) -> None:
+def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: Options) -> None:
     """From nothing to nodes that are Ready; FleetError with the tail of a log when it fails."""
     _write_files(place)
     _start(directory, place, "etcd", commands.etcd(place, programs["etcd"]))
-    server = commands.api_server(
-        place, programs["kube-apiserver"], options.api_server_arguments
-    )
+    server = commands.api_server(place, programs["kube-apiserver"], options.api_server_arguments)
     _start(directory, place, "kube-apiserver", server)
     api = Api(place.kubeconfig)
     until(directory, place.name, "kube-apiserver", api.ready)

@@ -137,7 +137,7 @@ def scheduler_config(kubeconfig: str) -> dict[str, Any]:
 
 
 def tuned(config: dict[str, Any], kubeconfig: str) -> dict[str, Any]:
-    """A scheduler's configuration without leader election (there is one) and without a slow client."""
+    """A scheduler's configuration without leader election and without a slow client."""
     connection = {
         "kubeconfig": kubeconfig,
         **config.get("clientConnection", {}),

@@ -1,4 +1,4 @@
-"""Errors of the fleet tools: one class, because each ends the command and its text is all that is needed."""
+"""Errors of the fleet tools: one class, because each ends the command with its text."""
 
 from __future__ import annotations
 

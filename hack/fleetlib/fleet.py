@@ -12,10 +12,9 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hack.fleetlib import (
-    addresses,
     agents,
     cachefolder,
     clusters,
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     from hack.fleetlib.commands import Site
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -47,7 +48,7 @@ class Wishes:
     agent_arguments: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """FleetError for names that are no DNS labels, doubled, or connected without being there."""
+        """FleetError for names that are no DNS labels, doubled, or connected but absent."""
         for name in self.names:
             if not _is_label(name):
                 raise FleetError(f"{name!r} cannot name a cluster: use a-z, 0-9 and -, up to 40")
@@ -62,8 +63,11 @@ class Wishes:
 
 def _is_label(name: str) -> bool:
     plain = name.replace("-", "")
-    return name.isascii() and plain.isalnum() and name == name.lower() and (
-        len(name) <= 40 and name[0] != "-" and name[-1] != "-"
+    return (
+        name.isascii()
+        and plain.isalnum()
+        and name == name.lower()
+        and (len(name) <= 40 and name[0] != "-" and name[-1] != "-")
     )
 
 
@@ -91,9 +95,7 @@ class Fleet:
     def log(self, name: str, process: str) -> Path:
         return Path(self.state().process(name, process).log)
 
-    def stop(
-        self, name: str, process: str, number: signal.Signals = signal.SIGTERM
-    ) -> None:
+    def stop(self, name: str, process: str, number: signal.Signals = signal.SIGTERM) -> None:
         """End a process of a cluster and wait for its end."""
         processes.stop(self.directory, name, process, number)
 
@@ -127,9 +129,7 @@ class Fleet:
                     server.send(signal.SIGCONT if up else signal.SIGSTOP)
             cluster.partitioned = not up
 
-    def add_nodes(
-        self, name: str, count: int = 1, size: kwok.NodeSize | None = None
-    ) -> list[str]:
+    def add_nodes(self, name: str, count: int = 1, size: kwok.NodeSize | None = None) -> list[str]:
         """Add kwok nodes to a cluster and wait until they are Ready; returns their names."""
         api, place = self.api(name), self.site(name)
         taken = [n["metadata"]["name"] for n in api.call("GET", "/api/v1/nodes")["items"]]
@@ -147,9 +147,13 @@ class Fleet:
         agents.connect(self.site(source), self.site(target))
 
     def down(self) -> None:
-        """End everything that was started, and remove every file and link. Can be repeated."""
+        """End everything that was started, and remove every file and link.
+
+        Killed, not asked: the data goes too, and an API server waits long for its clients.
+        """
         fleet = self.state()
-        processes.end(_all_processes(fleet))
+        running = [p for cluster in fleet.clusters.values() for p in cluster.processes.values()]
+        processes.end(running, signal.SIGKILL)
         networks.remove(fleet.plan, len(fleet.clusters))
         for name in fleet.clusters:
             shutil.rmtree(self.directory / name, ignore_errors=True)
@@ -159,18 +163,6 @@ class Fleet:
             (self.directory / file).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.directory.rmdir()
-
-
-def _all_processes(fleet: state.State) -> list[state.Process]:
-    """Those that write first, so that what they write to is still there."""
-    ordered = ["etcd", "kube-apiserver"]
-    found = [
-        (name, process)
-        for cluster in fleet.clusters.values()
-        for name, process in cluster.processes.items()
-    ]
-    found.sort(key=lambda pair: ordered.index(pair[0]) - 9 if pair[0] in ordered else -20)
-    return [process for _, process in found]
 
 
 def up(directory: Path, wishes: Wishes) -> Fleet:
@@ -213,9 +205,10 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
     if wishes.agents:
         with progress.reported("starting agents"):
             _each(sites, lambda place: _add_agent(fleet, place, wishes, programs))
-    for source, target in wishes.connections:
-        with progress.reported(f"connecting {source} to {target}"):
-            fleet.connect(source, target)
+    if wishes.connections:
+        names = ", ".join(f"{source} to {target}" for source, target in wishes.connections)
+        with progress.reported(f"connecting {names}"):
+            _each(wishes.connections, lambda pair: fleet.connect(*pair))
 
 
 def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:
@@ -226,13 +219,8 @@ def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Pa
         agents.start_candidate_scheduler(fleet.directory, place, binary)
 
 
-def _each(sites: list[Site], action: Callable[[Site], None]) -> None:
-    """Do the same in all clusters at once; the first failure is raised when all have ended."""
-    with ThreadPoolExecutor(len(sites), "cluster") as pool:
-        for outcome in [pool.submit(action, place) for place in sites]:
+def _each(things: Sequence[T], action: Callable[[T], None]) -> None:
+    """Do the same with all `things` at once; the first failure is raised when all have ended."""
+    with ThreadPoolExecutor(len(things), "fleet") as pool:
+        for outcome in [pool.submit(action, thing) for thing in things]:
             outcome.result()
-
-
-def plan_of(directory: Path) -> addresses.Plan:
-    """The address plan of a running fleet."""
-    return state.load(directory).plan

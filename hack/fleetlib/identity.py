@@ -20,15 +20,18 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs; one that has ended and is not yet reaped does not."""
+        """Whether this very process still runs; one that has ended but is not reaped does not."""
         return self.boot == boot() and _stat(self.pid) == self.started
 
     def send(self, number: signal.Signals) -> bool:
-        """Signal the process, unless it has ended; whether it was signalled."""
+        """Signal the process and its children, unless it has ended; whether it was signalled.
+
+        Every process of a fleet leads a group of its own, so the group is what it started itself.
+        """
         if not self.alive:
             return False
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+            os.killpg(self.pid, number)
             return True
         return False
 

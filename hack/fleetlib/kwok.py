@@ -47,6 +47,7 @@ def configuration(name: str, folder: Path) -> str:
 
 
 _OPTIONS = {
+    "enableDebuggingHandlers": True,
     "podPlayStageParallelism": 32,
     "nodePlayStageParallelism": 16,
     "nodeLeaseParallelism": 16,
@@ -55,7 +56,12 @@ _OPTIONS = {
 
 
 def _document(kind: str, group: str, **content: Any) -> dict[str, Any]:
-    return {"apiVersion": f"{group}/v1alpha1", "kind": kind, "metadata": {"name": "fleet"}, **content}
+    return {
+        "apiVersion": f"{group}/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "fleet"},
+        **content,
+    }
 
 
 def _cluster_wide(kind: str, **spec: Any) -> dict[str, Any]:
@@ -63,7 +69,7 @@ def _cluster_wide(kind: str, **spec: Any) -> dict[str, Any]:
 
 
 def log_line(text: str, at: datetime.datetime) -> str:
-    """One line as a container runtime writes it: time in nanoseconds, stream, `F` for a full line."""
+    """One line as a container runtime writes it: time, stream, `F` for a full line, text."""
     return f"{at.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z stdout F {text}\n"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from hack.fleetlib import addresses
 from hack.fleetlib.errors import FleetError
+from hack.fleetlib.progress import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +30,7 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 def mode(environ: Mapping[str, str] = os.environ) -> Mode:
-    """`netns` where namespaces can be made, else `loopback`; `$VNODE_FLEET_NETWORK` decides otherwise."""
+    """`netns` where namespaces can be made, else `loopback`; `$VNODE_FLEET_NETWORK` overrides."""
     wanted = environ.get("VNODE_FLEET_NETWORK")
     if wanted == "loopback":
         return "loopback"
@@ -85,15 +87,29 @@ def _free(plan: Plan) -> bool:
 
 
 def create(plan: Plan, clusters: int) -> None:
-    """Make the hub and the namespaces of `clusters` clusters; nothing to do for loopback addresses."""
+    """Make the hub and the namespaces of all clusters; nothing for loopback addresses."""
     if plan.mode == "loopback":
         return
+    allow_watches()
     for name in [plan.hub, *_namespaces(plan, clusters)]:
         _ip("netns", "add", name)
     _batch(plan.hub, ["link set lo up", "link add fleet type bridge", "link set fleet up"])
     _connect_host(plan)
     for index in range(clusters):
         _connect_cluster(plan, index)
+
+
+def allow_watches(minimum: int = 1024) -> None:
+    """Raise the kernel's limit of inotify instances if it is low: a cluster takes eight.
+
+    It is often 128 for all of a user's processes, and `kubectl logs -f` is what fails beyond. The
+    new limit stays: what else relies on it by now cannot be known.
+    """
+    setting = Path("/proc/sys/fs/inotify/max_user_instances")
+    with contextlib.suppress(OSError):
+        if int(setting.read_text()) < minimum:
+            setting.write_text(str(minimum))
+            say(f"raised fs.inotify.max_user_instances to {minimum}")
 
 
 def _namespaces(plan: Plan, clusters: int) -> list[str]:
@@ -129,14 +145,23 @@ def remove(plan: Plan, clusters: int) -> None:
         return
     for name in [*_namespaces(plan, clusters), plan.hub]:
         if Path(f"/run/netns/{name}").exists():
+            _end_strays(name)
             _ip("netns", "delete", name)
 
 
-def _ip(*arguments: str, given: str | None = None) -> None:
+def _end_strays(netns: str) -> None:
+    """Kill what still runs in a namespace: it is ours, so whatever is in there came from us."""
+    for pid in _ip("netns", "pids", netns).split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def _ip(*arguments: str, given: str | None = None) -> str:
     command = ["ip", *arguments]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise FleetError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _batch(netns: str, lines: list[str]) -> None:

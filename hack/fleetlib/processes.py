@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,13 +68,14 @@ def stop(directory: Path, name: str, process: str, number: signal.Signals) -> No
 
 
 def end(processes: Iterable[Process], number: signal.Signals = signal.SIGTERM) -> None:
-    """Signal all of `processes` at once, wait for them, kill what is left. SIGSTOPped ones end too."""
+    """Signal all of `processes` at once, kill what is left after a while. Frozen ones end too."""
     running = [p.identity for p in processes if p.identity is not None]
     for one in running:
         if one.send(number):
             one.send(signal.SIGCONT)
+    deadline = time.monotonic() + GRACE
     for one in running:
-        if not one.wait(GRACE):
+        if not one.wait(max(0.0, deadline - time.monotonic())):
             one.send(signal.SIGKILL)
             one.wait(GRACE)
 

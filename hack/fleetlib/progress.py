@@ -25,8 +25,10 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def reported(what: str, detail: Callable[[], str] = lambda: "", every: float = 15) -> Iterator[None]:
-    """Say that `what` begins, that it still runs (each `every` seconds, with `detail`) and its end."""
+def reported(
+    what: str, detail: Callable[[], str] = lambda: "", every: float = 15
+) -> Iterator[None]:
+    """Say that `what` begins, that it still runs (every so many seconds), and that it ended."""
     started = time.monotonic()
     over = threading.Event()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +14,23 @@ from vnode.kube.client import Client
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three clusters, connected in namespace default."""
+    """Three clusters, connected in namespace default; or those in $VNODE_TEST_FLEET, which stay."""
+    if folder := os.environ.get("VNODE_TEST_FLEET"):
+        yield _elected(Fleet(Path(folder)))
+        return
+
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     words = ["c1", "c2", "c3", "--nodes", "3", "--agents"]
     fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
-    yield fleet
+    yield _elected(fleet)
     fleet.run("down")
+
+
+def _elected(fleet: Fleet) -> Fleet:
+    """The webhook looks at namespace default."""
+    label = "multicluster-scheduler=enabled"
+    fleet.kubectl("c1", "label", "namespace", "default", label, "--overwrite")
+    return fleet
 
 
 @pytest.fixture

@@ -8,16 +8,18 @@ import asyncio
 import os
 import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import trustme
 
-from tests.kit import Fleet
+from tests.kit import ROOT, Fleet, phase, run, until_one
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
@@ -30,6 +32,14 @@ from vnode.runtime import links
 from vnode.runtime.links import Health, Link, Links, TargetKey
 
 CONTAINER = "app"
+_RUNNING = {
+    "name": CONTAINER,
+    "image": "none",
+    "imageID": "",
+    "ready": True,
+    "restartCount": 0,
+    "state": {"running": {}},
+}
 
 
 @dataclass
@@ -58,7 +68,13 @@ class Setting:
         ):
             await client.create(kinds.PODS, _pod(own, node), "default")
 
-        proxy = await self.source.get(kinds.PODS, name, "default")
+        running = {"phase": "Running", "containerStatuses": [_RUNNING]}
+        proxy = await self.source.patch(
+            kinds.PODS, name, {"status": running}, "default", subresource="status"
+        )
+        await until_one(
+            self.target, kinds.PODS, f"{name}-delegate", "default", lambda o: phase(o) == "Running"
+        )
         chaperon = {
             "metadata": {
                 "name": f"{name}-delegate",
@@ -90,13 +106,23 @@ class Setting:
     ) -> asyncio.subprocess.Process:
         """A kubectl that runs; what it prints can be read."""
         return await asyncio.create_subprocess_exec(
-            *self.fleet.kubectl_command(cluster),
+            *kubectl(self.fleet, cluster),
             *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment(spdy=spdy),
         )
+
+
+def kubectl(fleet: Fleet, cluster: str) -> list[str]:
+    """The command to put words behind."""
+    return [_program(), "--kubeconfig", str(fleet.kubeconfig(cluster))]
+
+
+@cache
+def _program() -> str:
+    return run([sys.executable, str(ROOT / "hack" / "binaries"), "kubectl"]).strip()
 
 
 def environment(*, spdy: bool) -> dict[str, str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import kit
 from vnode.api import kinds, objects
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.runtime import authority, certificates, issuing
 from vnode.runtime.authority import Authority
@@ -20,14 +19,14 @@ from vnode.runtime.issuing import ClientCertificate, ServingCertificate, Trusted
 
 
 @pytest.fixture
-async def client(cluster: Any) -> AsyncIterator[Client]:
-    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
+async def client(bare_fleet: kit.Fleet) -> AsyncIterator[Client]:
+    async with bare_fleet.client("c1") as client:
         yield client
 
 
 @pytest.fixture
-async def namespace(client: Client, request: pytest.FixtureRequest) -> str:
-    name = "certificates-" + request.node.name.replace("_", "-")[-40:].strip("-")
+async def namespace(client: Client) -> str:
+    name = f"certificates-{secrets.token_hex(4)}"
     await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     return name
 

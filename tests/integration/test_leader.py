@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
-from typing import Any
 
 from tests import kit
 from vnode.api import kinds, objects
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.runtime.leader import Elector, Timing
 
-QUICK = Timing(lease=2.0, renew=1.2, retry=0.2)
+QUICK = Timing(lease=4.0, renew=3.0, retry=0.3)
 LEADER_SCRIPT = """
 import asyncio, sys
 from vnode.kube import endpoint
@@ -26,7 +25,7 @@ async def work():
 async def main():
     where = endpoint.from_kubeconfig_file(sys.argv[1])
     async with Client(where, name="killed") as client:
-        timing = Timing(lease=2.0, renew=1.2, retry=0.2)
+        timing = Timing(lease=4.0, renew=3.0, retry=0.3)
         await Elector(client, "default", sys.argv[2], "killed", timing=timing).run(work)
 
 asyncio.run(main())
@@ -57,10 +56,11 @@ def elector(client: Client, lease: str, identity: str) -> Elector:
     return Elector(client, "default", lease, identity, timing=QUICK)
 
 
-async def test_one_leads_and_when_it_ends_the_other_follows_at_once(cluster: Any) -> None:
+async def test_one_leads_and_when_it_ends_the_other_follows_at_once(bare_fleet: kit.Fleet) -> None:
     first, second = Term(), Term()
-    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
-        one, two = elector(client, "handover", "one"), elector(client, "handover", "two")
+    async with bare_fleet.client("c1") as client:
+        name = f"handover-{secrets.token_hex(4)}"
+        one, two = elector(client, name, "one"), elector(client, name, "two")
         async with asyncio.TaskGroup() as group:
             leading = group.create_task(one.run(first))
             await first.began.wait()
@@ -75,27 +75,28 @@ async def test_one_leads_and_when_it_ends_the_other_follows_at_once(cluster: Any
             assert first.ended.is_set()
             assert two.is_leader
             assert not one.is_leader
-            lease = await client.get(kinds.LEASES, "handover", "default")
+            lease = await client.get(kinds.LEASES, name, "default")
             assert objects.spec(lease)["holderIdentity"] == "two"
-            assert objects.spec(lease)["leaseTransitions"] == 2
+            assert objects.spec(lease)["leaseTransitions"] == 1
             following.cancel()
 
 
-async def test_the_lease_of_a_killed_leader_is_taken_when_it_ends(cluster: Any) -> None:
+async def test_the_lease_of_a_killed_leader_is_taken_when_it_ends(bare_fleet: kit.Fleet) -> None:
+    name = f"killed-{secrets.token_hex(4)}"
     killed = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
         LEADER_SCRIPT,
-        str(cluster.kubeconfig),
-        "killed",
+        str(bare_fleet.kubeconfig("c1")),
+        name,
         stdout=asyncio.subprocess.PIPE,
         cwd=kit.ROOT,
     )
     assert killed.stdout is not None
     assert await killed.stdout.readline() == b"leading\n"
     term = Term()
-    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
-        heir = elector(client, "killed", "heir")
+    async with bare_fleet.client("c1") as client:
+        heir = elector(client, name, "heir")
         async with asyncio.TaskGroup() as group:
             task = group.create_task(heir.run(term))
             killed.kill()
@@ -107,16 +108,15 @@ async def test_the_lease_of_a_killed_leader_is_taken_when_it_ends(cluster: Any) 
             task.cancel()
 
 
-async def test_a_lease_taken_away_ends_the_work(cluster: Any) -> None:
+async def test_a_lease_taken_away_ends_the_work(bare_fleet: kit.Fleet) -> None:
     first = Term()
-    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(elector(client, "stolen", "one").run(first))
-            await first.began.wait()
-            await client.patch(
-                kinds.LEASES, "stolen", {"spec": {"holderIdentity": "thief"}}, "default"
-            )
-            async with asyncio.timeout(5):
-                await first.ended.wait()
+    theft = {"spec": {"holderIdentity": "thief"}}
+    name = f"stolen-{secrets.token_hex(4)}"
+    async with bare_fleet.client("c1") as client, asyncio.TaskGroup() as group:
+        task = group.create_task(elector(client, name, "one").run(first))
+        await first.began.wait()
+        await client.patch(kinds.LEASES, name, theft, "default")
+        async with asyncio.timeout(5):
+            await first.ended.wait()
 
-            task.cancel()
+        task.cancel()

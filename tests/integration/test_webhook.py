@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 
 from tests import kit
 from vnode.api import errors, keys, kinds, objects
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.runtime.authority import Authority
 from vnode.runtime.issuing import ServingCertificate, TrustedWebhook
@@ -48,12 +48,7 @@ def configuration(url: str, namespace: str, policy: str) -> dict[str, Any]:
                         "resources": ["pods"],
                     }
                 ],
-                "namespaceSelector": {
-                    "matchLabels": {
-                        "multicluster-scheduler": "enabled",
-                        "kubernetes.io/metadata.name": namespace,
-                    }
-                },
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
                 "reinvocationPolicy": policy,
@@ -64,16 +59,16 @@ def configuration(url: str, namespace: str, policy: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def client(cluster: Any) -> AsyncIterator[Client]:
-    async with Client(endpoint.from_kubeconfig_file(cluster.kubeconfig), name="c1") as client:
+async def client(bare_fleet: kit.Fleet) -> AsyncIterator[Client]:
+    async with bare_fleet.client("c1") as client:
         yield client
 
 
 @pytest.fixture(params=["Never", "IfNeeded"])
 async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A namespace whose pods go through a webhook that is served here."""
-    name = f"webhook-{request.node.callspec.id.lower()}-{abs(hash(request.node.name)) % 10**8}"
-    await kit.new_namespace(client, name)
+    name = f"webhook-{secrets.token_hex(4)}"
+    await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
     await client.apply(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
 
     async def annotations(wanted: str) -> Mapping[str, str] | None:

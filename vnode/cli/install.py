@@ -15,6 +15,7 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.main import run
@@ -35,13 +36,9 @@ Report = Callable[[str], None]
 async def apply(client: Client, obj: Object) -> tuple[Object, str]:
     """Apply one of our objects; with it comes what happened: created, configured or unchanged."""
     kind = manifests.kind_of(obj)
-    space, name = objects.namespace(obj) or None, objects.name(obj)
+    name = objects.name(obj)
     try:
-        before = await client.get(kind, name, space)
-    except NotFound:
-        before = {}
-
-    try:
+        before = await _find(client, kind, name, objects.namespace(obj))
         after = await client.apply(kind, obj, manager=MANAGER)
     except Denied as error:
         raise ConfigError(
@@ -54,6 +51,13 @@ async def apply(client: Client, obj: Object) -> tuple[Object, str]:
 
     same = objects.resource_version(before) == objects.resource_version(after)
     return after, "unchanged" if same else "configured"
+
+
+async def _find(client: Client, kind: Kind, name: str, namespace: str = "") -> Object | None:
+    try:
+        return await client.get(kind, name, namespace or None)
+    except NotFound:
+        return None
 
 
 async def established(client: Client, names: list[str]) -> None:
@@ -99,7 +103,7 @@ async def install(client: Client, objs: Objects, report: Report) -> None:
             "remove the CRDs from the release, or drain the virtual nodes."
         )
 
-    if await _admiralty_webhook(client):
+    if await _find(client, kinds.MUTATING_WEBHOOKS, "admiralty"):
         report(
             "Warning: Admiralty's webhook is still there (mutatingwebhookconfiguration/admiralty). "
             "Two agents must not serve one cluster: scale Admiralty's Deployments to zero and "
@@ -112,15 +116,6 @@ def helm_release(crd: Object) -> str:
     notes = objects.annotations(crd)
     release = notes.get("meta.helm.sh/release-name", "")
     return f"{notes.get('meta.helm.sh/release-namespace', '')}/{release}" if release else ""
-
-
-async def _admiralty_webhook(client: Client) -> bool:
-    try:
-        await client.get(kinds.MUTATING_WEBHOOKS, "admiralty")
-    except NotFound:
-        return False
-
-    return True
 
 
 async def _main(kubeconfig: Path, context: str | None, objs: Objects) -> None:

@@ -26,10 +26,10 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.kubelet.server import KubeletServer
+from vnode.kubelet.server import KubeletServer, recorded_port
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
-from vnode.pods import chaperons, proxies
+from vnode.pods import chaperons, proxies, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
@@ -105,10 +105,10 @@ class Agent:
             self._links,
             client,
             address=options.address,
-            tls=lambda: self._kubelet_certificate.context,
+            tls=self._kubelet_certificate.another_context,
             find_pod=self._find_pod,
             list_pods=self._pods_on,
-            wanted_port=self._port_before,
+            wanted_port=lambda name: recorded_port(self._nodes.nodes.store.get(name)),
             first_port=config.ports.kubelet,
             clock=self._clock,
         )
@@ -121,6 +121,7 @@ class Agent:
             clock=self._clock,
         )
         self._kubelet.subscribe(self._nodes.refresh)
+        self._kubelet_certificate.on_renewal(self._kubelet.renew)
         self._proxy_controller = ProxyController(
             client,
             self._proxies,
@@ -142,12 +143,12 @@ class Agent:
         queue = SchedulingQueue(
             self._clock,
             framework.queue_sort.sort_key,
-            framework.registrations(),
+            framework.registrations() | scheduler.REGISTRATIONS,
             pre_enqueue=framework.pre_enqueue,
             settings=config.scheduling.queue.settings(),
         )
         cache = Cache()
-        scheduler = ProxyScheduler(
+        driver = ProxyScheduler(
             self._client,
             self._proxies,
             self._links,
@@ -159,7 +160,7 @@ class Agent:
             events=self._events,
             clock=self._clock,
         )
-        return scheduler, Books(self._nodes.nodes, self._links, cache, queue)
+        return driver, Books(self._nodes.nodes, self._links, cache, queue)
 
     async def run(self) -> None:
         """Serve, and lead when it is this replica's turn, until cancelled."""
@@ -279,11 +280,6 @@ class Agent:
             pod for pod in self._proxies.store.values() if objects.spec(pod).get("nodeName") == node
         )
         return [*ours, *self._proxy_controller.bound.on(node)]
-
-    def _port_before(self, node_name: str) -> int | None:
-        node = self._nodes.nodes.store.get(node_name)
-        text = objects.annotations(node or {}).get(keys.KUBELET_PORT, "")
-        return int(text) if text.isdecimal() else None
 
     def _target_exists(self, node_name: str) -> bool:
         if not self._targets.synced:

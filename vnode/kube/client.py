@@ -130,6 +130,9 @@ class Client:
         subresource: str | None = None,
     ) -> Object:
         """Create an object, or post to a subresource of the one named."""
+        if subresource is None:
+            obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+
         namespace = namespace or objects.namespace(obj) or None
         return await self._object("POST", kind.path(namespace, name, subresource), body=obj)
 
@@ -253,11 +256,13 @@ class Client:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(self.name, error) from error
 
-        async with response:
+        try:
             if response.status >= 400:
                 raise _error(response, await response.read())
 
             yield response
+        finally:
+            await _hang_up(response)
 
     async def authorization(self) -> str | None:
         """The Authorization header for requests that are made elsewhere (the kubelet tunnel)."""
@@ -280,6 +285,19 @@ class Client:
     ) -> Object:
         answer = await self.request(method, path, query=query, body=body, content_type=content_type)
         return answer if isinstance(answer, dict) else {}
+
+
+async def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that is still being sent.
+
+    A TLS goodbye would be answered only after all that the other side has yet to send.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+    response.close()
+    await asyncio.sleep(0)
 
 
 def _unreachable(name: str, error: BaseException) -> errors.Unreachable:

@@ -91,8 +91,12 @@ class Informer:
                 self.failure = None
                 delay = _BACKOFF_FIRST
                 await self._watch()
-            except Gone:
+            except Gone as error:
                 self._count_end("expired")
+                if not self._version:  # the list itself expired: at once again would expire again
+                    await self._fail(error, delay)
+                    delay = min(delay * 2, _BACKOFF_LIMIT)
+
                 self._version = ""
             except (ApiError, Unreachable) as error:
                 self._count_end("error")

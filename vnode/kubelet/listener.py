@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -21,7 +22,9 @@ from vnode.kubelet.routes import Routes
 _HEAD_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
 _BACKLOG: Final = 512  # connections
 _HANDSHAKE: Final = 10.0  # seconds
-_FLUSH: Final = 300.0  # seconds for a slow caller to take the last bytes of a session
+_FLUSH: Final = 60.0  # seconds for a slow caller to take the last bytes of a session
+_GOODBYE: Final = 1.0  # seconds for callers to answer a TLS close
+_GOODBYE_ROUNDS: Final = 40
 _SHORT_REQUESTS: Final = 2.0  # seconds that an ordinary answer gets when the server stops
 
 log = logging.getLogger(__name__)
@@ -76,7 +79,7 @@ class Listener:
             task.cancel()
 
         if self._runner is not None:
-            await self._runner.cleanup()
+            await _end(self._runner)
 
     async def _accept(self) -> None:
         assert self._runner is not None
@@ -89,6 +92,24 @@ class Listener:
             ssl_handshake_timeout=_HANDSHAKE,
             ssl_shutdown_timeout=_FLUSH,
         )
+
+
+async def _end(runner: web.AppRunner) -> None:
+    """Close what is left, and see it closed: a TLS connection says goodbye first."""
+    connections = runner.server.connections if runner.server is not None else []
+    transports = [c.transport for c in connections if c.transport is not None]
+    open_sockets = [t.get_extra_info("socket") for t in transports]
+    await runner.cleanup()
+    for _ in range(_GOODBYE_ROUNDS):  # only aiohttp's own protocol is told of the end
+        if all(s is None or s.fileno() < 0 for s in open_sockets):
+            break
+
+        await asyncio.sleep(_GOODBYE / _GOODBYE_ROUNDS)
+
+    for rude in open_sockets:
+        if rude is not None and rude.fileno() >= 0:
+            with suppress(OSError):
+                rude.shutdown(socket.SHUT_RDWR)
 
 
 def bind(address: str, first: int, wanted: int | None, used: Collection[int]) -> socket.socket:

@@ -106,6 +106,7 @@ class Streams:
             tunnel = Tunnel(caller, remote.transport, self._hangups)
             caller.write(upgrading.switching(answer) + bytes(remote.rest))
             tunnel.start()
+            remote.taken = True
             return await _until_closed(tunnel, request)
 
 
@@ -115,6 +116,7 @@ async def _until_closed(tunnel: Tunnel, request: web.Request) -> web.StreamRespo
         await tunnel.closed.wait()
     finally:
         tunnel.close()
+        await tunnel.closed.wait()  # within seconds: `close` sees to it
         # The server's own protocol was set aside, and still has to hear that its connection ended.
         request.protocol.connection_lost(None)
 

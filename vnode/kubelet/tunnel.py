@@ -118,7 +118,7 @@ class End(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The transport's buffer has room, or is empty while closing."""
         if self._closing:
-            self.transport.close()
+            self._close()
         else:
             self._tunnel.unblocked(self)
 
@@ -135,15 +135,20 @@ class End(asyncio.Protocol):
         if not self.gone and self._abort is None:
             loop = asyncio.get_running_loop()
             self._abort = loop.call_later(seconds, self.transport.abort)
-            self.transport.close()
+            self._close()
 
     def close_when_flushed(self) -> None:
         """Close once the peer has taken all that is buffered, however long it takes."""
-        if self.gone or self._closing:
+        if self.gone or self._closing or self.transport.is_closing():
             return
 
         self._closing = True
         if not self.transport.get_write_buffer_size():
-            self.transport.close()
+            self._close()
         else:
             self.transport.set_write_buffer_limits(high=0)
+
+    def _close(self) -> None:
+        """Close once: a TLS transport that is closed twice lets go of its connection too early."""
+        if not self.transport.is_closing():
+            self.transport.close()

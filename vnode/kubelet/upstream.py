@@ -11,10 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
-
 from vnode import __version__
-from vnode.api.errors import MESSAGE_LIMIT
 from vnode.kube.client import Client
 from vnode.kubelet import sockets, upgrading
 from vnode.kubelet.refusal import Refused
@@ -32,6 +29,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self) -> None:
         self.rest = bytearray()  # received and not yet claimed
         self.ended = False
+        self.taken = False  # another protocol has the transport now, and will end it
         self._news = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,7 +120,7 @@ async def opened(
         transport.write(head)
         yield upstream
     finally:
-        if transport.get_protocol() is upstream:
+        if not upstream.taken:
             transport.abort()
 
 
@@ -139,14 +137,3 @@ def refusal(cluster: str, answer: upgrading.Answer, body: bytes) -> Refused:
 
     kind = answer.header("content-type").partition(";")[0].strip() or "text/plain"
     return Refused(answer.status, body.decode(errors="replace"), kind)
-
-
-def message_of(refused: Refused) -> str:
-    """The words of a metav1.Status, else the text as it is; for log lines."""
-    try:
-        status = msgspec.json.decode(refused.text)
-    except (msgspec.DecodeError, RecursionError):
-        status = None
-
-    text = status.get("message") if isinstance(status, dict) else None
-    return str(text or refused.text)[:MESSAGE_LIMIT]

@@ -64,8 +64,8 @@ class Books:
     def _on_summary(self, link: Link) -> None:
         free, largest = read_free(link.summary)
         self._update(link.node_name)
-        self._cache.update_free(link.node_name, free, largest)
-        self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
+        if self._cache.update_free(link.node_name, free, largest):
+            self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
 
     def _update(self, name: str) -> None:
         node, link = self._nodes.store.get(name), self._links.get(name)

@@ -52,17 +52,20 @@ class Candidate:
 
 
 def read(chaperon: Object, since: float) -> Candidate:
-    """The state of a candidate by its chaperon. A rejection is newer than a reservation."""
+    """The state of a candidate by its chaperon.
+
+    A reservation is newer than a rejection: the target withdraws it when it rejects again.
+    """
     notes = objects.annotations(chaperon)
     if keys.IS_ALLOWED in notes:
         return Candidate(State.COMMITTED, since)
 
+    if keys.IS_RESERVED in notes:
+        return Candidate(State.RESERVED, since)
+
     reason = delegate.rejection(objects.status(chaperon))
     if reason is not None:
         return Candidate(State.REJECTED, since, reason or "unschedulable")
-
-    if keys.IS_RESERVED in notes:
-        return Candidate(State.RESERVED, since)
 
     return Candidate(State.WAITING, since)
 

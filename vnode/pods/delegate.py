@@ -89,17 +89,21 @@ def report(chaperon: Object, pod: Object) -> Report:
     """What to write to the chaperon of a delegate that exists.
 
     Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's. A
-    reservation is withdrawn when the scheduler has since found no place for the pod.
+    reservation is withdrawn by a rejection that is newer, that is, one not reported yet: a pod that
+    was rejected, and then found a place, is called unscheduled until it is bound. A pod of which
+    nothing is known but that it exists is not worth a write.
     """
     known = objects.annotations(chaperon)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
     wanted.pop(keys.POD_MISSING_SINCE, None)
-    if rejection(objects.status(pod)) is not None:
+    verdict = rejection(objects.status(pod))
+    if verdict is not None and verdict != rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
 
     wanted.update((k, v) for k, v in objects.annotations(pod).items() if keys.is_foreign(k))
     notes = objects.merge_diff(known, wanted)
-    status = objects.merge_diff(objects.status(chaperon), objects.status(pod))
+    fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
+    status = {} if fresh else objects.merge_diff(objects.status(chaperon), objects.status(pod))
     return Report(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},
         {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},

@@ -100,7 +100,6 @@ class Extender:
     async def _bind(self, wanted: BindRequest) -> None:
         key = objects.join_key(wanted.namespace, wanted.name)
         await self._check(key, wanted.uid)
-        await self._reserve(self._live(key))
         await self._allowed(key)
         await self._client.create(
             kinds.PODS,
@@ -133,19 +132,20 @@ class Extender:
 
         return chaperon
 
-    async def _reserve(self, chaperon: Object) -> None:
-        notes = objects.annotations(chaperon)
-        if keys.IS_ALLOWED not in notes and keys.IS_RESERVED not in notes:
-            await self._annotate(chaperon, {keys.IS_RESERVED: "true"})
-
     async def _allowed(self, key: str) -> None:
-        """Return once the source has allowed the candidate; Refusal if it does not in time."""
+        """Return once the source has allowed the candidate; Refusal if it does not in time.
+
+        As long as we wait, the candidate is reserved, whatever was said of it before.
+        """
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
             async with asyncio.timeout(self._patience):
-                while keys.IS_ALLOWED not in objects.annotations(self._live(key)):
+                while keys.IS_ALLOWED not in (notes := objects.annotations(self._live(key))):
                     event.clear()
+                    if keys.IS_RESERVED not in notes:
+                        await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
+
                     await event.wait()
         except TimeoutError:
             await self._annotate(self._live(key), {keys.IS_RESERVED: None})

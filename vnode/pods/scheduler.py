@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -24,11 +25,27 @@ from vnode.pods.placing import Outcome, Phase, Placer
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import diagnosis
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
 from vnode.scheduling.framework import CycleResult, Framework
 from vnode.scheduling.queue import QueuedPod, SchedulingQueue
 from vnode.scheduling.status import Code
 from vnode.telemetry import metrics
+
+CANDIDATES: Final = "Candidates"
+"""What the queue is told to have rejected a pod where its candidates have."""
+
+REGISTRATIONS: Final = {
+    CANDIDATES: frozenset(
+        WakeOn(kind)
+        for kind in (
+            EventKind.NODE_ALLOCATABLE,
+            EventKind.TARGET_FREE,
+            EventKind.TARGET_HEALTH,
+            EventKind.TARGET_CHANGED,
+        )
+    )
+}
+"""The events after which targets that rejected candidates are worth another attempt."""
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +107,16 @@ class ProxyScheduler:
         else:
             self._queue.add(new)
 
+        node, before = _node_of(new), _node_of(old)
         if new is None:
             self._cache.remove_pod(uid)
-            node = objects.spec(pod).get("nodeName")
-            self._queue.move(ClusterEvent(EventKind.POD_DELETE, str(node) if node else None))
         else:
             self._cache.set_pod(new)
+
+        if node and node != before:
+            self._queue.move(ClusterEvent(EventKind.POD_ADD, node))
+        elif before and not node:
+            self._queue.move(ClusterEvent(EventKind.POD_DELETE, before))
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))
@@ -147,6 +168,7 @@ class ProxyScheduler:
         group.create_task(self._attempt(queued, phase, result), name=f"place {phase.key}")
 
     async def _attempt(self, queued: QueuedPod, phase: Phase, result: CycleResult) -> None:
+        outcome = Outcome.UNSCHEDULABLE
         try:
             if result.feasible and chaperon.skips_reservation(queued.pod):
                 bound = await self._bind(queued.pod, phase.ranked[0], result, queued)
@@ -165,6 +187,9 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
         finally:
             del self._phases[queued.uid]
+            if outcome is not Outcome.BOUND:
+                for node in phase.created:
+                    self._cache.forget(queued.uid, node)
 
     async def _conclude(
         self, queued: QueuedPod, outcome: Outcome, result: CycleResult, reasons: dict[str, str]
@@ -174,14 +199,11 @@ class ProxyScheduler:
             return
 
         metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
-        for node in reasons:
-            self._cache.forget(queued.uid, node)
-
         if reasons or result.statuses:
             await self._explain(queued.pod, result, reasons)
 
         rejections = result.rejections()
-        rejections.update((node, frozenset({"Candidates"})) for node in reasons)
+        rejections.update((node, frozenset({CANDIDATES})) for node in reasons)
         self._queue.reject(queued.uid, rejections)
 
     async def _bind(self, pod: Object, node: str, result: CycleResult, queued: QueuedPod) -> bool:
@@ -248,3 +270,7 @@ class ProxyScheduler:
     def _target_of(self, node: str) -> str:
         link = self._links.get(node)
         return link.target.name if link else node
+
+
+def _node_of(pod: Object | None) -> str:
+    return str(objects.spec(pod or {}).get("nodeName") or "")

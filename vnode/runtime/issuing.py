@@ -58,7 +58,19 @@ class ServingCertificate:
         self._chance = chance
         self._pair: Pair | None = None
         self._due: datetime | None = None  # None iff there is no certificate yet
+        self._listeners: list[Callable[[], None]] = []
         self.context: ssl.SSLContext = certificates.server_context()
+
+    def on_renewal(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when there is another certificate (see `another_context`)."""
+        self._listeners.append(listener)
+
+    def another_context(self) -> ssl.SSLContext:
+        """A context of the caller's own, with the present certificate; call `start` first."""
+        assert self._pair is not None, "start the certificate first"
+        context = certificates.server_context()
+        certificates.load(context, self._pair)
+        return context
 
     async def start(self) -> ssl.SSLContext:
         """Issue the first certificate; the context is ready to be served with."""
@@ -89,6 +101,8 @@ class ServingCertificate:
         self._pair = pair
         self._due = certificates.renewal(pair.x509, self._chance())
         _count(self._name, pair)
+        for listener in self._listeners:
+            listener()
 
 
 class ClientCertificate:

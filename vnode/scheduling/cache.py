@@ -82,17 +82,20 @@ class Cache:
             self._changed(books)
             self._drop_if_empty(name)
 
-    def update_free(self, name: str, free: Resources | None, largest: Resources | None) -> None:
+    def update_free(self, name: str, free: Resources | None, largest: Resources | None) -> bool:
         """The target's word about what it has free now; None if it does not say such things.
 
-        Promises that were `observe`d before are taken to be in it.
+        Promises that were `observe`d before are taken to be in it. True if something became more
+        than the target said last time, or cannot be compared: a pod may fit that did not.
         """
         books = self._books_of(name)
+        grew = _grew(books.free, free) or _grew(books.largest, largest)
         books.free, books.largest = free, largest
         for key in [key for key in self._observed if key[1] == name]:
             self._settle(key)
 
         self._changed(books)
+        return grew
 
     def assume(self, pod: Object, node: str, now: float) -> None:
         """The pod is on its way to the node: count it there, and promise it its requests."""
@@ -220,3 +223,10 @@ def _info(books: _NodeBooks) -> VirtualNodeInfo | None:
         books.info = VirtualNodeInfo(books.virtual, books.requested, free, books.largest)
 
     return books.info
+
+
+def _grew(old: Resources | None, new: Resources | None) -> bool:
+    if old is None or new is None:
+        return True
+
+    return any(amount > old.get(name, 0) for name, amount in new.items())

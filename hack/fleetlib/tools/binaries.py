@@ -1,4 +1,4 @@
-"""Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the official download, the Go build, in that order.
+"""Finds or gets programs: `$KUBE_BIN_DIR`, the cache, the official download, the Go build.
 
 The cache holds a folder for each family and version. A program appears there by an atomic rename of
 a finished file, so whatever is in the cache is whole; a lock for each family keeps two callers from

@@ -28,7 +28,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """An official download: `checksum` is the file with SHA-256 sums, `member` the path in an archive.
+    """An official download: `checksum` is its file of SHA-256 sums, `member` a path in an archive.
 
     `{version}`, `{os}` and `{arch}` are filled in.
     """

@@ -1,4 +1,4 @@
-"""Official releases, verified by their published SHA-256 sums. Fails fast where there is no internet."""
+"""Official releases, verified by their SHA-256 sums. Fails fast where there is no internet."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def reachable(url: str, timeout: float = CONNECT_TIMEOUT) -> bool:
 
 
 def fetch(tool: Tool, destination: Path, system: str, machine: str) -> None:
-    """Download `tool` into the existing folder `destination`; FleetError when it cannot be verified."""
+    """Download `tool` into the folder `destination`; FleetError unless it can be verified."""
     if tool.release is None:
         raise FleetError(f"{tool.name} publishes no checksums")
     url = mirrored(fill(tool.release.url, tool, system, machine))
@@ -85,7 +85,9 @@ def fetch(tool: Tool, destination: Path, system: str, machine: str) -> None:
             _save(url, file)
         verify(file, digest)
         if tool.release.member:
-            _extract(file, fill(tool.release.member, tool, system, machine), destination / tool.name)
+            _extract(
+                file, fill(tool.release.member, tool, system, machine), destination / tool.name
+            )
         else:
             file.rename(destination / tool.name)
     (destination / tool.name).chmod(0o755)

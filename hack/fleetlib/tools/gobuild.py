@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
     from hack.fleetlib.tools.catalogue import Module, Tool
 
-_REPLACEMENT = re.compile(r"^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s*=>\s*(\S+)(?:\s+(v\S+))?", re.M)
-_GO_LINE = re.compile(r"^go\s+(\S+)", re.M)
+_REPLACEMENT = re.compile(
+    r"^[ \t]*(?:replace[ \t]+)?(\S+)(?:[ \t]+v\S+)?[ \t]*=>[ \t]*(\S+)(?:[ \t]+(v\S+))?",
+    re.MULTILINE,
+)
+_GO_LINE = re.compile(r"^go\s+(\S+)", re.MULTILINE)
 
 
 def go_mod(module: Module, its_go_mod: str) -> str:
@@ -76,7 +79,12 @@ def build(tools: Sequence[Tool], destination: Path) -> None:
 def _its_go_mod(module: Module, folder: str) -> str:
     command = ["go", "mod", "download", "-json", f"{module.path}@{module.version}"]
     done = subprocess.run(
-        command, cwd=folder, env=environment(os.environ), capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env=environment(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     answer = json.loads(done.stdout) if done.stdout.strip() else {}
     if done.returncode != 0 or answer.get("Error"):

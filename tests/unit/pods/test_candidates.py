@@ -101,7 +101,7 @@ def test_surplus_rejected_candidates_are_the_least_preferred():
         ({keys.IS_RESERVED: "true"}, [], State.RESERVED),
         ({keys.IS_RESERVED: ""}, [], State.RESERVED),
         ({}, ["Unschedulable"], State.REJECTED),
-        ({keys.IS_RESERVED: "true"}, ["Unschedulable"], State.REJECTED),
+        ({keys.IS_RESERVED: "true"}, ["Unschedulable"], State.RESERVED),
         ({keys.IS_RESERVED: "true"}, ["SchedulerError"], State.RESERVED),
         ({keys.IS_ALLOWED: "true"}, ["Unschedulable"], State.COMMITTED),
     ],

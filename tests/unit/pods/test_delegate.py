@@ -76,11 +76,11 @@ def test_the_wait_for_the_source_says_when_to_look_again():
 def test_status_and_others_annotations_come_back_and_ours_stay():
     pod = {
         "metadata": {"annotations": {"cni": "10.0.0.1", keys.IS_ALLOWED: "old"}},
-        "status": {"phase": "Running"},
+        "status": {"phase": "Running", "conditions": []},
     }
-    known = chaperon(annotations={keys.IS_ALLOWED: "true", "stale": "x"})
+    known = chaperon(phase="Pending", annotations={keys.IS_ALLOWED: "true", "stale": "x"})
     report = delegate.report(known, pod)
-    assert report.status["status"] == {"phase": "Running"}
+    assert report.status["status"] == {"phase": "Running", "conditions": []}
     assert report.metadata["metadata"]["annotations"] == {"cni": "10.0.0.1", "stale": None}
 
 
@@ -89,6 +89,11 @@ def test_a_chaperon_that_is_up_to_date_is_not_written():
     report = delegate.report(chaperon(phase="Running"), pod)
     assert not report.metadata
     assert not report.status
+
+
+def test_a_pod_that_was_only_just_created_is_not_worth_a_write():
+    fresh = {"metadata": {}, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
+    assert not delegate.report(chaperon(), fresh).status
 
 
 def test_a_found_delegate_is_no_longer_missing():
@@ -104,6 +109,14 @@ def test_a_rejection_withdraws_an_earlier_reservation():
     assert delegate.report(known, pod).metadata["metadata"]["annotations"] == {
         keys.IS_RESERVED: None
     }
+
+
+def test_a_rejection_from_before_the_reservation_does_not_withdraw_it():
+    status = {"conditions": [unscheduled("Unschedulable", "full")]}
+    known = chaperon(
+        annotations={keys.IS_RESERVED: "true"}, phase="Pending", conditions=status["conditions"]
+    )
+    assert not delegate.report(known, {"metadata": {}, "status": status}).metadata
 
 
 @pytest.mark.parametrize(

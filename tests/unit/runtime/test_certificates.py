@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import stat
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,16 @@ async def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -
             return await reader.read()
         finally:
             writer.close()
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                await writer.wait_closed()
+
+
+async def is_refused(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
+    """The client gets nothing; with TLS 1.3 it may only learn why when it reads."""
+    try:
+        return await handshake(server, client, "h") == b""
+    except (ssl.SSLError, ConnectionError):
+        return True
 
 
 def strict_client(bundle: bytes) -> ssl.SSLContext:
@@ -72,13 +83,11 @@ async def test_only_clients_of_the_ca_get_in() -> None:
 
     stranger = strict_client(CA.certificate)
     certificates.load(stranger, certificates.issue(OTHER_CA, Request(issuing.CLIENT), NOW))
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        await handshake(server, stranger, "h")
+    assert await is_refused(server, stranger)
 
     a_server = strict_client(CA.certificate)
     certificates.load(a_server, certificates.issue(CA, Request("web", ("h",)), NOW))
-    with pytest.raises((ssl.SSLError, ConnectionError)):
-        await handshake(server, a_server, "h")
+    assert await is_refused(server, a_server)
 
 
 @given(st.floats(0, 1))

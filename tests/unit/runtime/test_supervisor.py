@@ -29,7 +29,7 @@ async def test_a_task_that_returns_is_a_fault_that_ends_the_others():
         await asyncio.sleep(0)
 
     stopped = []
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the block is what is tested
         async with supervise() as tasks:
             tasks.start(forever(stopped), "one")
             tasks.start(brief(), "brief")
@@ -44,7 +44,7 @@ async def test_a_task_that_fails_ends_the_others_with_its_own_error():
         raise ZeroDivisionError
 
     stopped = []
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the block is what is tested
         async with supervise() as tasks:
             tasks.start(forever(stopped), "one")
             await asyncio.sleep(0)
@@ -57,7 +57,7 @@ async def test_a_task_that_fails_ends_the_others_with_its_own_error():
 
 async def test_an_error_of_the_block_itself_stops_the_tasks():
     stopped = []
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the block is what is tested
         async with supervise() as tasks:
             tasks.start(forever(stopped), "one")
             await asyncio.sleep(0)

@@ -39,6 +39,16 @@ def test_a_promise_counts_until_a_word_of_the_target_includes_it() -> None:
     assert info(cache).requested == {"cpu": 300, "pods": 1}
 
 
+def test_only_a_word_of_more_is_news_for_pods_that_did_not_fit() -> None:
+    cache = cache_with_free(cpu=1000)
+    word = {"cpu": 1000, "pods": 10}
+    assert not cache.update_free("a", word, word)
+    assert not cache.update_free("a", {"cpu": 900, "pods": 9}, word)
+    assert cache.update_free("a", {"cpu": 900, "pods": 10}, word)
+    assert cache.update_free("a", {"cpu": 900, "pods": 10}, {**word, "x/gpu": 1})
+    assert cache.update_free("a", None, None)
+
+
 def test_a_promise_that_nobody_confirms_lapses() -> None:
     cache = cache_with_free()
     cache.assume(pod("p", cpu="300m"), "a", now=0)

@@ -1,0 +1,63 @@
+# Everything sets itself up: the virtual environment and the programs of Kubernetes are made when
+# they are first needed and kept in the cache folder ($VNODE_CACHE, else ~/.cache/vnode).
+
+PYTHON ?= python3
+VENV = $(PYTHON) hack/venv
+RUN = python=$$($(VENV)) && $$python
+
+.PHONY: help
+help:
+	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
+	@echo 'make test         all of: lint types contracts unit integration e2e'
+	@echo 'make bench        speed, beside a plain kube-scheduler'
+	@echo 'make format       let ruff format and fix'
+	@echo 'make clean-cache  remove the virtual environments and programs'
+	@echo 'PYTHON=python3.13 chooses the interpreter.'
+
+.PHONY: demo
+demo:
+	@$(RUN) hack/demo
+
+.PHONY: test
+test: lint types contracts unit integration e2e
+
+.PHONY: lint
+lint:
+	$(RUN) -m ruff check . && $$python -m ruff format --check .
+
+.PHONY: format
+format:
+	$(RUN) -m ruff check --fix . ; $$python -m ruff format .
+
+.PHONY: types
+types:
+	$(RUN) -m mypy && $$python -m mypy hack
+
+.PHONY: contracts
+contracts:
+	$(RUN) -c 'from importlinter.cli import lint_imports_command as lint; lint()'
+
+.PHONY: unit
+unit:
+	$(RUN) -m pytest tests/unit -n 2
+
+.PHONY: integration
+integration: binaries
+	$(RUN) -m pytest tests/integration
+
+.PHONY: e2e
+e2e: binaries
+	$(RUN) -m pytest tests/e2e
+
+.PHONY: bench
+bench: binaries
+	$(RUN) hack/bench $(BENCH)
+
+.PHONY: binaries
+binaries:
+	@$(PYTHON) hack/binaries > /dev/null
+
+.PHONY: clean-cache
+clean-cache:
+	$(PYTHON) -c 'import shutil; from hack.fleetlib import cachefolder; \
+	  shutil.rmtree(cachefolder.path(), ignore_errors=True)'

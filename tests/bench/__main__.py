@@ -1,0 +1,104 @@
+"""`python -m tests.bench`: how fast vnode places pods, measured against a plain kube-scheduler.
+
+Starts a fleet of one source and two targets, runs the phases one after the other, and takes the
+fleet down again, also after Ctrl-C. The table goes to stdout and, with everything else that was
+measured, as JSON into a file; what goes on meanwhile is told on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from hack.fleetlib import cachefolder, clusters, fleet, progress
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet, Wishes
+from tests.bench import report, sequence
+from tests.bench.phases import SOURCE, TARGETS
+from tests.bench.sequence import CLUSTERS, Plan
+from vnode.api.errors import VnodeError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; there is no need for any."""
+    found = argparse.ArgumentParser(
+        prog="hack/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    default = cachefolder.path() / "bench" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found.add_argument("--bursts", type=_sizes, default=(100, 300, 1000), help="100,300,1000")
+    found.add_argument("--nodes", type=int, default=20, help="kwok nodes in each cluster (20)")
+    found.add_argument("--vnode-only", action="store_true", help="without the plain scheduler")
+    found.add_argument(
+        "--fleet", type=Path, metavar="DIR", help="use this running fleet, and leave it running"
+    )
+    found.add_argument(
+        "--profile",
+        type=Path,
+        metavar="DIR",
+        help="record where the agents spend their time in the last burst (needs py-spy)",
+    )
+    return found
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(","))
+
+
+@contextmanager
+def lent_fleet(directory: Path | None, nodes: int) -> Iterator[Fleet]:
+    """The fleet in `directory`, or else one that is taken down at the end."""
+    if directory is not None:
+        yield Fleet(directory.resolve())
+        return
+
+    wishes = Wishes(
+        CLUSTERS,
+        clusters.Options(nodes=nodes),
+        agents=True,
+        connections=[(SOURCE, target) for target in TARGETS],
+    )
+    with tempfile.TemporaryDirectory(prefix="vnode-bench-") as folder:
+        started = fleet.up(Path(folder) / "fleet", wishes)
+        try:
+            yield started
+        finally:
+            # A second Ctrl-C must not leave processes behind.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            progress.say("taking the fleet down ...")
+            started.down()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print; 1 if a pod was lost or bound twice, or nothing could be measured."""
+    options = parser().parse_args(argv)
+    # A terminated benchmark must take down what it has started, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    plan = Plan(options.bursts, plain=not options.vnode_only, profile=options.profile)
+    try:
+        with lent_fleet(options.fleet, options.nodes) as lent:
+            run = asyncio.run(sequence.measure(lent, plan))
+    except (FleetError, VnodeError) as error:
+        progress.say(f"hack/bench: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
+    print(report.text(run))
+    print(f"all figures: {options.json}")
+    return 1 if any(phase.lost or phase.doubled for phase in run.phases) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

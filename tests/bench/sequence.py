@@ -1,0 +1,149 @@
+"""The order of the phases, and the state that the fleet is in for each of them.
+
+The yardstick is measured with all agents and candidate schedulers ended, so that it is what a
+cluster without vnode does; once before vnode and once after, to show how much the machine moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from hack.fleetlib import agents, progress
+from hack.fleetlib.fleet import Fleet
+from tests import kit
+from tests.bench import accounts, phases, profiling, report
+from tests.bench.figures import PLAIN, VNODE, Phase, Run
+from tests.bench.phases import SOURCE, TARGETS, Order, Stage
+from tests.bench.tracking import NAMESPACE
+from vnode import __version__
+from vnode.api import kinds, names, objects
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+
+CLUSTERS: Final = (SOURCE, *TARGETS)
+_IDLE: Final = 10.0  # seconds over which the background is counted
+_SINGLES: Final = 30  # pods that are created one at a time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure."""
+
+    bursts: tuple[int, ...]
+    plain: bool
+    profile: Path | None
+
+    @property
+    def yardstick(self) -> int:
+        """The size of the burst that is measured twice."""
+        return 300 if 300 in self.bursts else self.bursts[0]
+
+
+async def measure(fleet: Fleet, plan: Plan) -> Run:
+    """All phases of a plan, one after the other."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    async with AsyncExitStack() as stack:
+        clients = {name: await stack.enter_async_context(_client(fleet, name)) for name in CLUSTERS}
+        await _elect(clients[SOURCE])
+        version = await clients[SOURCE].request("GET", "/version")
+        nodes = await clients[TARGETS[0]].list(kinds.NODES, label_selector="type=kwok")
+        stage = Stage(fleet, clients, await _idle(clients))
+        done = await _phases(stage, plan)
+
+    return Run(
+        started,
+        os.cpu_count() or 1,
+        platform.python_version(),
+        __version__,
+        version["gitVersion"],
+        len(nodes),
+        stage.idle,
+        done,
+    )
+
+
+def _client(fleet: Fleet, name: str) -> Client:
+    return Client(endpoint.from_kubeconfig_file(fleet.kubeconfig(name)), name=name)
+
+
+async def _elect(client: Client) -> None:
+    """Have the webhook look at the namespace of the pods."""
+    labels = {"metadata": {"labels": {"multicluster-scheduler": "enabled"}}}
+    await client.patch(kinds.NAMESPACES, NAMESPACE, labels)
+
+
+async def _idle(clients: Mapping[str, Client]) -> dict[str, dict[str, float]]:
+    before = await accounts.requests(clients)
+    await asyncio.sleep(_IDLE)
+    return accounts.rates(before, await accounts.requests(clients), _IDLE)
+
+
+async def _phases(stage: Stage, plan: Plan) -> list[Phase]:
+    done: list[Phase] = []
+
+    async def do(order: Order) -> None:
+        done.append(await phases.run(stage, order))
+        progress.say(report.progress(done[-1]))
+
+    if plan.plain:
+        async with _without_agents(stage):
+            for size in plan.bursts:
+                await do(Order(PLAIN, size))
+
+    await do(Order(VNODE, _SINGLES, burst=False))
+    for size in plan.bursts[:-1]:
+        await do(Order(VNODE, size))
+
+    with profiling.recorded(stage.fleet, plan.profile):
+        await do(Order(VNODE, plan.bursts[-1]))
+
+    if plan.plain:
+        async with _without_agents(stage):
+            await do(Order(PLAIN, plan.yardstick))
+
+    return done
+
+
+@asynccontextmanager
+async def _without_agents(stage: Stage) -> AsyncIterator[None]:
+    """All that vnode adds to a cluster is ended for the block, and back and well after it."""
+    await asyncio.to_thread(_stop, stage.fleet)
+    yield
+    await asyncio.to_thread(_start, stage.fleet)
+    wanted = {names.virtual_node(NAMESPACE, target) for target in TARGETS}
+    await kit.until(
+        stage.clients[SOURCE],
+        kinds.NODES,
+        lambda nodes: sum(_takes_pods(nodes.get(name)) for name in wanted) == len(wanted),
+        seconds=60,
+    )
+
+
+def _stop(fleet: Fleet) -> None:
+    for name in CLUSTERS:
+        fleet.stop(name, agents.CANDIDATE_SCHEDULER)
+        fleet.stop(name, agents.AGENT)
+
+
+def _start(fleet: Fleet) -> None:
+    for name in CLUSTERS:
+        fleet.start(name, agents.AGENT)
+        fleet.start(name, agents.CANDIDATE_SCHEDULER)
+
+
+def _takes_pods(node: objects.Object | None) -> bool:
+    """Ready, and without the taints of a node whose agent was away."""
+    if node is None:
+        return False
+
+    ready = (objects.condition(node, "Ready") or {}).get("status") == "True"
+    taints = {taint["key"] for taint in objects.spec(node).get("taints") or ()}
+    return ready and not any(key.startswith("node.kubernetes.io/") for key in taints)

@@ -1,0 +1,48 @@
+"""Logs and exec of a proxy pod through its virtual node, with everything in place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.integration import kubelets
+from tests.kit import Fleet, phase, pod, until_one
+from vnode.api import kinds
+from vnode.kube.client import Client
+
+NAME = "streams"
+
+
+@pytest.fixture
+async def running(source: Client):
+    """A proxy pod whose delegate runs."""
+    await source.create(kinds.PODS, pod(NAME), "default")
+    yield await until_one(source, kinds.PODS, NAME, "default", lambda o: phase(o) == "Running")
+    await source.delete(kinds.PODS, NAME, "default", grace=0)
+
+
+async def test_logs_come_from_the_cluster_that_runs_the_pod(fleet: Fleet, running):
+    shown = _kubectl(fleet, "logs", NAME)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout
+
+
+@pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
+async def test_exec_runs_in_the_cluster_that_runs_the_pod(fleet: Fleet, running, spdy: bool):
+    shown = _kubectl(fleet, "exec", NAME, "--", "sh", "-c", "echo $CLUSTER", spdy=spdy)
+
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.strip() in ("c2", "c3")
+
+
+def _kubectl(fleet: Fleet, *words: str, spdy: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*kubelets.kubectl(fleet, "c1"), *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, **kubelets.environment(spdy=spdy)},
+    )

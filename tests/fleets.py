@@ -1,0 +1,85 @@
+"""Real API servers for integration tests: started once a session, shared by all.
+
+Two clusters without agents: c1 has vnode installed, c2 is bare until a test asks for `target`.
+A test that makes objects does so in a namespace of its own. `VNODE_TEST_FLEET=DIR` takes a fleet
+that runs already, and leaves it running.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.kit import Fleet, new_namespace
+from vnode.kube.client import Client
+
+SOURCE = "c1"
+TARGET = "c2"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+def vnode(*words: str | Path) -> Result:
+    """Run `vnode WORDS` as a user does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "vnode", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env={k: v for k, v in os.environ.items() if k != "KUBECONFIG"},
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="session")
+def bare_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Two clusters; nothing of vnode is installed."""
+    if running := os.environ.get("VNODE_TEST_FLEET"):
+        yield Fleet(Path(running))
+        return
+
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        fleet.run("up", SOURCE, TARGET)
+        yield fleet
+    finally:
+        fleet.run("down")
+
+
+@pytest.fixture(scope="session")
+def installation(bare_fleet: Fleet) -> Result:
+    """The output of the first `vnode install` in c1."""
+    return vnode("install", "--kubeconfig", bare_fleet.kubeconfig(SOURCE))
+
+
+@pytest.fixture(scope="session")
+def fleet(bare_fleet: Fleet, installation: Result) -> Fleet:
+    """The two clusters, with vnode installed in c1."""
+    assert installation.code == 0, installation.err
+    return bare_fleet
+
+
+@pytest.fixture
+async def client(fleet: Fleet) -> AsyncIterator[Client]:
+    """An administrator of c1."""
+    async with fleet.client(SOURCE) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: Client) -> str:
+    """A fresh namespace in c1."""
+    return await new_namespace(client, f"test-{uuid.uuid4().hex[:10]}")

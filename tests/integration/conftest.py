@@ -1,0 +1,7 @@
+"""Fixtures of all integration tests."""
+
+from __future__ import annotations
+
+from tests.fleets import bare_fleet, client, fleet, installation, namespace
+
+__all__ = ["bare_fleet", "client", "fleet", "installation", "namespace"]

@@ -1,0 +1,171 @@
+"""`vnode install` on a real API server, and the rights that it gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fleets import SOURCE, Result, vnode
+from tests.kit import Fleet
+from vnode.api import kinds, objects
+from vnode.cli import connecting, kubeconfigs, manifests
+from vnode.kube.client import Client
+
+AGENT = "system:serviceaccount:vnode:vnode"
+
+
+async def token(client: Client, account: str, namespace: str) -> str:
+    """A token of a service account."""
+    answer = await client.create(
+        kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace, name=account, subresource="token"
+    )
+    return str(objects.status(answer)["token"])
+
+
+def kubeconfig_with(fleet: Fleet, bearer: str, folder: Path) -> Path:
+    """A kubeconfig for c1 with that token."""
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
+    file = folder / "kubeconfig"
+    file.write_bytes(kubeconfigs.build(reach, bearer, "default"))
+    return file
+
+
+async def may(client: Client, user: str, question: str) -> bool:
+    """Ask the API server: `VERB GROUP/RESOURCE[/SUBRESOURCE] [NAMESPACE] [NAME]`."""
+    verb, what, *where = question.split()
+    group, resource, *sub = what.split("/")
+    namespace, name = [*where, "", ""][:2]
+    attributes = {
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": sub[0] if sub else "",
+        "namespace": "" if namespace == "-" else namespace,
+        "name": name,
+    }
+    review = {
+        "apiVersion": kinds.SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": kinds.SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": {
+            "user": user,
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": attributes,
+        },
+    }
+    answer = await client.create(kinds.SUBJECT_ACCESS_REVIEWS, review)
+    return bool(objects.status(answer)["allowed"])
+
+
+def test_the_first_run_creates_and_the_second_changes_nothing(
+    fleet: Fleet, installation: Result
+) -> None:
+    assert "customresourcedefinition/targets.multicluster.admiralty.io" in installation.out
+    again = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
+    assert again.code == 0, again.err
+    assert {line.split()[-1] for line in again.out.splitlines()} == {"unchanged"}
+
+
+async def test_what_somebody_changed_is_put_right(fleet: Fleet, client: Client) -> None:
+    await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"rules": []})
+    again = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
+    assert "clusterrole/admiralty-source configured" in again.out
+    role = await client.get(kinds.CLUSTER_ROLES, "admiralty-source")
+    assert any("podchaperons" in rule["resources"] for rule in role["rules"])
+
+
+async def test_the_ca_bundle_that_the_agent_wrote_survives(fleet: Fleet, client: Client) -> None:
+    hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
+    bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+    config = {**hook["webhooks"][0]["clientConfig"], "caBundle": bundle}
+    body = {"webhooks": [{**hook["webhooks"][0], "clientConfig": config}]}
+    await client.patch(kinds.MUTATING_WEBHOOKS, "vnode", body)
+    file = fleet.kubeconfig(SOURCE)
+    url = "https://192.0.2.1:9443"
+    assert vnode("install", "--kubeconfig", file, "--webhook-url", url).code == 0
+    hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
+    assert hook["webhooks"][0]["clientConfig"] == {
+        "url": "https://192.0.2.1:9443/mutate--v1-pod",
+        "caBundle": bundle,
+    }
+
+    assert vnode("install", "--kubeconfig", file).code == 0
+    hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
+    assert hook["webhooks"][0]["clientConfig"]["caBundle"] == bundle
+    assert "url" not in hook["webhooks"][0]["clientConfig"]
+
+
+def test_a_dry_run_prints_what_would_be_applied_and_needs_no_cluster() -> None:
+    printed = vnode("install", "--dry-run", "--namespace", "other")
+    objs = list(yaml.safe_load_all(printed.out))
+    assert objs == manifests.everything("other", manifests.webhook("other"))
+
+
+async def test_one_without_rights_learns_whose_kubeconfig_to_use(
+    fleet: Fleet, client: Client, namespace: str, tmp_path: Path
+) -> None:
+    await client.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "weak"}}, namespace)
+    weak = kubeconfig_with(fleet, await token(client, "weak", namespace), tmp_path)
+    refused = vnode("install", "--kubeconfig", weak)
+    assert refused.code == 1
+    assert refused.err.startswith("Error: ")
+    assert "administrator" in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    nowhere = kubeconfigs.Reach("https://127.0.0.1:1", None)
+    file = tmp_path / "kubeconfig"
+    file.write_bytes(kubeconfigs.build(nowhere, "t", "default"))
+    failed = vnode("install", "--kubeconfig", file)
+    assert (failed.code, failed.err.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "create /pods/binding any",
+        "patch /pods/status any",
+        "delete /pods any",
+        "patch /nodes/status",
+        "update coordination.k8s.io/leases kube-node-lease",
+        "list /secrets",
+        "create /secrets vnode",
+        "patch multicluster.admiralty.io/targets/status any",
+        "update multicluster.admiralty.io/podchaperons/finalizers any",
+        "bind rbac.authorization.k8s.io/clusterroles - admiralty-source",
+        "patch admissionregistration.k8s.io/mutatingwebhookconfigurations - vnode",
+        "create authorization.k8s.io/subjectaccessreviews",
+        "get /configmaps kube-system extension-apiserver-authentication",
+        "create /pods/exec any",
+    ],
+)
+async def test_the_agent_may_do_what_it_needs(client: Client, question: str) -> None:
+    assert await may(client, AGENT, question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "create /secrets default",
+        "patch /secrets default",
+        "patch admissionregistration.k8s.io/mutatingwebhookconfigurations - other",
+        "bind rbac.authorization.k8s.io/clusterroles - cluster-admin",
+        "escalate rbac.authorization.k8s.io/clusterroles",
+        "create rbac.authorization.k8s.io/clusterroles",
+        "create /serviceaccounts/token any",
+        "create apps/deployments any",
+        "patch multicluster.admiralty.io/targets any",
+        "create /namespaces",
+        "impersonate /users",
+    ],
+)
+async def test_the_agent_may_not_do_more(client: Client, question: str) -> None:
+    assert not await may(client, AGENT, question)
+
+
+async def test_the_manager_of_connect_is_another_one_than_that_of_install() -> None:
+    from vnode.cli import install
+
+    assert install.MANAGER != connecting.MANAGER

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_plugins import defaults
+from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.config import Profile
+from vnode.scheduling.framework import CycleResult, Framework
+from vnode.scheduling.registry import Registry
+from vnode.scheduling.snapshot import VirtualNode
+from vnode.scheduling.status import Code
+
+TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}
+
+
+@pytest.fixture
+def framework() -> Framework:
+    return registry.build(Profile(), Registry(defaults.PLUGINS), defaults.WEIGHTS, ManualClock())
+
+
+def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) -> CycleResult:
+    cache = Cache()
+    for node in nodes:
+        cache.update_node(node)
+
+    return framework.schedule(candidate, cache.snapshot(0))
+
+
+def why(framework: Framework, candidate: dict[str, Any], node: VirtualNode) -> str:
+    """`Plugin: reason` of the rejection, "" if the node passed."""
+    said = run(framework, candidate, node).statuses.get(node.name)
+    return f"{said.plugin}: {said.message}" if said else ""
+
+
+def test_a_target_takes_pods_of_its_own_namespace_only(framework: Framework) -> None:
+    node = virtual_node("a", target_namespace="team")
+    assert why(framework, pod("p", namespace="team"), node) == ""
+    assert why(framework, pod("p"), node) == 'TargetNamespace: takes only pods of namespace "team"'
+    assert why(framework, pod("p"), virtual_node("a")) == ""
+
+
+def test_a_namespace_that_the_target_lacks_is_a_reason(framework: Framework) -> None:
+    node = virtual_node("a", missing_namespaces=frozenset({"default"}))
+    assert 'namespace "default" does not exist there' in why(framework, pod("p"), node)
+
+
+def test_an_unhealthy_target_says_what_ails_it(framework: Framework) -> None:
+    node = virtual_node("a", healthy=False, unhealthy_reason="unreachable for 3m")
+    assert why(framework, pod("p"), node) == "TargetHealth: unreachable for 3m"
+
+
+def test_a_cordoned_node_takes_only_pods_that_tolerate_it(framework: Framework) -> None:
+    node = virtual_node("a", cordoned=True)
+    assert why(framework, pod("p"), node) == "NodeUnschedulable: the virtual node is cordoned"
+    assert why(framework, pod("p", tolerations=[{"operator": "Exists"}]), node) == ""
+
+
+def test_an_untolerated_taint_is_named(framework: Framework) -> None:
+    node = virtual_node("a", taints=[TAINT])
+    assert why(framework, pod("p"), node) == "TaintToleration: had untolerated taint {k: v}"
+    assert why(framework, pod("p", tolerations=[{"key": "k", "value": "v"}]), node) == ""
+
+
+def test_node_selector_and_required_affinity_must_both_match(framework: Framework) -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    wanted = pod("p", nodeSelector={"zone": "x"}, affinity=affinity)
+    assert why(framework, wanted, virtual_node("a", labels={"zone": "x", "gpu": "1"})) == ""
+    for labels in ({"zone": "x"}, {"gpu": "1"}, {"zone": "y", "gpu": "1"}):
+        assert why(framework, wanted, virtual_node("a", labels=labels)).startswith("NodeAffinity")
+
+
+def test_an_unreadable_affinity_is_a_reason_and_not_a_crash(framework: Framework) -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert 'operator "Is" is not one of' in why(
+        framework, pod("p", affinity=affinity), virtual_node("a")
+    )
+
+
+def free(cpu: int, largest: int | None = None, **extra: int) -> Cache:
+    cache = Cache()
+    cache.update_node(virtual_node("a", allocatable={"cpu": 10_000, "pods": 10}))
+    single = {"cpu": cpu if largest is None else largest, "pods": 10, **extra}
+    cache.update_free("a", {"cpu": cpu, "pods": 10, **extra}, single)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("cache", "reason"),
+    [
+        (free(2000), ""),
+        (free(1999), "Insufficient cpu"),
+        (free(5000, largest=1999), "Insufficient cpu on any one node"),
+        (free(5000, pods=0), "Too many pods"),
+    ],
+)
+def test_a_pod_must_fit_into_the_whole_and_into_some_node(
+    framework: Framework, cache: Cache, reason: str
+) -> None:
+    result = framework.schedule(pod("p", cpu="2"), cache.snapshot(0))
+    assert (result.statuses["a"].message if result.statuses else "") == reason
+
+
+def test_a_target_that_does_not_say_what_is_free_has_what_our_pods_leave(
+    framework: Framework,
+) -> None:
+    cache = Cache()
+    cache.update_node(virtual_node("a", allocatable={"cpu": 3000}))
+    cache.set_pod(pod("other", cpu="2", node="a"))
+    snapshot = cache.snapshot(0)
+    assert framework.schedule(pod("p", cpu="1"), snapshot).feasible
+    assert framework.schedule(pod("p", cpu="1001m"), snapshot).statuses["a"].reasons == (
+        "Insufficient cpu",
+    )
+
+
+def test_a_target_that_nobody_knows_anything_about_may_be_tried(framework: Framework) -> None:
+    assert why(framework, pod("p", cpu="1000"), virtual_node("a")) == ""
+
+
+def test_an_empty_target_is_probed_so_that_it_can_scale_from_zero(framework: Framework) -> None:
+    nodes = [virtual_node(name, allocatable={}) for name in "abc"]
+    cordoned = virtual_node("d", allocatable={}, cordoned=True)
+    result = run(framework, pod("p", cpu="1"), *nodes, cordoned)
+    assert result.status.code is Code.UNSCHEDULABLE
+    assert len(result.nominated) == 1
+    assert set(result.nominated) < {"a", "b", "c"}
+    assert run(framework, pod("p", cpu="1"), *nodes, cordoned).nominated == result.nominated
+    chosen = {run(framework, pod(f"p{n}", cpu="1"), *nodes).nominated for n in range(50)}
+    assert len(chosen) == 3
+
+
+def test_nothing_is_probed_that_more_room_would_not_help(framework: Framework) -> None:
+    assert run(framework, pod("p", cpu="1"), virtual_node("a", healthy=False)).nominated == ()
+
+
+def test_a_gated_pod_is_not_ready() -> None:
+    known = Registry(defaults.PLUGINS)
+    framework = registry.build(Profile(), known, defaults.WEIGHTS, ManualClock())
+    said = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
+    assert said.message == "waiting for scheduling gates: kueue"
+    assert framework.pre_enqueue(pod("p")).is_success
