@@ -53,8 +53,7 @@ def site(directory: Path, fleet: state.State, name: str) -> Site:
 
 
 def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: Options) -> None:
-    """From nothing to nodes that are Ready; FleetError with the tail of a log when it fails."""
-    _write_files(place)
+    """From files to nodes that are Ready; FleetError with the tail of a log when it fails."""
     _start(directory, place, "etcd", commands.etcd(place, programs["etcd"]))
     server = commands.api_server(place, programs["kube-apiserver"], options.api_server_arguments)
     _start(directory, place, "kube-apiserver", server)
@@ -119,7 +118,8 @@ def create_nodes(
     return names
 
 
-def _write_files(place: Site) -> None:
+def write_files(place: Site) -> None:
+    """Certificates, kubeconfigs and configuration: all that the processes of a cluster read."""
     pki = place.folder / "pki"
     pki.mkdir(parents=True)
     (place.folder / "exec").mkdir()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 from hack.fleetlib import (
@@ -151,9 +152,10 @@ class Fleet:
 
         Killed, not asked: the data goes too, and an API server waits long for its clients.
         """
-        fleet = self.state()
-        running = [p for cluster in fleet.clusters.values() for p in cluster.processes.values()]
-        processes.end(running, signal.SIGKILL)
+        with state.changing(self.directory) as fleet:
+            running = [p for cluster in fleet.clusters.values() for p in cluster.processes.values()]
+            processes.end(running, signal.SIGKILL)
+            fleet.ending = True
         networks.remove(fleet.plan, len(fleet.clusters))
         for name in fleet.clusters:
             shutil.rmtree(self.directory / name, ignore_errors=True)
@@ -197,6 +199,8 @@ def _claim(directory: Path, names: Sequence[str]) -> None:
 
 def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
     sites = [fleet.site(name) for name in wishes.names]
+    for place in sites:
+        clusters.write_files(place)
     with progress.reported(f"starting {', '.join(wishes.names)}"):
         _each(
             sites,
@@ -220,7 +224,23 @@ def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Pa
 
 
 def _each(things: Sequence[T], action: Callable[[T], None]) -> None:
-    """Do the same with all `things` at once; the first failure is raised when all have ended."""
-    with ThreadPoolExecutor(len(things), "fleet") as pool:
-        for outcome in [pool.submit(action, thing) for thing in things]:
-            outcome.result()
+    """Do the same with all `things` at once; the first failure is raised when it happens.
+
+    Threads of daemon kind, so that Ctrl-C and a failure do not wait for the others: nothing can be
+    started any more once `down` has begun.
+    """
+    outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def act(thing: T) -> None:
+        try:
+            action(thing)
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            outcomes.put(error)
+        else:
+            outcomes.put(None)
+
+    for thing in things:
+        threading.Thread(target=act, args=(thing,), daemon=True).start()
+    for _ in things:
+        if (error := outcomes.get()) is not None:
+            raise error

@@ -34,6 +34,8 @@ def in_network(cluster: Cluster, argv: list[str]) -> list[str]:
 def start(directory: Path, name: str, process: str, definition: Process | None = None) -> None:
     """Start a process of a cluster and note it; with `definition` for the first time."""
     with state.changing(directory) as fleet:
+        if fleet.ending:
+            raise FleetError("the fleet is being taken down")
         cluster = fleet.cluster(name)
         if definition is not None:
             cluster.processes[process] = definition

@@ -51,6 +51,7 @@ class State:
     slot: int
     claim: str
     clusters: dict[str, Cluster] = field(default_factory=dict)
+    ending: bool = False
 
     @property
     def plan(self) -> Plan:

@@ -24,8 +24,8 @@ from vnode.runtime.supervisor import supervise
 
 SOURCE, TARGETS = "c1", ("c2", "c3")
 CLIENTS = 32  # creates under way at once in a burst
-_PATIENCE = 300.0  # seconds for all pods of a phase to run
-_GONE = 300.0  # seconds for all pods of a phase to vanish
+_PATIENCE = 180.0  # seconds for all pods of a phase to run
+_GONE = 180.0  # seconds for all pods of a phase to vanish
 _DELEGATE_LABEL = keys.PREFIX + LABEL
 
 

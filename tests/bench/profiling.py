@@ -14,7 +14,7 @@ from hack.fleetlib import agents
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet
 
-_RATE = 200  # samples a second
+_RATE = 50  # samples a second; more of them, and py-spy takes what it is to measure
 
 
 @contextmanager
@@ -33,8 +33,7 @@ def recorded(fleet: Fleet, directory: Path | None) -> Iterator[None]:
 
     directory.mkdir(parents=True, exist_ok=True)
     recorders = [
-        subprocess.Popen(_command(program, fleet, name, directory), stderr=subprocess.DEVNULL)
-        for name in fleet.state().clusters
+        _start(_command(program, fleet, name, directory)) for name in fleet.state().clusters
     ]
     try:
         yield
@@ -46,9 +45,14 @@ def recorded(fleet: Fleet, directory: Path | None) -> Iterator[None]:
             recorder.wait(60)
 
 
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def _command(program: str, fleet: Fleet, name: str, directory: Path) -> list[str]:
     identity = fleet.state().process(name, agents.AGENT).identity
     assert identity is not None
     output = str(directory / f"{name}.folded")
-    options = ["--rate", str(_RATE), "--format", "raw", "--duration", "unlimited"]
+    # The agent is not stopped for a sample: it must keep its lease.
+    options = ["--rate", str(_RATE), "--format", "raw", "--duration", "unlimited", "--nonblocking"]
     return [program, "record", "--pid", str(identity.pid), "--output", output, *options]

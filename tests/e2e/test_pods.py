@@ -102,6 +102,28 @@ async def test_init_containers_show(source: Client) -> None:
     assert objects.status(proxy)["initContainerStatuses"][0]["name"] == "prepare"
 
 
+async def test_restarts_show(source: Client, c2: Client, c3: Client) -> None:
+    proxy = await run_pod(source, kit.pod("restarting"))
+    home = c2 if objects.spec(proxy)["nodeName"] == C2 else c3
+    (delegate,) = await delegates_of(home, proxy)
+    statuses = objects.status(delegate)["containerStatuses"]
+    statuses[0]["restartCount"] = 3
+    await home.patch(
+        kinds.PODS,
+        objects.name(delegate),
+        {"status": {"containerStatuses": statuses}},
+        "default",
+        subresource="status",
+    )
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        "restarting",
+        "default",
+        lambda p: objects.status(p)["containerStatuses"][0]["restartCount"] == 3,
+    )
+
+
 async def test_a_pod_that_no_target_takes_says_why_target_by_target(
     source: Client, fleet: Fleet
 ) -> None:

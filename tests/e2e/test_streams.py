@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.integration import kubelets
-from tests.kit import Fleet, phase, pod, until_one
+from tests.kit import Fleet, phase, pod, until_gone, until_one
 from vnode.api import kinds
 from vnode.kube.client import Client
 
@@ -21,6 +21,7 @@ async def running(source: Client):
     await source.create(kinds.PODS, pod(NAME), "default")
     yield await until_one(source, kinds.PODS, NAME, "default", lambda o: phase(o) == "Running")
     await source.delete(kinds.PODS, NAME, "default", grace=0)
+    await until_gone(source, kinds.PODS, "default", field_selector=f"metadata.name={NAME}")
 
 
 async def test_logs_come_from_the_cluster_that_runs_the_pod(fleet: Fleet, running):
@@ -28,6 +29,22 @@ async def test_logs_come_from_the_cluster_that_runs_the_pod(fleet: Fleet, runnin
 
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout
+
+
+async def test_the_options_of_logs_reach_the_target(fleet: Fleet, running):
+    everything = _kubectl(fleet, "logs", NAME).stdout.splitlines()
+    assert len(everything) > 1
+    assert _kubectl(fleet, "logs", NAME, "--tail=1").stdout.splitlines() == everything[-1:]
+    assert len(_kubectl(fleet, "logs", NAME, "--limit-bytes=5").stdout) == 5
+    stamped = _kubectl(fleet, "logs", NAME, "--timestamps", "--tail=1").stdout
+    assert stamped.rstrip().endswith(everything[-1])
+    assert stamped.startswith("20")
+
+
+async def test_an_unknown_container_is_said_to_be_unknown(fleet: Fleet, running):
+    shown = _kubectl(fleet, "logs", NAME, "-c", "nobody")
+    assert shown.returncode
+    assert "nobody" in shown.stderr
 
 
 @pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])

@@ -131,6 +131,7 @@ class Agent:
             events=self._events,
         )
         self._scheduler, self._books = self._make_scheduler(parent)
+        self._health.on_scrape(self._scheduler.count_pending)
         self._extender = Extender(client, self._chaperons, self._delegates)
         self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
 

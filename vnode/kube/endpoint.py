@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from vnode.api import documents
 from vnode.api.errors import ConfigError
 from vnode.kube import credentials
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,9 @@ def from_kubeconfig(
 
 def _parse(text: bytes | str) -> dict[str, Any]:
     try:
-        config = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C where there is one
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark else ""
-        raise ConfigError(f"the kubeconfig is neither YAML nor JSON{where}") from error
+        config = documents.parse(text if isinstance(text, str) else text.decode())
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the kubeconfig is neither YAML nor JSON: {error}") from error
 
     if not isinstance(config, dict):
         raise ConfigError("the kubeconfig is not a mapping with clusters, contexts and users")

@@ -11,14 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-import yaml
-
-from vnode.api import keys, kinds, names, objects
+from vnode.api import documents, keys, kinds, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 
-_LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
@@ -38,21 +34,14 @@ def source_pod(proxy: Object) -> Object:
         return proxy
 
     try:
-        pod = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        pod = _from_yaml(text)
+        pod = documents.parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod: {error}") from error
 
     if not isinstance(pod, dict) or not isinstance(pod.get("spec"), dict):
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
 
     return pod
-
-
-def _from_yaml(text: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if there is one
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} is not YAML") from error
 
 
 def skips_reservation(proxy: Object) -> bool:
@@ -105,11 +94,9 @@ def kept_labels(regexp: str) -> re.Pattern[str] | None:
         return None
 
     try:
-        return re.compile(regexp)
-    except re.error as error:
-        raise ConfigError(
-            f"annotation {keys.NO_PREFIX_LABEL_REGEXP} is not a regular expression: {error}"
-        ) from error
+        return patterns.compile_safe(regexp)
+    except ConfigError as error:
+        raise ConfigError(f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: {error}") from error
 
 
 def reprefixed(labels: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:

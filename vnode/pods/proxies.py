@@ -76,20 +76,24 @@ class ProxyController:
         self._proxies.subscribe(
             lambda old, new: self._controller.add(objects.key(new or old or {}))
         )
-        self._links.subscribe(self._on_link, lambda _link: None)
+        self._links.subscribe(self._on_link, self._on_link_gone)
         await self._controller.run()
-
-    def target_gone(self, node_name: str) -> None:
-        """A Target was deleted: pods on its node may end without it."""
-        self.bound.forget(node_name)
-        for pod in self._proxies.store.values():
-            if objects.spec(pod).get("nodeName") == node_name:
-                self._controller.add(objects.key(pod))
 
     def _on_link(self, link: Link) -> None:
         self.bound.watch(link.node_name)
         link.chaperons.subscribe(self._on_chaperon)
         link.on_health(lambda: self._on_health(link))
+
+    def _on_link_gone(self, link: Link) -> None:
+        """If the Target was deleted, pods on its node may end without it."""
+        if not self._target_exists(link.node_name):
+            self._look_at_pods_on(link.node_name)
+            self.bound.forget(link.node_name)
+
+    def _look_at_pods_on(self, node_name: str) -> None:
+        for pod in (*self._proxies.store.values(), *self.bound.on(node_name)):
+            if objects.spec(pod).get("nodeName") == node_name:
+                self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
         """A target is back: look at all pods, and at all chaperons, that wait for it."""
@@ -97,9 +101,7 @@ class ProxyController:
             for chaperon in link.chaperons.store.values():
                 self._on_chaperon(None, chaperon)
 
-            for pod in (*self._proxies.store.values(), *self.bound.on(link.node_name)):
-                if objects.spec(pod).get("nodeName") == link.node_name:
-                    self._controller.add(objects.key(pod))
+            self._look_at_pods_on(link.node_name)
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         notes = objects.annotations(new or old or {})

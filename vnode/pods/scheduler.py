@@ -98,6 +98,11 @@ class ProxyScheduler:
                 self._cycle(queued, group)
                 await asyncio.sleep(0)
 
+    def count_pending(self) -> None:
+        """Bring the gauge of pending pods up to date."""
+        for place, count in self._queue.statistics().items():
+            metrics.PENDING_PODS.labels(place).set(count)
+
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}
         uid = objects.uid(pod)

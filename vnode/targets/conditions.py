@@ -9,15 +9,18 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 
 READY: Final = "Ready"
+CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 
 
-def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
-    """The Ready condition of `obj`; its transition time moves only if the status does."""
-    status = "True" if healthy else "False"
-    known = objects.condition(obj, READY) or {}
+def build(
+    obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime
+) -> Object:
+    """A condition of `obj`; its transition time moves only if the status does."""
+    status = "True" if holds else "False"
+    known = objects.condition(obj, type_) or {}
     moved = known.get("status") != status
     return {
-        "type": READY,
+        "type": type_,
         "status": status,
         "reason": reason,
         "message": message,
@@ -26,10 +29,22 @@ def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) 
     }
 
 
-def merged(obj: Object, condition: Object) -> Objects | None:
-    """The object's conditions with this one in them; None if that changes nothing."""
+def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
+    """The Ready condition of `obj`."""
+    return build(obj, READY, healthy, reason, message, now)
+
+
+def merged(obj: Object, *conditions: Object) -> Objects | None:
+    """The object's conditions with these in them; None if that changes nothing."""
     known: Objects = objects.status(obj).get("conditions") or []
-    if condition in known:
+    if all(condition in known for condition in conditions):
         return None
 
-    return [*(entry for entry in known if entry.get("type") != condition["type"]), condition]
+    types = {condition["type"] for condition in conditions}
+    return [*(entry for entry in known if entry.get("type") not in types), *conditions]
+
+
+def turned(obj: Object, condition: Object) -> bool:
+    """The condition is news to a reader of `obj`: another status, or another reason for it."""
+    known = objects.condition(obj, condition["type"]) or {}
+    return any(known.get(field) != condition[field] for field in ("status", "reason"))

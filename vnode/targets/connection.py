@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vnode.api import keys, kinds, objects
@@ -21,8 +21,11 @@ from vnode.runtime.links import (
     Link,
     Links,
 )
+from vnode.runtime.supervisor import supervise
+from vnode.targets import farewell
 from vnode.targets.model import TargetSpec
-from vnode.targets.probing import Prober
+from vnode.targets.probing import CONNECTING, Prober
+from vnode.targets.strangers import Strangers
 from vnode.telemetry import logs, metrics
 
 log = logging.getLogger(__name__)
@@ -60,7 +63,10 @@ def trim_chaperon(chaperon: Object) -> Object:
 
 
 class Connection:
-    """Runs a link from `run` on, until cancelled."""
+    """Runs a link from `run` on, until cancelled or until its farewell has been said.
+
+    `on_strangers` is called when `strangers` changes.
+    """
 
     def __init__(
         self,
@@ -70,36 +76,65 @@ class Connection:
         identity: Identity,
         links: Links,
         clock: Clock,
+        on_strangers: Callable[[], None],
     ) -> None:
         self.spec = spec
-        self.link: Link | None = None  # not None while `run` runs
+        self.strangers = Strangers(identity.uid, on_strangers)
         self._endpoint = endpoint
         self._identity = identity
         self._links = links
         self._clock = clock
+        self._leave = asyncio.Event()  # set once the Target is gone for good
+
+    @property
+    def leaving(self) -> bool:
+        """`leave` was called: this connection only cleans up."""
+        return self._leave.is_set()
+
+    def leave(self) -> None:
+        """The Target was deleted: have `run` say farewell, and then end."""
+        self._leave.set()
 
     async def run(self) -> None:
         """Connect, publish the link, and keep it alive; take it away at the end."""
         with logs.context(target=str(self.spec.key)):
             async with Client(self._endpoint, name=str(self.spec.key)) as client:
-                self.link = self._make_link(client)
-                self._links.add(self.link)
+                link = self._make_link(client)
+                self._links.add(link)
                 try:
-                    await self._keep(self.link)
+                    await self._keep(link)
                 finally:
-                    self._links.remove(self.link)
-                    self.link = None
+                    self._links.remove(link)
 
     async def _keep(self, link: Link) -> None:
         prober = Prober(link, self._clock)
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
+        link.chaperons.subscribe(self.strangers.see)
+        async with supervise() as tasks:
+            tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
+            tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
+            await self._probe(link, prober)
+            await self._say_farewell(link)
+
+    async def _probe(self, link: Link, prober: Prober) -> None:
+        """Keep the link's health true until it is time to leave."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(link.chaperons.run(), name=f"chaperons-{link.node_name}")
-            group.create_task(link.summaries.run(), name=f"summaries-{link.node_name}")
-            group.create_task(prober.run(), name=f"probe-{link.node_name}")
-            group.create_task(self._poke_once_synced(link, prober), name=f"sync-{link.node_name}")
+            probing = (
+                group.create_task(prober.run(), name=f"probe-{link.node_name}"),
+                group.create_task(
+                    self._poke_once_synced(link, prober), name=f"sync-{link.node_name}"
+                ),
+            )
+            await self._leave.wait()
+            for task in probing:
+                task.cancel()
+
+    async def _say_farewell(self, link: Link) -> None:
+        message = "the Target was deleted"
+        link.set_health(Health(False, "Leaving", message, self._clock.now()))
+        await farewell.say(link, self._identity.owns, lambda: self._links.remove(link))
 
     @staticmethod
     async def _poke_once_synced(link: Link, prober: Prober) -> None:
@@ -131,6 +166,6 @@ class Connection:
             client,
             chaperons=chaperons,
             summaries=summaries,
-            health=Health(False, "Connecting", "connecting to the target", self._clock.now()),
+            health=Health(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
         )

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from vnode.api import documents
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.webhook import documents
 
 FIELDS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 

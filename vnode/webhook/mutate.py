@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import documents, keys, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.webhook import constraints, documents, patterns
+from vnode.webhook import constraints
 from vnode.webhook.patch import Patch
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
@@ -94,7 +94,7 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
     notes = objects.annotations(pod)
     source = _source(pod)
     if keys.NO_PREFIX_LABEL_REGEXP in notes:
-        _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.check, notes)
+        _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, notes)
 
     patch = Patch(pod)
     if keys.SOURCE_POD_MANIFEST not in notes:

@@ -28,8 +28,9 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """An official download: `checksum` is its file of SHA-256 sums, `member` a path in an archive.
+    """An official download: `checksum` is where its SHA-256 is, `member` a path in an archive.
 
+    The checksum is a file of sums, or GitHub's description of a release, which has them as digests.
     `{version}`, `{os}` and `{arch}` are filled in.
     """
 
@@ -45,7 +46,7 @@ class Tool:
     version: str
     module: Module
     package: str
-    release: Release | None
+    release: Release
 
 
 def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
@@ -97,15 +98,17 @@ TOOLS: dict[str, Tool] = {
                 f"{_ETCD_NAME}/etcd",
             ),
         ),
-        # kwok publishes its binaries without checksum files, so it is built: a download that
-        # cannot be verified is not used.
         Tool(
             name="kwok",
             family="kwok",
             version=KWOK,
             module=Module("sigs.k8s.io/kwok", f"v{KWOK}"),
             package="sigs.k8s.io/kwok/cmd/kwok",
-            release=None,
+            release=Release(
+                "https://github.com/kubernetes-sigs/kwok/releases/download/v{version}"
+                "/kwok-{os}-{arch}",
+                "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}",
+            ),
         ),
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -37,12 +38,24 @@ def mirrored(url: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def expected_sum(text: str, filename: str) -> str:
-    """The SHA-256 for `filename` in a checksum file: one bare sum, or lines of sum and name."""
+    """The SHA-256 of `filename`: one bare sum, a line of sum and name, or GitHub's digest of it."""
+    if text.lstrip().startswith("{"):
+        text = _lines_of_digests(text)
     for line in text.splitlines():
         fields = line.split()
         if len(fields) == 1 or (len(fields) >= 2 and fields[1].lstrip("*") == filename):
             return _checked(fields[0], filename)
     raise FleetError(f"the checksum file has no line for {filename}")
+
+
+def _lines_of_digests(release: str) -> str:
+    """The assets of a release, as GitHub describes it in JSON, in the form of a checksum file."""
+    try:
+        assets = json.loads(release).get("assets", ())
+    except json.JSONDecodeError as error:
+        raise FleetError(f"the checksum file cannot be read: {error}") from error
+    sums = ((str(asset.get("digest")).removeprefix("sha256:"), asset["name"]) for asset in assets)
+    return "\n".join(f"{digest}  {name}" for digest, name in sums)
 
 
 def _checked(digest: str, filename: str) -> str:
@@ -71,8 +84,6 @@ def reachable(url: str, timeout: float = CONNECT_TIMEOUT) -> bool:
 
 def fetch(tool: Tool, destination: Path, system: str, machine: str) -> None:
     """Download `tool` into the folder `destination`; FleetError unless it can be verified."""
-    if tool.release is None:
-        raise FleetError(f"{tool.name} publishes no checksums")
     url = mirrored(fill(tool.release.url, tool, system, machine))
     if not reachable(url):
         raise FleetError(f"{urlsplit(url).hostname} cannot be reached")
@@ -104,7 +115,7 @@ def verify(file: Path, digest: str) -> None:
 def _read_text(url: str) -> str:
     try:
         with urllib.request.urlopen(url, timeout=READ_TIMEOUT) as answer:  # noqa: S310
-            return str(answer.read(1_000_000).decode())
+            return str(answer.read(4_000_000).decode())
     except (urllib.error.URLError, OSError, UnicodeDecodeError) as error:
         raise FleetError(f"cannot read {url}: {error}") from error
 

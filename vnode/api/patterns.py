@@ -1,4 +1,4 @@
-"""Regular expressions that users put into annotations.
+"""Regular expressions on labels that users put into annotations and Targets.
 
 Admiralty's are RE2's, which match in linear time; Python's can take ages. So what RE2 does not have
 is refused, and so is an expression that may try too many ways to match a label. The estimate is an
@@ -20,13 +20,13 @@ _parser: Final = importlib.import_module("re._parser")
 _PLAIN: Final = frozenset({"LITERAL", "NOT_LITERAL", "ANY", "IN", "AT", "RANGE", "CATEGORY"})
 
 
-def check(text: str) -> None:
-    """Raise ConfigError, saying what is wrong, if the expression is not fit for labels."""
+def compile_safe(text: str) -> re.Pattern[str]:
+    """The expression, to be used on labels; ConfigError, saying what is wrong, if it is unfit."""
     if len(text) > LENGTH:
         raise ConfigError(f"it is longer than {LENGTH} characters: shorten it")
 
     try:
-        re.compile(text)
+        pattern = re.compile(text)
         ways = _sequence(_parser.parse(text))
     except (re.error, RecursionError, OverflowError) as error:
         raise ConfigError(f"it is not a regular expression: {error}") from error
@@ -37,6 +37,8 @@ def check(text: str) -> None:
             "it could take ages to match: no repetition inside a repetition, fewer * and +, and "
             "begin it with ^"
         )
+
+    return pattern
 
 
 def _sequence(parts: Any) -> int:

@@ -1,7 +1,8 @@
-"""YAML and JSON that users put into annotations.
+"""YAML and JSON that users put into annotations and Secrets.
 
-Whoever may create a pod writes them, so they must not be able to stall the agent: aliases (which
-let a few lines stand for gigabytes) and deep nesting are refused before anything is built.
+Whoever may create a pod, or a Secret, writes them, so they must not be able to stall the agent:
+aliases (which let a few lines stand for gigabytes) and deep nesting are refused before anything is
+built.
 """
 
 from __future__ import annotations

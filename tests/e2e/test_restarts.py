@@ -1,0 +1,117 @@
+"""Any process may be killed at any instant: no pod is lost, and none runs twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests import kit
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.kube.client import Client
+
+COUNT = 40
+
+
+async def start(source: Client, name: str) -> None:
+    await source.create(kinds.DEPLOYMENTS, kit.deployment(name, COUNT, kit.pod(name)), "default")
+
+
+async def until_some_are_bound(source: Client, name: str) -> None:
+    """The burst is under way, and not over."""
+    await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: sum("nodeName" in objects.spec(pod) for pod in all_.values()) >= 3,
+        namespace="default",
+        label_selector=f"app={name}",
+    )
+
+
+async def assert_each_runs_once(source: Client, targets: list[Client], name: str) -> None:
+    pods = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, COUNT),
+        namespace="default",
+        label_selector=f"app={name}",
+        seconds=60,
+    )
+    parents: Counter[str] = Counter()
+    for target in targets:
+        selector = f"{keys.PREFIX}app={name}"
+        found = await kit.until(
+            target,
+            kinds.PODS,
+            lambda all_: all(kit.phase(pod) == "Running" for pod in all_.values()),
+            namespace="default",
+            label_selector=selector,
+        )
+        parents.update(objects.labels(pod)[keys.PARENT_UID] for pod in found.values())
+
+    assert parents == Counter(objects.uid(pod) for pod in pods.values())
+    await source.delete(kinds.DEPLOYMENTS, name, "default", propagation="Background")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector=f"app={name}", seconds=60)
+    for target in targets:
+        await kit.until_gone(
+            target, kinds.POD_CHAPERONS, "default", label_selector=f"{keys.PREFIX}app={name}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "process"),
+    [("c1", "agent"), ("c2", "agent"), ("c2", "candidate-scheduler"), ("c1", "kube-apiserver")],
+)
+async def test_a_process_killed_in_a_burst_loses_and_doubles_nothing(
+    fleet: Fleet, source: Client, c2: Client, c3: Client, cluster: str, process: str
+) -> None:
+    name = f"killed-{cluster}-{process}"
+    await start(source, name)
+    await until_some_are_bound(source, name)
+    fleet.run("stop", cluster, process, "--kill")
+    fleet.run("start", cluster, process)
+    await assert_each_runs_once(source, [c2, c3], name)
+
+
+async def test_a_restarted_agent_writes_nothing_that_did_not_change(
+    fleet: Fleet, source: Client, c2: Client, c3: Client
+) -> None:
+    await start(source, "steady")
+    await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, COUNT),
+        namespace="default",
+        label_selector="app=steady",
+        seconds=60,
+    )
+    before = await versions(source, c2, c3)
+    for cluster in ("c1", "c2", "c3"):
+        fleet.run("stop", cluster, "agent", "--kill")
+        fleet.run("start", cluster, "agent")
+
+    proxy = kit.pod("after-restart")
+    await source.create(kinds.PODS, proxy, "default")
+    await kit.until_one(
+        source, kinds.PODS, "after-restart", "default", lambda p: kit.phase(p) == "Running"
+    )
+    assert await versions(source, c2, c3) == before
+    await source.delete(kinds.PODS, "after-restart", "default")
+    await assert_each_runs_once(source, [c2, c3], "steady")
+
+
+async def versions(source: Client, c2: Client, c3: Client) -> dict[tuple[str, str], str]:
+    """The resource versions of proxies, chaperons and delegates of the Deployment."""
+    queries = [
+        (source, kinds.PODS, "app=steady"),
+        *((c, k, f"{keys.PREFIX}app=steady") for c in (c2, c3) for k in _CARRIED),
+    ]
+    return {
+        (f"{client.name} {kind.plural}", objects.key(obj)): objects.resource_version(obj)
+        for client, kind, selector in queries
+        for obj in await client.list(kind, "default", label_selector=selector)
+    }
+
+
+_CARRIED = (kinds.POD_CHAPERONS, kinds.PODS)

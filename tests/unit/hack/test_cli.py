@@ -1,0 +1,87 @@
+"""The command line of hack/fleet."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.fleetlib import cli, fleet
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Wishes
+
+
+def parsed(*words: str) -> Wishes:
+    return cli.wishes(cli.parser().parse_args(["up", "/tmp/f", *words]))
+
+
+def test_all_that_up_can_be_told():
+    wishes = parsed(
+        *("c1", "c2", "--nodes", "3", "--node-cpu", "4", "--node-pods", "2000", "--agents"),
+        *("--connect", "c1:c2", "--connect", "c2:c1", "--no-candidate-scheduler"),
+        *("--apiserver-arg=--v=4", "--agent-arg=--config=f"),
+    )
+    assert list(wishes.names) == ["c1", "c2"]
+    assert (wishes.clusters.nodes, wishes.clusters.size.cpu) == (3, "4")
+    assert (wishes.clusters.size.memory, wishes.clusters.size.pods) == ("256Gi", "2000")
+    assert wishes.connections == [("c1", "c2"), ("c2", "c1")]
+    assert (wishes.agents, wishes.candidate_scheduler) == (True, False)
+    assert wishes.clusters.api_server_arguments == ("--v=4",)
+    assert wishes.agent_arguments == ("--config=f",)
+    wishes.check()
+
+
+def test_up_needs_only_names():
+    wishes = parsed("c1")
+    assert (wishes.clusters.nodes, wishes.agents, wishes.connections) == (1, False, [])
+
+
+@pytest.mark.parametrize("text", ["", "c1", "c1:", ":c2", "c1:c2:c3"])
+def test_a_connection_is_a_source_and_a_target(text, capsys):
+    with pytest.raises(SystemExit):
+        parsed("c1", "c2", "--connect", text)
+    assert "SOURCE:TARGET" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["-1", "x"])
+def test_a_number_of_nodes_is_not_negative(number, capsys):
+    with pytest.raises(SystemExit):
+        parsed("c1", f"--nodes={number}")
+    assert "--nodes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("C1",), "cannot name a cluster"),
+        (("a_b",), "cannot name a cluster"),
+        (("-".join("a" * 30),), "cannot name a cluster"),
+        (("c1", "c1"), "same name"),
+        (("c1", "--agents", "--connect", "c1:c2"), "not started here"),
+        (("c1", "--connect", "c1:c1"), "needs --agents"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused_at_once(words, reason):
+    with pytest.raises(FleetError, match=reason):
+        parsed(*words).check()
+
+
+def test_a_cluster_may_be_its_own_target():
+    parsed("c1", "--agents", "--connect", "c1:c1").check()
+
+
+def test_a_fleet_is_not_started_over_another(tmp_path):
+    (tmp_path / "state.json").write_text("{}")
+    with pytest.raises(FleetError, match="hack/fleet down"):
+        fleet.up(tmp_path, parsed("c1"))
+
+
+def test_a_command_for_a_fleet_that_is_not_there_fails_in_one_line(tmp_path, capsys):
+    assert cli.main(["status", str(tmp_path)]) == 1
+    assert "no fleet in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("stop", "d", "c1", "agent", "--kill"), ("heal", "d", "c1"), ("add-node", "d", "c1")]
+)
+def test_the_other_commands_take_a_directory_and_a_name(words):
+    found = cli.parser().parse_args(words)
+    assert (str(found.directory), found.name) == ("d", "c1")

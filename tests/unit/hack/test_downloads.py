@@ -1,0 +1,205 @@
+"""Downloads, against a local HTTP server that stands in for the official hosts."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import socket
+import tarfile
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.tools import binaries, catalogue, downloads, gobuild
+from hack.fleetlib.tools.catalogue import Module, Release, Tool
+
+CONTENT = b"#!/bin/sh\necho hello\n"
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+DESCRIBED = json.dumps(
+    {"assets": [{"name": "a", "digest": None}, {"name": "tool", "digest": f"sha256:{SUM}"}]}
+)
+
+
+def tool(release: Release, name: str = "tool") -> Tool:
+    return Tool(name, "family", "1.2.3", Module("example.com/m", "v1.2.3"), "p", release)
+
+
+PLAIN = tool(
+    Release(
+        "https://files.example/v{version}/{os}/{arch}/tool",
+        "https://files.example/v{version}/{os}/{arch}/tool.sha256",
+    )
+)
+ARCHIVED = tool(
+    Release(
+        "https://files.example/v{version}/tool-{arch}.tar.gz",
+        "https://files.example/v{version}/SHA256SUMS",
+        "tool-{arch}/bin/tool",
+    )
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A folder that is served as `https://files.example`."""
+    folder = tmp_path / "mirror" / "files.example" / "v1.2.3"
+    folder.mkdir(parents=True)
+    handler = functools.partial(Quiet, directory=str(tmp_path / "mirror"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("VNODE_DOWNLOAD_MIRROR", f"http://127.0.0.1:{server.server_port}")
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def destination(tmp_path):
+    folder = tmp_path / "destination"
+    folder.mkdir()
+    return folder
+
+
+def serve_plain(folder, checksum: str) -> None:
+    place = folder / "linux" / "amd64"
+    place.mkdir(parents=True)
+    (place / "tool").write_bytes(CONTENT)
+    (place / "tool.sha256").write_text(checksum)
+
+
+def serve_archive(folder, member: str) -> None:
+    with tarfile.open(folder / "tool-amd64.tar.gz", "w:gz") as archive:
+        info = tarfile.TarInfo(member)
+        info.size = len(CONTENT)
+        archive.addfile(info, io.BytesIO(CONTENT))
+    digest = hashlib.sha256((folder / "tool-amd64.tar.gz").read_bytes()).hexdigest()
+    (folder / "SHA256SUMS").write_text(f"{'0' * 64}  other.tar.gz\n{digest}  tool-amd64.tar.gz\n")
+
+
+def test_a_program_with_the_published_sum_is_taken(served, destination):
+    serve_plain(served, SUM)
+    downloads.fetch(PLAIN, destination, "linux", "amd64")
+    assert (destination / "tool").read_bytes() == CONTENT
+    assert (destination / "tool").stat().st_mode & 0o111
+    assert [path.name for path in destination.iterdir()] == ["tool"]
+
+
+def test_a_program_with_another_sum_is_not_used(served, destination):
+    serve_plain(served, "1" * 64)
+    with pytest.raises(FleetError, match="not used"):
+        downloads.fetch(PLAIN, destination, "linux", "amd64")
+    assert list(destination.iterdir()) == []
+
+
+def test_a_program_is_taken_out_of_an_archive(served, destination):
+    serve_archive(served, "tool-amd64/bin/tool")
+    downloads.fetch(ARCHIVED, destination, "linux", "amd64")
+    assert (destination / "tool").read_bytes() == CONTENT
+
+
+def test_an_archive_without_the_program_is_an_error(served, destination):
+    serve_archive(served, "tool-amd64/README")
+    with pytest.raises(FleetError, match="holds no file tool-amd64/bin/tool"):
+        downloads.fetch(ARCHIVED, destination, "linux", "amd64")
+
+
+def test_a_missing_file_is_an_error_that_names_it(served, destination):
+    with pytest.raises(FleetError, match=r"cannot read .*tool\.sha256"):
+        downloads.fetch(PLAIN, destination, "linux", "amd64")
+
+
+def test_a_host_that_refuses_is_found_out_before_anything_is_asked(destination, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        mirror = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        monkeypatch.setenv("VNODE_DOWNLOAD_MIRROR", mirror)
+        with pytest.raises(FleetError, match="cannot be reached"):
+            downloads.fetch(PLAIN, destination, "linux", "amd64")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DESCRIBED,
+        SUM,
+        f"{SUM}\n",
+        f"{SUM}  tool\n",
+        f"{SUM} *tool\n",
+        f"{'0' * 64}  a\n{SUM.upper()}  tool\n",
+    ],
+)
+def test_checksum_files_are_read_in_all_their_forms(text):
+    assert downloads.expected_sum(text, "tool") == SUM
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "{",
+        '{"assets": [{"name": "tool", "digest": null}]}',
+        f"{SUM}  other\n",
+        "<html>not found</html>",
+        "abc  tool\n",
+    ],
+)
+def test_a_checksum_file_without_the_sum_is_an_error(text):
+    with pytest.raises(FleetError, match="checksum file"):
+        downloads.expected_sum(text, "tool")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache and a catalogue of one tool."""
+    monkeypatch.setenv("VNODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KUBE_BIN_DIR", raising=False)
+    monkeypatch.setattr(binaries, "system_and_machine", lambda: ("linux", "amd64"))
+    monkeypatch.setattr(catalogue, "TOOLS", {"tool": PLAIN})
+    return tmp_path / "cache"
+
+
+def test_a_download_ends_in_the_cache_and_is_found_there_again(served, cache):
+    serve_plain(served, SUM)
+    path = binaries.locate(["tool"])["tool"]
+    assert path == cache / "bin" / "family-1.2.3-linux-amd64" / "tool"
+    (served / "linux" / "amd64" / "tool").unlink()
+    assert binaries.locate(["tool"]) == {"tool": path}
+    assert [file.name for file in path.parent.iterdir()] == ["tool"]
+
+
+def test_what_cannot_be_downloaded_is_built(served, cache, monkeypatch):
+    def build(tools, folder):
+        for one in tools:
+            (folder / one.name).write_bytes(b"built")
+            (folder / one.name).chmod(0o755)
+
+    monkeypatch.setattr(gobuild, "build", build)
+    serve_plain(served, "2" * 64)
+    assert binaries.locate(["tool"])["tool"].read_bytes() == b"built"
+
+
+def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "tool").write_bytes(CONTENT)
+    (own / "tool").chmod(0o755)
+    monkeypatch.setenv("KUBE_BIN_DIR", str(own))
+    assert binaries.locate(["tool"]) == {"tool": own / "tool"}
+
+
+def test_an_unknown_program_is_refused_with_the_known_ones(cache):
+    with pytest.raises(FleetError, match="known are tool"):
+        binaries.locate(["rkt"])

@@ -1,0 +1,105 @@
+"""The kubeconfigs of targets: the Secrets that Targets name, each followed by itself.
+
+One informer a Secret, not one for all: the agent need not keep, or even be allowed to read, Secrets
+that are none of its business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import kinds
+from vnode.api.errors import ConfigError, Unreachable
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.links import TargetKey
+from vnode.targets.model import SecretReference
+
+_PATIENCE: Final = 5.0  # seconds for the first list of a Secret
+
+
+class Secrets:
+    """Follows the Secrets in use, in tasks of `group`; `changed` hears which target to look at."""
+
+    def __init__(
+        self, local: Client, group: asyncio.TaskGroup, changed: Callable[[TargetKey], None]
+    ) -> None:
+        self._local = local
+        self._group = group
+        self._changed = changed
+        self._references: dict[TargetKey, SecretReference] = {}  # those in use
+        # By `namespace/name`: the informer of each Secret that is in use, and its task.
+        self._followed: dict[str, tuple[Informer, asyncio.Task[None]]] = {}
+
+    def use(self, key: TargetKey, reference: SecretReference | None) -> None:
+        """Follow the Secret that a target names now; no longer the one that it named before."""
+        before = self._references.pop(key, None)
+        if reference is not None:
+            self._references[key] = reference
+            self._follow(reference)
+
+        used = {other.object_key for other in self._references.values()}
+        if before is not None and before.object_key not in used:
+            _informer, task = self._followed.pop(before.object_key)
+            task.cancel()
+
+    async def kubeconfig(self, reference: SecretReference) -> bytes:
+        """The kubeconfig of a Secret in use.
+
+        ConfigError says what is wrong with the Secret, Unreachable that it is not known yet.
+        """
+        informer, _task = self._followed[reference.object_key]
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await informer.synced.wait()
+        except TimeoutError:
+            why = informer.failure or f"no answer within {_PATIENCE:.0f} s"
+            raise Unreachable(f"Secret {reference.object_key} cannot be read: {why}") from None
+
+        return kubeconfig(informer.store.get(reference.object_key), reference)
+
+    def _follow(self, reference: SecretReference) -> None:
+        if reference.object_key in self._followed:
+            return
+
+        informer = Informer(
+            self._local,
+            kinds.SECRETS,
+            namespace=reference.namespace,
+            field_selector=f"metadata.name={reference.name}",
+        )
+        informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
+        task = self._group.create_task(informer.run(), name=f"secret-{reference.object_key}")
+        self._followed[reference.object_key] = (informer, task)
+
+    def _on_secret(self, object_key: str) -> None:
+        for key, reference in self._references.items():
+            if reference.object_key == object_key:
+                self._changed(key)
+
+
+def kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
+    """What a Secret holds under the key of the reference; ConfigError names the cure."""
+    if secret is None:
+        raise ConfigError(
+            f"there is no Secret {reference.name!r} in namespace {reference.namespace!r}: create "
+            "it with the target's kubeconfig (vnode connect does)"
+        )
+
+    data = secret.get("data") or {}
+    if reference.key not in data:
+        present = ", ".join(sorted(data)) or "nothing"
+        raise ConfigError(
+            f"Secret {reference.name!r} has no key {reference.key!r} but {present}: set "
+            "spec.kubeconfigSecret.key, or add the key"
+        )
+
+    try:
+        return base64.b64decode(data[reference.key], validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise ConfigError(f"key {reference.key!r} of the Secret is not base64") from error
