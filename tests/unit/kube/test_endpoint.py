@@ -97,7 +97,7 @@ async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("{", r"neither YAML nor JSON \(line \d+\)"),
+        ("{", r"neither YAML nor JSON: .* in line \d+"),
         ("\x00", "neither YAML nor JSON"),
         ("", "not a mapping"),
         ("- a", "not a mapping"),
