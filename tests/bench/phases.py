@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hack.fleetlib.fleet import Fleet
 from tests import kit
-from tests.bench import accounts, figures, tracking
+from tests.bench import accounts, figures, guarding, tracking
 from tests.bench.figures import PLAIN, VNODE, Phase
 from tests.bench.tracking import LABEL, NAMESPACE, Delegates, Tracks
 from vnode.api import keys, kinds, names, objects
@@ -64,6 +64,7 @@ async def run(stage: Stage, order: Order) -> Phase:
     client = stage.clients[order.cluster]
     used = {order.cluster: client} if order.system == PLAIN else dict(stage.clients)
     async with supervise() as tasks:
+        tasks.start(guarding.guard(stage.fleet), "guard")
         await tracking.start_watching(tasks, client, tracks.see, label=LABEL)
         for target in TARGETS:
             await tracking.start_watching(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

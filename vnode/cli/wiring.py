@@ -97,6 +97,7 @@ class Agent:
             self._links,
             clock=self._clock,
             trust=Trust(commands=frozenset(config.exec_commands)),
+            events=self._events,
         )
         self._kubelet_certificate = ServingCertificate(
             self._authority, "kubelet", (options.address,), clock=self._clock
@@ -249,6 +250,7 @@ class Agent:
             raise VnodeError("this replica has led before and lost the lease: it starts again")
 
         self._led = True
+        self._targets.lead()
         async with supervise() as tasks:
             tasks.start(SummaryWriter(self._client, clock=self._clock).run(), "summary")
             tasks.start(SourceController(self._client, clock=self._clock).run(), "sources")

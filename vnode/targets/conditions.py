@@ -12,9 +12,7 @@ READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 
 
-def build(
-    obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime
-) -> Object:
+def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:
     """A condition of `obj`; its transition time moves only if the status does."""
     status = "True" if holds else "False"
     known = objects.condition(obj, type_) or {}

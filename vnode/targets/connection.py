@@ -65,7 +65,7 @@ def trim_chaperon(chaperon: Object) -> Object:
 class Connection:
     """Runs a link from `run` on, until cancelled or until its farewell has been said.
 
-    `on_strangers` is called when `strangers` changes.
+    `on_strangers` is called when `strangers`, those of the present run, changes.
     """
 
     def __init__(
@@ -79,7 +79,9 @@ class Connection:
         on_strangers: Callable[[], None],
     ) -> None:
         self.spec = spec
+        self.failure = ""  # the class of the error that ended `run` the last time, if one did
         self.strangers = Strangers(identity.uid, on_strangers)
+        self._on_strangers = on_strangers
         self._endpoint = endpoint
         self._identity = identity
         self._links = links
@@ -111,6 +113,8 @@ class Connection:
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
+        self.failure = ""
+        self.strangers = Strangers(self._identity.uid, self._on_strangers)
         link.chaperons.subscribe(self.strangers.see)
         async with supervise() as tasks:
             tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")

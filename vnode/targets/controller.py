@@ -3,39 +3,61 @@
 A Target, or the Secret that it names, changes; its key is reconciled: the object is checked, the
 kubeconfig read, and if anything that matters is different, the old connection ends and a new one
 starts. What is wrong is written into the object's Ready condition, with the cure.
+
+A connection is what the Target and its Secret say now, and nothing else. Where they cannot be used
+any more, the connection ends, although its old credentials may still work: whoever deletes a Secret
+may mean just that, and an agent that was restarted would not have them either. The pods in the
+target run on meanwhile; the virtual node gives its kubeconfig some seconds to be put right before
+it is not ready, and Kubernetes then gives the pods their tolerationSeconds.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, NotFound
+from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
 from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
+from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Links, TargetKey
-from vnode.targets import model
-from vnode.targets.conditions import merged, ready
+from vnode.targets import conditions, model, strangers
+from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, Identity, fingerprint
-from vnode.targets.model import SecretReference, TargetSpec
+from vnode.targets.model import TargetSpec
+from vnode.targets.probing import CONNECTING
+from vnode.targets.reporting import Reporter
+from vnode.targets.secrets import Secrets
 from vnode.telemetry import logs
 
-_RESTART: Final = 5.0  # seconds before a connection that failed unexpectedly is made again
+_RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A connection, its task, and the fingerprint of what it was made from."""
+
+    print: str
+    connection: Connection
+    task: asyncio.Task[None]
+
+
 class TargetController:
-    """Keeps `links` in step with the Targets of the local cluster."""
+    """Keeps `links` in step with the Targets of the local cluster.
+
+    Every replica connects, so that a new leader starts warm; only the leader writes, to Targets
+    and, when they are deleted, to the clusters behind them.
+    """
 
     def __init__(
         self,
@@ -45,6 +67,7 @@ class TargetController:
         *,
         clock: Clock,
         trust: Trust,
+        events: EventRecorder,
     ) -> None:
         self._local = local
         self._identity = identity
@@ -54,12 +77,10 @@ class TargetController:
         self._targets = Informer(local, kinds.TARGETS)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
-        # A key has an entry here iff its connection runs: (fingerprint, connection, its task).
-        self._running: dict[TargetKey, tuple[str, Connection, asyncio.Task[None]]] = {}
-        # By `namespace/name`: the informer of one Secret, and its task.
-        self._secrets: dict[str, tuple[Informer, asyncio.Task[None]]] = {}
-        self._references: dict[TargetKey, SecretReference] = {}  # the Secrets that are in use
-        self._group: asyncio.TaskGroup | None = None  # set while `run` runs
+        self._reporter = Reporter(local, events)
+        self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
+        self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
+        self._secrets: Secrets | None = None
 
     @property
     def synced(self) -> bool:
@@ -95,6 +116,12 @@ class TargetController:
             group.create_task(self._targets.run(), name="targets")
             group.create_task(self._cluster_targets.run(), name="clustertargets")
 
+    def lead(self) -> None:
+        """This replica writes from now on."""
+        self._reporter.leading = True
+        for key in self.keys():
+            self._controller.add(key)
+
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
         for informer in (self._targets, self._cluster_targets):
@@ -104,12 +131,10 @@ class TargetController:
             lambda link: link.on_health(lambda: self._controller.add(link.target)),
             lambda _link: None,
         )
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                group.create_task(self._controller.run(), name="targets-controller")
-        finally:
-            self._group = None
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            self._secrets = Secrets(self._local, group, self._controller.add)
+            group.create_task(self._controller.run(), name="targets-controller")
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -122,32 +147,48 @@ class TargetController:
 
     async def _reconcile(self, key: TargetKey) -> float | None:
         obj = self._object(key)
-        if obj is None:
-            await self._stop(key)
-            self._use_secret(key, None)
-            return None
-
         with logs.context(target=str(key)):
+            if obj is None:
+                await self._forget(key)
+                return None
+
+            if self._reporter.must_wait(obj):
+                return None
+
             try:
                 spec = model.parse(obj)
                 endpoint, print_ = await self._endpoint(spec)
             except ConfigError as error:
                 await self._stop(key)
-                await self._report(key, obj, healthy=False, reason="Invalid", message=str(error))
+                await self._say(obj, healthy=False, reason="Invalid", message=str(error))
                 return None
+            except Unreachable as error:
+                await self._say(obj, healthy=False, reason="SecretUnreadable", message=str(error))
+                return _RESTART
 
             await self._ensure(spec, endpoint, print_)
-            await self._report_health(key, obj)
+            await self._report(key, obj)
             return None
 
+    async def _forget(self, key: TargetKey) -> None:
+        """The object is gone: the connection ends, after its farewell if that is ours to say."""
+        self._reporter.forget(str(key))
+        running = self._running.get(key)
+        if running and self._reporter.leading and not running.task.done():
+            running.connection.leave()  # its end brings us here again
+            return
+
+        await self._stop(key)
+        if self._secrets is not None:
+            self._secrets.use(key, None)
+
     async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str]:
-        self._use_secret(spec.key, spec.secret)
+        assert self._secrets is not None, "reconciled outside run"
+        self._secrets.use(spec.key, spec.secret)
         if spec.secret is None:
             return self._local.endpoint, fingerprint(spec, b"")
 
-        informer, _task = self._secrets[spec.secret.object_key]
-        await informer.synced.wait()
-        kubeconfig = _kubeconfig(informer.store.get(spec.secret.object_key), spec.secret)
+        kubeconfig = await self._secrets.kubeconfig(spec.secret)
         endpoint = endpoints.from_kubeconfig(
             kubeconfig, spec.secret.context or None, trust=self._trust
         )
@@ -155,106 +196,68 @@ class TargetController:
 
     async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
         known = self._running.get(spec.key)
-        if known and known[0] == print_ and not known[2].done():
+        if known and known.print == print_ and not known.connection.leaving:
             return
 
         await self._stop(spec.key)
         assert self._group is not None, "reconciled outside run"
         connection = Connection(
-            spec, endpoint, identity=self._identity, links=self._links, clock=self._clock
+            spec,
+            endpoint,
+            identity=self._identity,
+            links=self._links,
+            clock=self._clock,
+            on_strangers=lambda: self._controller.add(spec.key),
         )
         task = self._group.create_task(self._guard(connection), name=f"target-{spec.key}")
-        self._running[spec.key] = (print_, connection, task)
+        self._running[spec.key] = _Running(print_, connection, task)
 
     async def _guard(self, connection: Connection) -> None:
-        """One target's bug is not another's outage."""
-        try:
-            await connection.run()
-        except Exception:
-            log.exception("the connection to %s failed", connection.spec.key)
-            self._controller.add_after(connection.spec.key, _RESTART)
+        """Run it, and again if it fails: one target's bug is not another's outage."""
+        while not connection.leaving:
+            try:
+                await connection.run()
+            except Exception as error:
+                log.exception("the connection to %s failed", connection.spec.key)
+                connection.failure = _name(error)
+                self._controller.add(connection.spec.key)
+                await self._clock.sleep(_RESTART)
+
+        self._controller.add(connection.spec.key)
 
     async def _stop(self, key: TargetKey) -> None:
         known = self._running.pop(key, None)
         if known:
-            known[2].cancel()
-            await asyncio.wait([known[2]])
+            known.task.cancel()
+            await asyncio.wait([known.task])
 
-    def _use_secret(self, key: TargetKey, reference: SecretReference | None) -> None:
-        """Watch the Secret that a target names now; no longer the one that it named before."""
-        before = self._references.pop(key, None)
-        if reference is not None:
-            self._references[key] = reference
-            self._watch_secret(reference)
+    async def _report(self, key: TargetKey, obj: Object) -> None:
+        """What the connection has found; nothing that it has not looked at yet."""
+        link, connection = self._links.get(key.node_name), self._running[key].connection
+        if link is None and connection.failure:
+            message = f"the connection failed ({connection.failure}): see the agent's log"
+            await self._say(obj, healthy=False, reason="Failing", message=message)
 
-        used = {other.object_key for other in self._references.values()}
-        if before is not None and before.object_key not in used:
-            _informer, task = self._secrets.pop(before.object_key)
-            task.cancel()
-
-    def _watch_secret(self, reference: SecretReference) -> None:
-        if reference.object_key in self._secrets:
+        if link is None or link.health.reason == CONNECTING:
             return
 
-        assert self._group is not None, "reconciled outside run"
-        informer = Informer(
-            self._local,
-            kinds.SECRETS,
-            namespace=reference.namespace,
-            field_selector=f"metadata.name={reference.name}",
-        )
-        informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
-        task = self._group.create_task(informer.run(), name=f"secret-{reference.object_key}")
-        self._secrets[reference.object_key] = (informer, task)
+        health, now = link.health, self._clock.now()
+        news = [ready(obj, health.healthy, health.reason, health.message, now)]
+        clusters = connection.strangers.clusters
+        if link.synced and (clusters or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
+            holds, reason, message = strangers.explain(self._identity.name, clusters)
+            type_ = conditions.CLUSTER_NAME_UNIQUE
+            news.append(conditions.build(obj, type_, holds, reason, message, now))
 
-    def _on_secret(self, object_key: str) -> None:
-        for key, reference in self._references.items():
-            if reference.object_key == object_key:
-                self._controller.add(key)
+        await self._reporter.report(obj, *news)
 
-    async def _report_health(self, key: TargetKey, obj: Object) -> None:
-        link = self._links.get(key.node_name)
-        if link is not None:
-            health = link.health
-            await self._report(
-                key, obj, healthy=health.healthy, reason=health.reason, message=health.message
-            )
-
-    async def _report(
-        self, key: TargetKey, obj: Object, *, healthy: bool, reason: str, message: str
-    ) -> None:
-        condition = ready(obj, healthy, reason, message, self._clock.now())
-        conditions = merged(obj, condition)
-        if conditions is None:
-            return
-
-        log.info("%s is %s: %s", key, reason, message)
-        kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
-        body = {"status": {"conditions": conditions}, "metadata": {"uid": objects.uid(obj)}}
-        try:
-            await self._local.patch(
-                kind, key.name, body, key.namespace or None, subresource="status"
-            )
-        except NotFound:
-            log.debug("%s is gone", key)
+    async def _say(self, obj: Object, *, healthy: bool, reason: str, message: str) -> None:
+        await self._reporter.report(obj, ready(obj, healthy, reason, message, self._clock.now()))
 
 
-def _kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
-    if secret is None:
-        raise ConfigError(
-            f"there is no Secret {reference.name!r} in namespace {reference.namespace!r}: create "
-            "it with the target's kubeconfig (vnode connect does)"
-        )
+def _name(error: BaseException) -> str:
+    """The class of an error, or of the first in a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
 
-    data = secret.get("data") or {}
-    if reference.key not in data:
-        present = ", ".join(sorted(data)) or "nothing"
-        raise ConfigError(
-            f"Secret {reference.name!r} has no key {reference.key!r} but {present}: set "
-            "spec.kubeconfigSecret.key, or add the key"
-        )
-
-    try:
-        return base64.b64decode(data[reference.key], validate=True)
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise ConfigError(f"key {reference.key!r} of the Secret is not base64") from error
+    return type(error).__name__

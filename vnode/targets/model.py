@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import TargetKey
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
-_REGEXP_LIMIT: Final = 1024  # characters
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # RFC 1123, as names must be
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,10 @@ def _secret(key: TargetKey, reference: Object) -> SecretReference:
             "spec.kubeconfigSecret.namespace is empty: a ClusterTarget must say where its Secret is"
         )
 
+    for field, value in (("name", name), ("namespace", namespace)):
+        if not _NAME.fullmatch(str(value)):
+            raise ConfigError(f"spec.kubeconfigSecret.{field} {value!r} cannot be a {field}")
+
     return SecretReference(
         str(namespace),
         str(name),
@@ -95,12 +99,7 @@ def _secret(key: TargetKey, reference: Object) -> SecretReference:
 
 
 def _check_regexp(text: str) -> None:
-    if len(text) > _REGEXP_LIMIT:
-        raise ConfigError(f"spec.excludedLabelsRegexp is longer than {_REGEXP_LIMIT} characters")
-
     try:
-        re.compile(text)
-    except re.error as error:
-        raise ConfigError(
-            f"spec.excludedLabelsRegexp is not a regular expression: {error}"
-        ) from error
+        patterns.compile_safe(text)
+    except ConfigError as error:
+        raise ConfigError(f"spec.excludedLabelsRegexp cannot be used: {error}") from error

@@ -14,10 +14,13 @@ from typing import Final
 
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
+from vnode.api.errors import ApiError, ConfigError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.links import Health, Link
+
+CONNECTING: Final = "Connecting"
+"""The reason of a health that nobody has probed yet: it says nothing of the target."""
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
@@ -89,20 +92,68 @@ class Prober:
 async def probe(client: Client, namespace: str) -> None:
     """Raise what stands between us and running pods in that namespace ("" for any) of a target."""
     try:
+        await _look(client)
+        if namespace:
+            await client.request(
+                "POST", kinds.POD_CHAPERONS.path(namespace), query={"dryRun": "All"}, body=_PROBE
+            )
+    except Denied as error:
+        if error.status == 403:
+            # Nobody has rights to kinds that are not there: NotFound then tells the better cure.
+            await client.request("GET", f"/apis/{kinds.POD_CHAPERONS.api_version}")
+
+        raise
+
+
+async def _look(client: Client) -> None:
+    try:
         await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except NotFound as error:
         if keys.SUMMARY_NAME not in error.message:  # not the summary is missing but its kind
             raise
 
-    if namespace:
-        await client.request(
-            "POST", kinds.POD_CHAPERONS.path(namespace), query={"dryRun": "All"}, body=_PROBE
-        )
-
 
 def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
-    """(reason, message with the cure) for what a probe met."""
-    if isinstance(error, Denied) and error.status == 401:
+    """(reason, message with the cure) for what a probe met; `namespace` is "" for all."""
+    if isinstance(error, Denied):
+        return _explain_denied(error, namespace)
+
+    if isinstance(error, NotFound) and "namespaces" in error.message:
+        return (
+            "NamespaceNotFound",
+            (
+                f"the target has no namespace {namespace!r}: create it there, with a Source in it "
+                "(vnode connect does), or create a ClusterTarget for all namespaces instead"
+            ),
+        )
+
+    if isinstance(error, NotFound):
+        return (
+            "NotInstalled",
+            (
+                "the target does not know PodChaperons and ClusterSummaries: run vnode install, "
+                "and an agent, there"
+            ),
+        )
+
+    if isinstance(error, Unreachable):
+        return (
+            "Unreachable",
+            (
+                f"the target cannot be reached: {error}; see that its API server runs, and that "
+                "the kubeconfig has an address and an authority with which this agent reaches it"
+            ),
+        )
+
+    if isinstance(error, ConfigError):
+        return ("Invalid", str(error))
+
+    message = error.message if isinstance(error, ApiError) else str(error)
+    return ("Failing", f"the target answers with an error: {message}")
+
+
+def _explain_denied(error: Denied, namespace: str) -> tuple[str, str]:
+    if error.status == 401:
         return (
             "Unauthorized",
             (
@@ -111,29 +162,11 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
             ),
         )
 
-    if isinstance(error, Denied):
-        return (
-            "Forbidden",
-            (
-                f"the target refuses: {error.message}; create a Source there for this user or "
-                "service account, and see that the target's agent runs"
-            ),
-        )
-
-    if isinstance(error, NotFound) and "namespaces" in error.message:
-        return (
-            "NamespaceNotFound",
-            f"the target has no namespace {namespace!r}: create it there",
-        )
-
-    if isinstance(error, NotFound):
-        return (
-            "NotInstalled",
-            "the target does not know PodChaperons and ClusterSummaries: run vnode install there",
-        )
-
-    if isinstance(error, Unreachable):
-        return ("Unreachable", f"the target cannot be reached: {error}")
-
-    message = error.message if isinstance(error, ApiError) else str(error)
-    return ("Failing", f"the target answers with an error: {message}")
+    kind, where = ("Source", f" in namespace {namespace!r}") if namespace else ("ClusterSource", "")
+    return (
+        "Forbidden",
+        (
+            f"the target refuses: {error.message}; create a {kind} there{where} for this user or "
+            "service account (vnode connect does), and see that the target's agent runs"
+        ),
+    )

@@ -55,11 +55,14 @@ class Secrets:
         """
         informer, _task = self._followed[reference.object_key]
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(0 if informer.failure else _PATIENCE):
                 await informer.synced.wait()
         except TimeoutError:
             why = informer.failure or f"no answer within {_PATIENCE:.0f} s"
-            raise Unreachable(f"Secret {reference.object_key} cannot be read: {why}") from None
+            raise Unreachable(
+                f"Secret {reference.object_key} cannot be read: {why}; see that the agent may get, "
+                "list and watch it"
+            ) from None
 
         return kubeconfig(informer.store.get(reference.object_key), reference)
 

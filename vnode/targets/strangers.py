@@ -66,7 +66,9 @@ def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:
     return (
         False,
         "ClusterNameTaken",
-        f"another cluster sends pods to this target under the name {name!r} too (UID of its "
-        f"kube-system namespace: {others}): start the agent of one of them with another "
-        "--cluster-name, and run vnode connect again with the same",
+        (
+            f"another cluster sends pods to this target under the name {name!r} too (UID of its "
+            f"kube-system namespace: {others}): start the agent of one of them with another "
+            "--cluster-name, and run vnode connect again with the same"
+        ),
     )

@@ -1,0 +1,221 @@
+"""`vnode connect` between two real clusters, as a user runs it."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests import kit
+from tests.fleets import SOURCE, TARGET, Result, vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.kinds import Kind
+from vnode.cli import kubeconfigs
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+
+
+@dataclass(frozen=True)
+class Bare:
+    """What was said of a target without vnode, and then by `vnode install` there."""
+
+    connecting: Result
+    installing: Result
+
+
+@dataclass(frozen=True)
+class Pair:
+    """c1 as source and c2 as target, with a fresh namespace in both."""
+
+    fleet: Fleet
+    source: Client
+    target: Client
+    namespace: str
+
+    def connect(self, *words: str) -> Result:
+        """`vnode connect` for that namespace."""
+        return connect(self.fleet, "--namespace", self.namespace, *words)
+
+    async def kubeconfig(self) -> bytes:
+        """What the Secret holds."""
+        secret = await self.source.get(kinds.SECRETS, "vnode-target-c2", self.namespace)
+        return base64.b64decode(secret["data"]["config"])
+
+
+def connect(fleet: Fleet, *words: str) -> Result:
+    """`vnode connect --source c1 --target c2 WORDS`."""
+    files = ("--source", fleet.kubeconfig(SOURCE), "--target", fleet.kubeconfig(TARGET))
+    return vnode("connect", *files, *words)
+
+
+@pytest.fixture(scope="module")
+def bare(fleet: Fleet) -> Bare:
+    """c2 before and while it is made ready."""
+    before = connect(fleet)
+    return Bare(before, vnode("install", "--kubeconfig", fleet.kubeconfig(TARGET)))
+
+
+@pytest.fixture
+async def pair(fleet: Fleet, bare: Bare) -> AsyncIterator[Pair]:
+    """Both clusters, ready."""
+    assert bare.installing.code == 0, bare.installing.err
+    async with fleet.client(SOURCE) as source, fleet.client(TARGET) as target:
+        name = f"test-{uuid.uuid4().hex[:10]}"
+        for client in (source, target):
+            await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+
+        yield Pair(fleet, source, target, name)
+
+
+def test_a_target_that_is_not_installed_is_told_how_to_be(bare: Bare, fleet: Fleet) -> None:
+    if "unchanged" in bare.installing.out:
+        return  # a fleet that is kept between runs has vnode installed
+
+    assert bare.connecting.code == 1
+    assert f"vnode install --kubeconfig {fleet.kubeconfig(TARGET)}" in bare.connecting.err
+    assert bare.connecting.err.count("\n") == 1
+    assert {line.split()[-1] for line in bare.installing.out.splitlines()} == {"created"}
+
+
+async def test_connecting_makes_a_target_whose_kubeconfig_works(pair: Pair) -> None:
+    done = pair.connect()
+    assert done.code == 0, done.err
+    target = await pair.source.get(kinds.TARGETS, "c2", pair.namespace)
+    assert objects.spec(target)["kubeconfigSecret"]["name"] == "vnode-target-c2"
+    source = await pair.target.get(kinds.SOURCES, "c1", pair.namespace)
+    assert objects.spec(source) == {"serviceAccountName": "c1"}
+    reached = endpoint.from_kubeconfig(await pair.kubeconfig(), kubeconfigs.CONTEXT)
+    assert reached.namespace == pair.namespace
+    kind = Kind(
+        "authentication.k8s.io",
+        "v1",
+        "selfsubjectreviews",
+        "SelfSubjectReview",
+        namespaced=False,
+    )
+    async with Client(reached, name="c2") as client:
+        review = await client.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind})
+
+    user = objects.status(review)["userInfo"]["username"]
+    assert user == f"system:serviceaccount:{pair.namespace}:c1"
+
+
+async def test_connecting_again_changes_nothing(pair: Pair) -> None:
+    pair.connect()
+    before = await pair.kubeconfig()
+    again = pair.connect()
+    assert again.out.count("unchanged") == 3
+    assert "created" not in again.out
+    assert "issued" not in again.out
+    assert await pair.kubeconfig() == before
+
+
+async def test_a_token_that_the_target_does_not_accept_any_more_is_replaced(pair: Pair) -> None:
+    pair.connect()
+    before = await pair.kubeconfig()
+    await pair.target.delete(kinds.SERVICE_ACCOUNTS, "c1", pair.namespace)
+    again = pair.connect()
+    assert "serviceaccount/c1 created" in again.out
+    assert "issued" in again.out
+    assert await pair.kubeconfig() != before
+
+
+async def test_the_token_lives_as_long_as_asked(pair: Pair) -> None:
+    assert pair.connect("--token-lifetime", "2h").code == 0
+    token = kubeconfigs.token_in(await pair.kubeconfig())
+    issued, ends = kubeconfigs.lifetime(token or "") or (0, 0)
+    assert ends - issued == 7200
+
+
+async def test_another_address_and_name_can_be_given(pair: Pair) -> None:
+    server = "https://192.0.2.1:6443"
+    assert pair.connect("--name", "west", "--server", server).code == 0
+    target = await pair.source.get(kinds.TARGETS, "west", pair.namespace)
+    secret = objects.spec(target)["kubeconfigSecret"]
+    assert secret == {"name": "vnode-target-west", "key": "config", "context": "target"}
+    stored = await pair.source.get(kinds.SECRETS, "vnode-target-west", pair.namespace)
+    assert server.encode() in base64.b64decode(stored["data"]["config"])
+
+
+async def test_the_namespace_is_enabled_only_when_asked(pair: Pair) -> None:
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    told = pair.connect()
+    assert f"kubectl label namespace {pair.namespace} {label}={value}" in told.out
+    namespace = await pair.source.get(kinds.NAMESPACES, pair.namespace)
+    assert label not in objects.labels(namespace)
+    pair.connect("--enable-namespace")
+    namespace = await pair.source.get(kinds.NAMESPACES, pair.namespace)
+    assert objects.labels(namespace)[label] == value
+
+
+async def test_cluster_wide_names_the_namespace_of_account_and_secret(pair: Pair) -> None:
+    words = ("--cluster-wide", "--agent-namespace", pair.namespace)
+    named = ("--name", pair.namespace, "--cluster-name", pair.namespace)
+    done = connect(pair.fleet, *words, *named)
+    assert done.code == 0, done.err
+    target = await pair.source.get(kinds.CLUSTER_TARGETS, pair.namespace)
+    assert objects.spec(target)["kubeconfigSecret"]["namespace"] == pair.namespace
+    source = await pair.target.get(kinds.CLUSTER_SOURCES, pair.namespace)
+    account = {"name": pair.namespace, "namespace": pair.namespace}
+    assert objects.spec(source) == {"serviceAccount": account}
+    await pair.source.delete(kinds.CLUSTER_TARGETS, pair.namespace)
+    await pair.target.delete(kinds.CLUSTER_SOURCES, pair.namespace)
+
+
+async def test_a_cluster_may_be_its_own_target(pair: Pair) -> None:
+    file = pair.fleet.kubeconfig(SOURCE)
+    words = ("--namespace", pair.namespace, "--name", "self")
+    done = vnode("connect", "--source", file, "--target", file, *words)
+    assert done.code == 0, done.err
+    target = await pair.source.get(kinds.TARGETS, "self", pair.namespace)
+    assert objects.spec(target) == {"self": True}
+
+
+async def test_a_target_that_is_the_source_itself_is_not_turned_into_another(pair: Pair) -> None:
+    file = pair.fleet.kubeconfig(SOURCE)
+    words = ("--namespace", pair.namespace, "--name", "c2")
+    assert vnode("connect", "--source", file, "--target", file, *words).code == 0
+    refused = pair.connect()
+    assert refused.code == 1
+    assert "--name" in refused.err
+
+
+async def test_the_name_of_another_source_cluster_is_refused(pair: Pair) -> None:
+    pair.connect()
+    note = {"metadata": {"annotations": {keys.PARENT_CLUSTER_UID: "another"}}}
+    await pair.target.patch(kinds.SOURCES, "c1", note, pair.namespace)
+    refused = pair.connect()
+    assert refused.code == 1
+    assert "--cluster-name" in refused.err
+
+
+async def test_a_namespace_that_is_not_there_is_named_with_its_side(pair: Pair) -> None:
+    only_here = await kit.new_namespace(pair.source, f"{pair.namespace}-here")
+    for name, side in ((only_here, "target"), ("nowhere", "source")):
+        refused = replace(pair, namespace=name).connect()
+        assert refused.code == 1
+        assert f"the {side} cluster has no namespace {name!r}" in refused.err
+        assert f"create namespace {name}" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("--token-lifetime", "1m"), 1, "365d"),
+        (("--server", "http://192.0.2.1"), 1, "https://"),
+        (("--source-context", "other"), 1, "no context named 'other'"),
+        (("--cluster-wide", "--namespace", "a"), 2, "exclude each other"),
+        (("--cluster-wide", "--enable-namespace"), 2, "one namespace"),
+    ],
+)
+def test_wrong_input_is_one_line_with_the_cure(
+    fleet: Fleet, words: tuple[str, ...], code: int, hint: str
+) -> None:
+    failed = connect(fleet, *words)
+    assert failed.code == code
+    assert hint in failed.err
+    assert "Traceback" not in failed.err

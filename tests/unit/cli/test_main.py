@@ -1,0 +1,61 @@
+"""The command line around the subcommands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from vnode import __version__
+from vnode.api.errors import ConfigError
+from vnode.cli import main
+
+
+def test_help_lists_every_subcommand_and_each_of_them_loads():
+    shown = CliRunner().invoke(main.cli, ["--help"])
+    for name in main.cli.list_commands(None):
+        assert name in shown.output
+        assert CliRunner().invoke(main.cli, [name, "--help"]).exit_code == 0
+
+
+def test_help_imports_no_subcommand():
+    code = (
+        "import sys; from click.testing import CliRunner; from vnode.cli import main; "
+        "CliRunner().invoke(main.cli, ['--help']); "
+        "sys.exit('aiohttp' in sys.modules or 'vnode.cli.install' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_version():
+    assert CliRunner().invoke(main.cli, ["--version"]).output == f"vnode {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["scheduler-config", "--extender", "http://x"], 1, "Error: --extender"),
+        (["scheduler-config"], 2, "Missing option '--extender'"),
+        (["nothing"], 2, "No such command 'nothing'"),
+        (["install", "--kubeconfig", "absent"], 1, "Error: cannot read kubeconfig absent"),
+        (["connect", "--source", "absent", "--target", "x"], 1, "Error: --source: cannot read"),
+    ],
+)
+def test_errors_are_a_line_and_an_exit_code(words, code, text, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["vnode", *words])
+    monkeypatch.setattr(main.logs, "configure", lambda *_words: None)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+
+    assert ended.value.code == code
+    assert text in capsys.readouterr().err
+
+
+def test_our_own_error_is_found_in_a_group_of_others():
+    ours = ConfigError("cure")
+    nested = ExceptionGroup("inner", [ValueError(), ours])
+    assert main.first_error(ExceptionGroup("outer", [KeyError(), nested])) is ours
+    other = KeyError()
+    assert main.first_error(ExceptionGroup("outer", [other])) is other

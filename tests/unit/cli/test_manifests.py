@@ -1,0 +1,123 @@
+"""The manifests that ship with vnode, before they meet an API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError
+from vnode.cli import manifests, scheduler_config
+from vnode.targets import source_rbac
+
+KINDS = [
+    kinds.TARGETS,
+    kinds.CLUSTER_TARGETS,
+    kinds.SOURCES,
+    kinds.CLUSTER_SOURCES,
+    kinds.POD_CHAPERONS,
+    kinds.CLUSTER_SUMMARIES,
+]
+
+
+def described(schema, path=""):
+    """The paths of all properties that say nothing about themselves."""
+    for name, child in (schema.get("properties") or {}).items():
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+
+        if "description" not in child:
+            yield f"{path}.{name}"
+
+        yield from described(child, f"{path}.{name}")
+        yield from described(child.get("items") or {}, f"{path}.{name}[]")
+
+
+def test_each_kind_of_the_code_has_its_definition():
+    by_name = {objects.name(crd): objects.spec(crd) for crd in manifests.crds()}
+    assert by_name.keys() == {kind.resource for kind in KINDS}
+    for kind in KINDS:
+        spec = by_name[kind.resource]
+        assert spec["group"] == kind.group
+        assert spec["names"]["kind"] == kind.kind
+        assert spec["scope"] == ("Namespaced" if kind.namespaced else "Cluster")
+        assert [version["name"] for version in spec["versions"]] == [kind.version]
+
+
+def test_every_field_of_the_schemas_is_described():
+    for crd in manifests.crds():
+        [version] = objects.spec(crd)["versions"]
+        schema = version["schema"]["openAPIV3Schema"]
+        assert "description" in schema
+        assert list(described(schema)) == []
+
+
+def test_another_namespace_moves_all_that_is_ours_and_nothing_else():
+    places = set()
+    for obj in manifests.rbac("other"):
+        places.add(objects.namespace(obj))
+        places.update(subject["namespace"] for subject in obj.get("subjects", ()))
+
+    assert places == {"other", "kube-system", ""}
+    assert objects.name(manifests.namespace("other")) == "other"
+
+
+def test_all_that_is_bound_comes_before_what_binds_it():
+    objs = manifests.everything("vnode", manifests.webhook("vnode"))
+    kinds_in_order = [obj["kind"] for obj in objs]
+    assert kinds_in_order[0] == "Namespace"
+    assert kinds_in_order[-1] == "MutatingWebhookConfiguration"
+    known = set()
+    for obj in objs:
+        if role := obj.get("roleRef"):
+            upstream = role["name"].startswith(("system:", "extension-"))
+            assert upstream or (role["kind"], role["name"]) in known
+
+        known.add((obj["kind"], objects.name(obj)))
+
+
+def test_the_roles_that_sources_are_bound_to_are_there_and_may_be_bound():
+    roles = {
+        objects.name(obj): obj for obj in manifests.rbac("vnode") if obj["kind"] == "ClusterRole"
+    }
+    [bind] = [rule for rule in roles["vnode"]["rules"] if "bind" in rule["verbs"]]
+    names = {source_rbac.SOURCE_ROLE, source_rbac.VIEWER_ROLE}
+    assert set(bind["resourceNames"]) == names
+    assert names <= roles.keys()
+
+
+def test_no_right_is_a_wildcard():
+    for obj in manifests.rbac("vnode"):
+        for rule in obj.get("rules", ()):
+            assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+
+
+def test_sources_may_not_touch_pods_themselves():
+    [role] = [o for o in manifests.rbac("vnode") if objects.name(o) == source_rbac.SOURCE_ROLE]
+    verbs = {v for rule in role["rules"] if "pods" in rule["resources"] for v in rule["verbs"]}
+    assert verbs == {"get", "list"}
+
+
+def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    [hook] = manifests.webhook("other", reinvocation="IfNeeded", timeout=5)["webhooks"]
+    assert hook["clientConfig"] == {
+        "service": {"name": "vnode", "namespace": "other", "port": 443, "path": "/mutate--v1-pod"}
+    }
+    assert hook["namespaceSelector"] == {"matchLabels": {label: value}}
+    assert (hook["reinvocationPolicy"], hook["timeoutSeconds"]) == ("IfNeeded", 5)
+    for url in ("https://192.0.2.1:9443", "https://192.0.2.1:9443/mutate--v1-pod"):
+        [hook] = manifests.webhook("other", url)["webhooks"]
+        assert hook["clientConfig"] == {"url": "https://192.0.2.1:9443/mutate--v1-pod"}
+
+
+def test_a_webhook_url_without_tls_is_refused():
+    with pytest.raises(ConfigError, match="must start with https://"):
+        manifests.webhook("vnode", "http://192.0.2.1:9443")
+
+
+def test_the_lease_of_the_candidate_scheduler_is_the_one_it_may_use():
+    roles = [obj for obj in manifests.rbac("vnode") if obj["kind"] == "Role"]
+    named = {
+        name for role in roles for rule in role["rules"] for name in rule.get("resourceNames", ())
+    }
+    assert scheduler_config.LEASE in named
