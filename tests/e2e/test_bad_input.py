@@ -10,8 +10,10 @@ import asyncio
 import base64
 import subprocess
 import uuid
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,10 +43,9 @@ async def _others_are_unaffected(source: Client) -> AsyncIterator[None]:
     """The fleet's own Targets are ready before each test, and the very same after it."""
 
     async def conditions() -> list[Object]:
+        connected = is_because("Connected")
         return [
-            ready(
-                await kit.until_one(source, kinds.TARGETS, name, "default", is_because("Connected"))
-            )
+            ready(await kit.until_one(source, kinds.TARGETS, name, "default", connected))
             for name in ("c2", "c3")
         ]
 
@@ -164,16 +165,22 @@ async def test_a_spec_that_cannot_be(source: Client, home: str, spec: Object, cu
     await assert_says(source, home, "Invalid", cure)
 
 
+async def account_token(client: Client, name: str) -> str:
+    """A token of a new service account without any rights."""
+    account = {"metadata": {"name": name, "namespace": "default"}}
+    await client.create(kinds.SERVICE_ACCOUNTS, account, "default")
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await client.create(
+        kinds.SERVICE_ACCOUNTS, request, "default", name=name, subresource="token"
+    )
+    return str(objects.status(answer)["token"])
+
+
 async def test_a_target_without_a_source_refuses(
     source: Client, c2: Client, home: str, fleet: Fleet
 ) -> None:
-    account = {"metadata": {"name": home, "namespace": "default"}}
-    await c2.create(kinds.SERVICE_ACCOUNTS, account, "default")
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = await c2.create(
-        kinds.SERVICE_ACCOUNTS, request, "default", name=home, subresource="token"
-    )
-    await put_secret(source, home, with_token(fleet, "c2", answer["status"]["token"]))
+    token = await account_token(c2, home)
+    await put_secret(source, home, with_token(fleet, "c2", token))
     await put_target(source, home, named())
     await assert_says(source, home, "Forbidden", f"default:{home}", "create a Source", home)
     await c2.delete(kinds.SERVICE_ACCOUNTS, home, "default")
@@ -225,8 +232,8 @@ def bare(tmp_path: Path) -> Iterator[Fleet]:
 
 
 @asynccontextmanager
-async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[bytes]:
-    """A kubeconfig with which `fleet` reaches a cluster of another fleet: they have no route."""
+async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[str]:
+    """An address at which `fleet` reaches a cluster of another fleet, to which it has no route."""
     address = urlsplit(kubeconfigs.read(other.kubeconfig(name))[0].server)
     own = urlsplit(kubeconfigs.read(fleet.kubeconfig("c1"))[0].server)
     gateway = f"{(own.hostname or '').rpartition('.')[0]}.1"  # the machine, as c1 sees it
@@ -238,13 +245,10 @@ async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[bytes]
             group.create_task(_copy(there, writer))
 
     server = await asyncio.start_server(relay, gateway, 0)
-    port = server.sockets[0].getsockname()[1]
-    text = other.kubeconfig(name).read_text()
-    line = f"server: {address.geturl()}"
-    assert line in text
-    here = f"server: https://{gateway}:{port}\n    tls-server-name: {address.hostname}"
-    yield text.replace(line, here).encode()
-    server.close()
+    try:
+        yield f"https://{gateway}:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -258,18 +262,28 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-@pytest.mark.parametrize("user", ["administrator", "nobody in particular"])
 async def test_a_target_where_vnode_is_not_installed(
-    source: Client, home: str, fleet: Fleet, bare: Fleet, user: str
+    source: Client, home: str, fleet: Fleet, bare: Fleet
 ) -> None:
-    async with relayed(fleet, bare, "bare") as kubeconfig:
-        await put_secret(source, home, kubeconfig)
-        await put_target(source, home, named())
-        await assert_says(source, home, "NotInstalled", "run vnode install")
+    """For an administrator, who sees that the kinds are not there, as for one without rights."""
+    reach, _name = kubeconfigs.read(bare.kubeconfig("bare"))
+    host = urlsplit(reach.server).hostname
+    async with relayed(fleet, bare, "bare") as server, bare.client("bare") as client:
+        theirs = f"server: {server}\n    tls-server-name: {host}"
+        text = bare.kubeconfig("bare").read_text().replace(f"server: {reach.server}", theirs)
+        reach = replace(reach.at(server), server_name=host)
+        account = kubeconfigs.build(reach, await account_token(client, home), "default")
+        for kubeconfig in (text.encode(), GARBAGE, account):
+            await put_secret(source, home, kubeconfig)
+            await put_target(source, home, named())
+            if kubeconfig is GARBAGE:
+                await assert_says(source, home, "Invalid", "neither YAML nor JSON")
+            else:
+                await assert_says(source, home, "NotInstalled", "run vnode install")
+
         await source.delete(kinds.TARGETS, "bad", home)
-        await kit.until_gone(
-            source, kinds.NODES, field_selector=f"metadata.name={names.virtual_node(home, 'bad')}"
-        )
+        node = names.virtual_node(home, "bad")
+        await kit.until_gone(source, kinds.NODES, field_selector=f"metadata.name={node}")
 
 
 def connect(fleet: Fleet, home: str, target: str, *words: str) -> Result:
@@ -380,25 +394,24 @@ async def test_connecting_a_second_source_of_one_name_is_refused(
 
 
 @pytest.fixture
-async def followed(source: Client, fleet: Fleet) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def followed(source: Client, fleet: Fleet) -> AsyncIterator[Process]:
     """`kubectl logs -f` of a pod in the fleet's own c2."""
     name = f"follow-{uuid.uuid4().hex[:6]}"
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
     await run_pod(source, "default", name, **{keys.PROXY_CONSTRAINTS: constraints})
-    process = subprocess.Popen(
-        [*fleet.kubectl_command("c1"), "logs", "-f", name], stdout=subprocess.PIPE
-    )
+    command = [*fleet.kubectl_command("c1"), "logs", "-f", name]
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    assert await asyncio.to_thread(process.stdout.readline)
+    assert await process.stdout.readline()
     yield process
     process.terminate()
-    await asyncio.to_thread(process.communicate)
+    await process.communicate()
     await source.delete(kinds.PODS, name, "default")
     await kit.until_gone(source, kinds.PODS, "default", label_selector=f"app={name}")
 
 
 async def test_a_secret_takes_effect_at_once_and_for_its_target_alone(
-    source: Client, shared: str, fleet: Fleet, followed: subprocess.Popen[bytes]
+    source: Client, shared: str, fleet: Fleet, followed: Process
 ) -> None:
     await put_secret(source, shared, admin(fleet, "c2"))
     await put_target(source, shared, named())
@@ -424,7 +437,7 @@ async def test_a_secret_takes_effect_at_once_and_for_its_target_alone(
     )
     await put_secret(source, shared, admin(fleet, "c2"))
     await assert_connects(source, shared, seconds=2)
-    assert followed.poll() is None
+    assert followed.returncode is None
     now = await source.get(kinds.PODS, "through-it-all", shared)
     assert (objects.uid(now), kit.phase(now)) == (objects.uid(pod), "Running")
     await source.delete(kinds.PODS, "through-it-all", shared)
@@ -432,7 +445,7 @@ async def test_a_secret_takes_effect_at_once_and_for_its_target_alone(
 
 
 async def test_a_changed_target_takes_effect_at_once(
-    source: Client, c2: Client, shared: str, fleet: Fleet, followed: subprocess.Popen[bytes]
+    source: Client, c2: Client, shared: str, fleet: Fleet, followed: Process
 ) -> None:
     node = objects.name((await c2.list(kinds.NODES))[0])
     await c2.patch(kinds.NODES, node, {"metadata": {"labels": {"disk": "fast"}}})
@@ -444,7 +457,7 @@ async def test_a_changed_target_takes_effect_at_once(
     await kit.until_one(
         source, kinds.NODES, name, "", lambda n: "disk" not in objects.labels(n), seconds=2
     )
-    assert followed.poll() is None
+    assert followed.returncode is None
     await c2.patch(kinds.NODES, node, {"metadata": {"labels": {"disk": None}}})
 
 
@@ -475,11 +488,9 @@ async def test_a_deleted_target_leaves_nothing_and_can_come_back(
     for name in ("reserved", "unreserved"):
         await kit.until_gone(source, kinds.PODS, shared, field_selector=f"metadata.name={name}")
 
-    # Nothing of it ever ran, so nobody missed it; Kubernetes itself removes pods of nodes that are
-    # gone, after 40 s and a round of 20 s.
-    await kit.until_gone(
-        source, kinds.PODS, shared, field_selector="metadata.name=waiting", seconds=90
-    )
+    # Of this one nothing ever ran. Kubernetes removes pods whose node is gone, after a minute.
+    await source.delete(kinds.PODS, "waiting", shared)
+    await kit.until_gone(source, kinds.PODS, shared, field_selector="metadata.name=waiting")
     assert not await c3.list(kinds.POD_CHAPERONS, shared)
     now = await source.get(kinds.PODS, "kept", shared)
     assert (objects.uid(now), kit.phase(now)) == (objects.uid(kept), "Running")

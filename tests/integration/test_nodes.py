@@ -108,11 +108,12 @@ async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncI
         clock=SystemClock(),
     )
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(controller.run())
+        tasks = [group.create_task(part.run()) for part in (controller.nodes, controller)]
         try:
             yield controller
         finally:
-            task.cancel()
+            for task in tasks:
+                task.cancel()
 
 
 def ready(node: Object) -> str:

@@ -7,10 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-# Otherwise pytest-asyncio asks for "the" loop before its first test, and before Python 3.14 asking
-# makes one that nobody closes.
-asyncio.set_event_loop(None)
-
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -39,3 +39,14 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Sleep on the running event loop."""
         await asyncio.sleep(seconds)
+
+
+async def happens_within(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for an event, but not for longer than that; whether it is set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+
+    return True

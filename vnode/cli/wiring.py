@@ -43,7 +43,7 @@ from vnode.runtime.issuing import ClientCertificate, ServingCertificate, Trusted
 from vnode.runtime.leader import Elector
 from vnode.runtime.links import Links
 from vnode.runtime.serving import Server
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.queue import SchedulingQueue
@@ -175,6 +175,7 @@ class Agent:
 
             tasks.start(self._targets.watch_targets(), "watch-targets")
             tasks.start(self._authority.run(), "authority")
+            self._hand_over_credentials(tasks)
             for server in await self._servers():
                 tasks.start(server.run(), server.name)
                 self._health.add_event(server.name, server.ready)
@@ -182,11 +183,13 @@ class Agent:
             for certificate in self._certificates:
                 tasks.start(certificate.run(), "serving-certificate")
 
-            tasks.start(self._hand_over_credentials(), "credentials")
             await self._targets.wait_synced()
             await self._proxies.synced.wait()
             gc.freeze()
             tasks.start(self._targets.run(), "targets")
+            tasks.start(self._nodes.nodes.run(), "nodes")
+            await self._nodes.nodes.synced.wait()
+            tasks.start(self._kubelet.run(), "kubelet")
             tasks.start(self._events.run(), "events")
             await self._lead_when_elected()
 
@@ -218,7 +221,7 @@ class Agent:
             ),
         ]
 
-    async def _hand_over_credentials(self) -> None:
+    def _hand_over_credentials(self, tasks: Supervisor) -> None:
         """So that the API server trusts the webhook, and the scheduler can prove who it is."""
         options = self._options
         trusted = TrustedWebhook(self._client, self._authority)
@@ -231,10 +234,8 @@ class Agent:
         )
         self._health.add_event("webhook-trusted", trusted.trusted)
         self._health.add_event("scheduler-credentials", credentials.written)
-        async with supervise() as tasks:
-            tasks.start(trusted.run(), "webhook-trust")
-            tasks.start(credentials.run(), "scheduler-credentials")
-            await asyncio.get_running_loop().create_future()
+        tasks.start(trusted.run(), "webhook-trust")
+        tasks.start(credentials.run(), "scheduler-credentials")
 
     async def _lead_when_elected(self) -> None:
         if not self._options.config.leader_election:
@@ -258,8 +259,6 @@ class Agent:
             tasks.start(self._make_chaperon_controller().run(), "chaperons")
             tasks.start(self._proxy_controller.run(), "proxies")
             tasks.start(self._proxy_controller.bound.run(), "bound-pods")
-            await self._nodes.nodes.synced.wait()
-            tasks.start(self._kubelet.run(), "kubelet")
             self._books.open()
             tasks.start(self._scheduler.run(), "scheduler")
             await asyncio.get_running_loop().create_future()

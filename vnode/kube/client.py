@@ -196,6 +196,14 @@ class Client:
 
         await self.request("DELETE", kind.path(namespace, name), body=options)
 
+    async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> None:
+        """Delete this very object; one that is gone, or was replaced by a namesake, is no error."""
+        namespace = objects.namespace(obj) or None
+        try:
+            await self.delete(kind, objects.name(obj), namespace, uid=objects.uid(obj), grace=grace)
+        except (errors.NotFound, errors.Conflict):
+            log.debug("%s %s of %s is gone already", kind.kind, objects.key(obj), self.name)
+
     async def request(
         self,
         method: str,

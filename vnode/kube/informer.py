@@ -16,7 +16,7 @@ from contextlib import aclosing
 from typing import Final
 
 from vnode.api import objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -115,11 +115,7 @@ class Informer:
             delay = max(delay, error.retry_after)
 
         self._wake.clear()
-        try:
-            async with asyncio.timeout(delay * random.uniform(0.8, 1.2)):  # noqa: S311 - jitter
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await happens_within(self._wake, delay * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
 
     async def _list(self) -> None:
         items, version = await self._client.list_at(

@@ -66,7 +66,7 @@ class NodeController:
     """Keeps the virtual Nodes of the local cluster in step with Targets and links.
 
     `port_of` gives the port of the kubelet API of a virtual node, None while it has none.
-    `nodes` is the informer of all virtual nodes.
+    `nodes` is the informer of all virtual nodes, to be run by the caller in every replica.
     """
 
     def __init__(
@@ -98,7 +98,6 @@ class NodeController:
     async def run(self) -> None:
         """Work until cancelled."""
         async with supervisor.supervise() as tasks:
-            tasks.start(self.nodes.run(), "virtual-nodes-informer")
             await self.nodes.synced.wait()
             await self._targets.wait_synced()
             tasks.start(self._follow_targets(), "virtual-nodes-targets")

@@ -12,7 +12,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
+from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -159,14 +159,14 @@ class ChaperonController:
     async def _end_stranger(self, pod: Object) -> float | None:
         """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
         if objects.controller_reference(pod) and not objects.is_terminating(pod):
-            await self._delete(pod)
+            await self._client.discard(kinds.PODS, pod)
 
         return None
 
     async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
         if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
             if not objects.is_terminating(pod):
-                await self._delete(pod)
+                await self._client.discard(kinds.PODS, pod)
 
             return None
 
@@ -190,14 +190,6 @@ class ChaperonController:
             return False
 
         return objects.controller_uid(pod) == objects.uid(chaperon)
-
-    async def _delete(self, pod: Object) -> None:
-        try:
-            await self._client.delete(
-                kinds.PODS, objects.name(pod), objects.namespace(pod), uid=objects.uid(pod)
-            )
-        except (NotFound, Conflict):
-            log.debug("delegate %s is gone already", objects.key(pod))
 
     async def _patch(
         self, chaperon: Object, body: Object, *, subresource: str | None = None

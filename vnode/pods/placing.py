@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,
@@ -116,7 +116,7 @@ class Placer:
                 case Create(node):
                     await self._create(phase, pod, node)
                 case Wait(seconds):
-                    await _wait(phase.moved, seconds)
+                    await happens_within(phase.moved, seconds)
                 case GiveUp():
                     await self._drop_surplus(phase, known)
                     return Outcome.UNSCHEDULABLE, phase.explanations(known)
@@ -205,12 +205,7 @@ async def bind(client: Client, pod: Object, node: str) -> bool:
 async def delete_candidate(link: Link, candidate: Object) -> None:
     """Delete a candidate that cannot win; one that cannot be deleted now is found again later."""
     try:
-        await link.client.delete(
-            kinds.POD_CHAPERONS,
-            objects.name(candidate),
-            objects.namespace(candidate),
-            uid=objects.uid(candidate),
-        )
+        await link.client.discard(kinds.POD_CHAPERONS, candidate)
     except (ApiError, Unreachable) as error:
         log.debug("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
 
@@ -230,11 +225,3 @@ def _is_pending(pod: Object | None, uid: str) -> bool:
         and not objects.is_terminating(pod)
         and not objects.spec(pod).get("nodeName")
     )
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass

@@ -19,7 +19,6 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import (
     AlreadyExists,
-    Conflict,
     Denied,
     Invalid,
     NotFound,
@@ -155,7 +154,7 @@ class ProxyController:
     async def _delete_if_reachable(self, link: Link, chaperon: Object) -> None:
         """Losers and orphans wait for their target to return; nobody else waits for them."""
         try:
-            await self._delete(link, chaperon)
+            await link.client.discard(kinds.POD_CHAPERONS, chaperon)
         except (Unreachable, Denied, ServerError) as error:
             log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
 
@@ -171,7 +170,7 @@ class ProxyController:
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         notes = objects.annotations(candidate)
         if keys.POD_MISSING_SINCE in notes:
-            await self._delete(link, candidate)
+            await link.client.discard(kinds.POD_CHAPERONS, candidate)
             return None
 
         if keys.IS_ALLOWED not in notes:
@@ -220,7 +219,7 @@ class ProxyController:
             f"the delegate pod in target {link.target} is gone; deleting this pod, for its owner "
             "to replace it",
         )
-        await self._delete_proxy(proxy, grace=None)
+        await self._client.discard(kinds.PODS, proxy)
         return None
 
     async def _create(self, proxy: Object, link: Link) -> float | None:
@@ -261,7 +260,7 @@ class ProxyController:
             proxy = await self._patch(proxy, body)
 
         if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
-            await self._delete_proxy(proxy, grace=0)
+            await self._client.discard(kinds.PODS, proxy, grace=0)
 
         return None
 
@@ -275,7 +274,7 @@ class ProxyController:
             self._held.add(objects.uid(proxy))
 
         if not objects.is_terminating(candidate):
-            await self._delete(link, candidate)
+            await link.client.discard(kinds.POD_CHAPERONS, candidate)
 
         await self._feed_back(proxy, candidate)
         return True
@@ -288,29 +287,6 @@ class ProxyController:
         selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
         pods = await link.client.list(kinds.PODS, objects.namespace(proxy), label_selector=selector)
         return bool(pods)
-
-    async def _delete(self, link: Link, chaperon: Object) -> None:
-        try:
-            await link.client.delete(
-                kinds.POD_CHAPERONS,
-                objects.name(chaperon),
-                objects.namespace(chaperon),
-                uid=objects.uid(chaperon),
-            )
-        except (NotFound, Conflict):
-            log.debug("chaperon %s is gone already", objects.key(chaperon))
-
-    async def _delete_proxy(self, proxy: Object, grace: int | None) -> None:
-        try:
-            await self._client.delete(
-                kinds.PODS,
-                objects.name(proxy),
-                objects.namespace(proxy),
-                uid=objects.uid(proxy),
-                grace=grace,
-            )
-        except (NotFound, Conflict):
-            log.debug("pod %s is gone already", objects.key(proxy))
 
     async def _patch(
         self, proxy: Object, body: Object, *, subresource: str | None = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -293,11 +293,7 @@ def _count(name: str, pair: Pair) -> None:
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
     """Until the event, or so many seconds (1 to LOOK_AGAIN) have passed."""
-    try:
-        async with asyncio.timeout(min(max(seconds, 1.0), authority.LOOK_AGAIN)):
-            await event.wait()
-    except TimeoutError:
-        pass
+    await happens_within(event, min(max(seconds, 1.0), authority.LOOK_AGAIN))
 
 
 async def _follow(source: Authority, stirred: asyncio.Event) -> None:

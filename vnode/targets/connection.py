@@ -79,7 +79,7 @@ class Connection:
         on_strangers: Callable[[], None],
     ) -> None:
         self.spec = spec
-        self.failure = ""  # the class of the error that ended `run` the last time, if one did
+        self.failure = ""  # why `run` failed the last time; "" while it runs
         self.strangers = Strangers(identity.uid, on_strangers)
         self._on_strangers = on_strangers
         self._endpoint = endpoint

@@ -20,7 +20,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Unreachable
+from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.objects import Object
 from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
@@ -219,7 +219,7 @@ class TargetController:
                 await connection.run()
             except Exception as error:
                 log.exception("the connection to %s failed", connection.spec.key)
-                connection.failure = _name(error)
+                connection.failure = _explain(error)
                 self._controller.add(connection.spec.key)
                 await self._clock.sleep(_RESTART)
 
@@ -235,8 +235,7 @@ class TargetController:
         """What the connection has found; nothing that it has not looked at yet."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
-            message = f"the connection failed ({connection.failure}): see the agent's log"
-            await self._say(obj, healthy=False, reason="Failing", message=message)
+            await self._say(obj, healthy=False, reason="Failing", message=connection.failure)
 
         if link is None or link.health.reason == CONNECTING:
             return
@@ -255,9 +254,12 @@ class TargetController:
         await self._reporter.report(obj, ready(obj, healthy, reason, message, self._clock.now()))
 
 
-def _name(error: BaseException) -> str:
-    """The class of an error, or of the first in a group."""
+def _explain(error: BaseException) -> str:
+    """Why a connection failed; only our own errors are known to name no credentials."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
 
-    return type(error).__name__
+    if isinstance(error, VnodeError):
+        return str(error)
+
+    return f"the connection failed with {type(error).__name__}: see the agent's log"

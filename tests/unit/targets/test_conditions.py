@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from vnode.targets import conditions
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+OTHER = {"type": "Other", "status": "True"}
+
+
+def make_target(*known, generation=3):
+    return {
+        "metadata": {"name": "c2", "generation": generation},
+        "status": {"conditions": list(known)},
+    }
+
+
+def test_a_new_condition_says_all_that_kubernetes_wants():
+    assert conditions.ready(make_target(), False, "Invalid", "fix it", NOW) == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Invalid",
+        "message": "fix it",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 3,
+    }
+
+
+def test_the_transition_time_moves_with_the_status_only():
+    bad = conditions.ready(make_target(), False, "Invalid", "fix it", NOW)
+    worse = conditions.ready(make_target(bad), False, "Forbidden", "ask", LATER)
+    good = conditions.ready(make_target(worse), True, "Connected", "", LATER)
+    assert worse["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    assert good["lastTransitionTime"] == "2026-01-01T01:00:00Z"
+
+
+def test_the_conditions_of_others_stay():
+    ready = conditions.ready(make_target(), True, "Connected", "", NOW)
+    name = conditions.build(make_target(), conditions.CLUSTER_NAME_UNIQUE, False, "x", "", NOW)
+    assert conditions.merged(make_target(OTHER), ready, name) == [OTHER, ready, name]
+    old = conditions.ready(make_target(), False, "Invalid", "", NOW)
+    assert conditions.merged(make_target(old, OTHER), ready) == [OTHER, ready]
+
+
+def test_what_changes_nothing_is_not_written():
+    ready = conditions.ready(make_target(), True, "Connected", "", NOW)
+    again = conditions.ready(make_target(ready), True, "Connected", "", LATER)
+    assert conditions.merged(make_target(ready, OTHER), again) is None
+    newer = conditions.ready(make_target(ready, generation=4), True, "Connected", "", LATER)
+    assert conditions.merged(make_target(ready, generation=4), newer) == [newer]
+
+
+def test_another_status_or_reason_is_news_another_wording_is_not():
+    ready = conditions.ready(make_target(), False, "Unreachable", "refused", NOW)
+    target = make_target(ready)
+    assert conditions.turned(make_target(), ready)
+    assert not conditions.turned(target, {**ready, "message": "timed out"})
+    assert conditions.turned(target, {**ready, "reason": "Forbidden"})
+    assert conditions.turned(target, {**ready, "status": "True"})

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from vnode.api.errors import Unreachable
+from vnode.kube.store import Store
+from vnode.runtime.links import TargetKey
+from vnode.targets import farewell
+
+pytestmark = pytest.mark.looptime
+
+
+class Target:
+    """The chaperons of a target; `slow` ones stay until `release`, as with a running delegate."""
+
+    def __init__(self, *names, slow=(), error=None):
+        self.store, self.handlers, self.deleted, self.withdrawn = Store(), [], [], False
+        self.slow, self.error = set(slow), error
+        for name in names:
+            self.add(name)
+
+        self.link = SimpleNamespace(
+            target=TargetKey("team", "c2"),
+            client=SimpleNamespace(delete=self.delete),
+            chaperons=SimpleNamespace(store=self.store, subscribe=self.handlers.append),
+        )
+
+    def add(self, name, **meta):
+        chaperon = {"metadata": {"namespace": "team", "name": name, "uid": name, **meta}}
+        self.store.put(chaperon)
+        self.tell()
+
+    def remove(self, name):
+        self.store.pop(f"team/{name}")
+        self.tell()
+
+    def tell(self):
+        for handler in self.handlers:
+            handler(None, None)
+
+    async def delete(self, _kind, name, _namespace, *, uid):
+        assert uid == name
+        if self.error:
+            raise self.error
+
+        self.deleted.append(name)
+        if name in self.slow:
+            self.add(name, deletionTimestamp="now")
+        else:
+            self.remove(name)
+
+    async def say(self):
+        def withdraw():
+            self.withdrawn = True
+
+        await farewell.say(self.link, lambda c: c["metadata"]["name"] != "strange", withdraw)
+        assert self.withdrawn
+
+
+def elapsed():
+    return asyncio.get_running_loop().time()
+
+
+async def test_all_of_ours_are_deleted_and_no_others():
+    target = Target("a", "b", "strange")
+    await target.say()
+    assert sorted(target.deleted) == ["a", "b"]
+    assert list(target.store) == ["team/strange"]
+    assert elapsed() == 0
+
+
+async def test_the_link_stays_until_delegates_have_ended():
+    target = Target("a", slow="a")
+    asyncio.get_running_loop().call_later(4, target.remove, "a")
+    asyncio.get_running_loop().call_later(3.9, lambda: target.deleted.append(target.withdrawn))
+    await target.say()
+    assert target.deleted == ["a", False]
+    assert 4 <= elapsed() < 5
+
+
+async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn():
+    target = Target("a", slow="a")
+    loop = asyncio.get_running_loop()
+    loop.call_later(1, target.add, "late")
+    loop.call_later(2, target.remove, "a")
+    await target.say()
+    assert target.deleted == ["a", "late"]
+    assert not len(target.store)
+
+
+async def test_a_target_that_does_not_answer_costs_a_bounded_time():
+    target = Target("a", error=Unreachable("away"))
+    await target.say()
+    assert list(target.store) == ["team/a"]
+    assert elapsed() == farewell.PATIENCE + farewell.LAST_LOOK

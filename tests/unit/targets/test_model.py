@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api.errors import ConfigError
+from vnode.runtime.links import TargetKey
+from vnode.targets import model
+from vnode.targets.model import SecretReference
+
+
+def make_target(namespace="team", name="c2", **spec):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"metadata": metadata, "spec": spec}
+
+
+def test_a_target_names_a_secret_in_its_own_namespace():
+    spec = model.parse(make_target(kubeconfigSecret={"name": "s", "namespace": "another"}))
+    assert spec.key == TargetKey("team", "c2")
+    assert spec.secret == SecretReference("team", "s", "config", "")
+    assert spec.secret.object_key == "team/s"
+
+
+def test_a_cluster_target_says_where_its_secret_is():
+    secret = {"name": "s", "namespace": "ops", "key": "k", "context": "x"}
+    spec = model.parse(make_target("", kubeconfigSecret=secret))
+    assert spec.key == TargetKey("", "c2")
+    assert spec.secret == SecretReference("ops", "s", "k", "x")
+
+
+def test_a_cluster_can_be_its_own_target():
+    assert model.parse(make_target(self=True)).secret is None
+
+
+@pytest.mark.parametrize(
+    ("target", "cure"),
+    [
+        (make_target(self=True, kubeconfigSecret={"name": "s"}), "remove one"),
+        (make_target(), "set kubeconfigSecret.name"),
+        (make_target(self=False), "self: true"),
+        (make_target(kubeconfigSecret={"key": "k"}), "spec.kubeconfigSecret.name is empty"),
+        (make_target("", kubeconfigSecret={"name": "s"}), "must say where its Secret is"),
+        (make_target(kubeconfigSecret={"name": "a,b=c"}), "cannot be a name"),
+        (make_target("", kubeconfigSecret={"name": "s", "namespace": "../x"}), "be a namespace"),
+        (make_target(self=True, excludedLabelsRegexp="("), "spec.excludedLabelsRegexp"),
+        (make_target(self=True, excludedLabelsRegexp="a{99999999999}"), "excludedLabelsRegexp"),
+        (make_target(self=True, excludedLabelsRegexp="a" * 2000), "longer than"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_cure(target, cure):
+    with pytest.raises(ConfigError, match=cure):
+        model.parse(target)
+
+
+def test_labels_are_excluded_by_key_and_value():
+    excluded = model.parse(make_target(self=True, excludedLabelsRegexp="^disk=|=gone$"))
+    assert excluded.labels_excluded is not None
+    shown = [
+        x for x in ("disk=fast", "a=gone", "a=b", "my-disk=") if not excluded.labels_excluded(x)
+    ]
+    assert shown == ["a=b", "my-disk="]
+    assert model.parse(make_target(self=True)).labels_excluded is None
+
+
+@given(st.text(max_size=40))
+def test_any_expression_works_or_is_refused(text):
+    try:
+        excluded = model.parse(make_target(self=True, excludedLabelsRegexp=text)).labels_excluded
+    except ConfigError:
+        return
+
+    assert excluded is None or excluded("key=value") in (True, False)
