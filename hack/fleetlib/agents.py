@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.fleetlib import addresses, clusters, commands, processes
+from hack.fleetlib import addresses, clusters, commands, kubeconfigs, processes
 from hack.fleetlib.api import Api, is_ready
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.state import Process
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from hack.fleetlib.commands import Site
 
 AGENT, CANDIDATE_SCHEDULER = "agent", "candidate-scheduler"
+NAMESPACE = "vnode"
 CONNECTED_SECONDS = 60.0
+_TOKEN_SECONDS = 10 * 365 * 24 * 3600  # no fleet lives longer
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -53,9 +55,26 @@ def install(place: Site) -> None:
     vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
 
 
+def as_service_account(place: Site, name: str) -> str:
+    """A kubeconfig that can do what `vnode install` granted to a service account, and no more."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token"
+    spec = {"expirationSeconds": _TOKEN_SECONDS}
+    review = Api(place.kubeconfig).call(
+        "POST",
+        path,
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+    )
+    config = yaml.safe_load(place.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": review["status"]["token"]}
+    file = place.folder / f"{name}.kubeconfig"
+    kubeconfigs.write(file, yaml.safe_dump(config, sort_keys=False))
+    return str(file)
+
+
 def start_agent(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
     """Start the agent of a cluster and wait until it is ready."""
-    argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", str(place.kubeconfig)]
+    kubeconfig = as_service_account(place, "vnode")
+    argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
     argv += ["--cluster-name", place.name, "--advertise-address", place.address]
     argv += ["--credentials-dir", place.file("credentials"), *arguments]
     definition = Process(argv, place.file(f"{AGENT}.log"), _environment())
@@ -80,7 +99,7 @@ def _answers(address: str) -> bool:
 
 def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> None:
     """Start the upstream scheduler that decides over candidates, with the agent as its extender."""
-    kubeconfig = place.file("scheduler.kubeconfig")
+    kubeconfig = as_service_account(place, "vnode-candidate-scheduler")
     printed = vnode(
         "scheduler-config",
         "--extender",

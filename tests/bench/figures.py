@@ -93,6 +93,13 @@ class Run(msgspec.Struct, frozen=True):
     idle: dict[str, dict[str, float]]
     """Cluster -> `VERB resource` -> requests a second while nothing happens."""
     phases: list[Phase]
+    failure: str = ""
+    """Why there are no more phases; empty if all were run."""
+
+    @property
+    def is_good(self) -> bool:
+        """All phases were run, and no pod was lost or bound twice."""
+        return not self.failure and not any(phase.lost or phase.doubled for phase in self.phases)
 
     def bursts(self, system: str, pods: int) -> list[Phase]:
         """The bursts of that size, in the order in which they were run."""

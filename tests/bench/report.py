@@ -24,6 +24,7 @@ def text(run: Run) -> str:
         _requests(run.phases),
         "CPU milliseconds a pod, and MiB of RSS at the end of the last burst",
         _processes(run.phases),
+        f"NOT ALL WAS MEASURED: {run.failure}" if run.failure else "",
         _grid(("aim", "limit", "measured", ""), map(_aim, figures.aims(run))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hack.fleetlib import agents, progress
+from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet
 from tests import kit
 from tests.bench import accounts, phases, profiling, report
@@ -25,6 +26,7 @@ from tests.bench.phases import SOURCE, TARGETS, Order, Stage
 from tests.bench.tracking import NAMESPACE
 from vnode import __version__
 from vnode.api import kinds, names, objects
+from vnode.api.errors import VnodeError
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 
@@ -48,7 +50,7 @@ class Plan:
 
 
 async def measure(fleet: Fleet, plan: Plan) -> Run:
-    """All phases of a plan, one after the other."""
+    """All phases of a plan, one after the other, up to the first that fails."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     async with AsyncExitStack() as stack:
         clients = {name: await stack.enter_async_context(_client(fleet, name)) for name in CLUSTERS}
@@ -56,7 +58,12 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
         version = await clients[SOURCE].request("GET", "/version")
         nodes = await clients[TARGETS[0]].list(kinds.NODES, label_selector="type=kwok")
         stage = Stage(fleet, clients, await _idle(clients))
-        done = await _phases(stage, plan)
+        done: list[Phase] = []
+        failures: list[str] = []
+        try:
+            await _phases(stage, plan, done)
+        except* (FleetError, VnodeError, AssertionError) as group:
+            failures = [str(error) for error in leaves(group)]
 
     return Run(
         started,
@@ -67,7 +74,17 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
         len(nodes),
         stage.idle,
         done,
+        "; ".join(failures),
     )
+
+
+def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
+    """The exceptions of a group and of the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
 
 
 def _client(fleet: Fleet, name: str) -> Client:
@@ -86,9 +103,7 @@ async def _idle(clients: Mapping[str, Client]) -> dict[str, dict[str, float]]:
     return accounts.rates(before, await accounts.requests(clients), _IDLE)
 
 
-async def _phases(stage: Stage, plan: Plan) -> list[Phase]:
-    done: list[Phase] = []
-
+async def _phases(stage: Stage, plan: Plan, done: list[Phase]) -> None:
     async def do(order: Order) -> None:
         done.append(await phases.run(stage, order))
         progress.say(report.progress(done[-1]))
@@ -108,8 +123,6 @@ async def _phases(stage: Stage, plan: Plan) -> list[Phase]:
     if plan.plain:
         async with _without_agents(stage):
             await do(Order(PLAIN, plan.yardstick))
-
-    return done
 
 
 @asynccontextmanager

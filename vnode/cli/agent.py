@@ -13,7 +13,7 @@ import click
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.cli import config, main
-from vnode.cli.wiring import Agent, Options
+from vnode.cli.wiring import Agent, Deposed, Options
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -80,7 +80,7 @@ def _own_address() -> str:
 async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
     async with Client(where, name="local") as client:
         identity = await _identify(client, cluster_name)
-        running = asyncio.create_task(Agent(client, identity, options).run(), name="agent")
+        running = asyncio.create_task(_run(client, identity, options), name="agent")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.cancel)
@@ -92,10 +92,21 @@ async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
                 raise
 
 
+async def _run(client: Client, identity: Identity, options: Options) -> None:
+    """One agent after another: each term of leadership begins with everything new."""
+    again = True
+    while again:
+        again = False
+        try:
+            await Agent(client, identity, options).run()
+        except* Deposed:
+            again = True
+
+
 async def _identify(client: Client, cluster_name: str) -> Identity:
     try:
         system = await client.get(kinds.NAMESPACES, "kube-system")
-        await client.get(kinds.CRDS, kinds.TARGETS.resource)
+        await client.request("GET", kinds.TARGETS.path(), query={"limit": "1"})
     except NotFound as error:
         raise ConfigError(
             f"vnode is not installed in this cluster: run vnode install ({error.message})"

@@ -69,6 +69,10 @@ class Options:
     holder: str
 
 
+class Deposed(VnodeError):
+    """This agent led, lost the lease, and was elected again: make a new one in its place."""
+
+
 class Agent:
     """One replica of the agent of one cluster."""
 
@@ -246,9 +250,9 @@ class Agent:
         await elector.run(self._lead)
 
     async def _lead(self) -> None:
-        """Everything that writes. A second term starts in a new process, with nothing half done."""
+        """Everything that writes. A second term is for another Agent, with nothing half done."""
         if self._led:
-            raise VnodeError("this replica has led before and lost the lease: it starts again")
+            raise Deposed("elected again after the lease was lost: starting anew")
 
         self._led = True
         self._targets.lead()

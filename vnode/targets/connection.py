@@ -138,7 +138,9 @@ class Connection:
     async def _say_farewell(self, link: Link) -> None:
         message = "the Target was deleted"
         link.set_health(Health(False, "Leaving", message, self._clock.now()))
-        await farewell.say(link, self._identity.owns, lambda: self._links.remove(link))
+        await farewell.say(
+            link, self._identity.owns, lambda: self._links.remove(link), clock=self._clock
+        )
 
     @staticmethod
     async def _poke_once_synced(link: Link, prober: Prober) -> None:

@@ -52,11 +52,13 @@ class Target:
         else:
             self.remove(name)
 
-    async def say(self):
+    async def say(self, clock):
         def withdraw():
             self.withdrawn = True
 
-        await farewell.say(self.link, lambda c: c["metadata"]["name"] != "strange", withdraw)
+        await farewell.say(
+            self.link, lambda c: c["metadata"]["name"] != "strange", withdraw, clock=clock
+        )
         assert self.withdrawn
 
 
@@ -64,35 +66,42 @@ def elapsed():
     return asyncio.get_running_loop().time()
 
 
-async def test_all_of_ours_are_deleted_and_no_others():
+async def test_all_of_ours_are_deleted_and_no_others(clock):
     target = Target("a", "b", "strange")
-    await target.say()
+    await target.say(clock)
     assert sorted(target.deleted) == ["a", "b"]
     assert list(target.store) == ["team/strange"]
-    assert elapsed() == 0
+    assert elapsed() == farewell.SETTLE + farewell.LAST_LOOK
 
 
-async def test_the_link_stays_until_delegates_have_ended():
+async def test_the_link_stays_until_delegates_have_ended(clock):
     target = Target("a", slow="a")
     asyncio.get_running_loop().call_later(4, target.remove, "a")
     asyncio.get_running_loop().call_later(3.9, lambda: target.deleted.append(target.withdrawn))
-    await target.say()
+    await target.say(clock)
     assert target.deleted == ["a", False]
-    assert 4 <= elapsed() < 5
+    assert elapsed() == 4 + farewell.SETTLE + farewell.LAST_LOOK
 
 
-async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn():
+async def test_one_whose_creation_was_under_way_is_deleted_too(clock):
+    target = Target("a")
+    asyncio.get_running_loop().call_later(1.5, target.add, "late")
+    await target.say(clock)
+    assert target.deleted == ["a", "late"]
+
+
+async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn(clock):
     target = Target("a", slow="a")
     loop = asyncio.get_running_loop()
     loop.call_later(1, target.add, "late")
     loop.call_later(2, target.remove, "a")
-    await target.say()
+    await target.say(clock)
     assert target.deleted == ["a", "late"]
     assert not len(target.store)
 
 
-async def test_a_target_that_does_not_answer_costs_a_bounded_time():
+async def test_a_target_that_does_not_answer_costs_a_bounded_time(clock):
     target = Target("a", error=Unreachable("away"))
-    await target.say()
+    await target.say(clock)
     assert list(target.store) == ["team/a"]
-    assert elapsed() == farewell.PATIENCE + farewell.LAST_LOOK
+    assert elapsed() == farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK

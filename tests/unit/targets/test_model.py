@@ -56,9 +56,8 @@ def test_what_is_wrong_is_said_with_its_cure(target, cure):
 def test_labels_are_excluded_by_key_and_value():
     excluded = model.parse(make_target(self=True, excludedLabelsRegexp="^disk=|=gone$"))
     assert excluded.labels_excluded is not None
-    shown = [
-        x for x in ("disk=fast", "a=gone", "a=b", "my-disk=") if not excluded.labels_excluded(x)
-    ]
+    pairs = ("disk=fast", "a=gone", "a=b", "my-disk=")
+    shown = [pair for pair in pairs if not excluded.labels_excluded(pair)]
     assert shown == ["a=b", "my-disk="]
     assert model.parse(make_target(self=True)).labels_excluded is None
 

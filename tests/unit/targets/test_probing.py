@@ -35,7 +35,6 @@ from vnode.targets import probing
 def test_each_obstacle_has_a_reason_and_a_cure(error, reason, cure):
     found, message = probing.explain(error, "team")
     assert found == reason
-
     assert re.search(cure, message)
 
 

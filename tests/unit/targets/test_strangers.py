@@ -51,10 +51,8 @@ def test_the_clusters_are_those_of_the_chaperons_that_are_there(changes):
         if old or new:
             seen.see(old, new)
 
-    there = {
-        chaperon["metadata"]["annotations"].get(keys.PARENT_CLUSTER_UID)
-        for chaperon in present.values()
-    }
+    notes = [chaperon["metadata"]["annotations"] for chaperon in present.values()]
+    there = {note.get(keys.PARENT_CLUSTER_UID) for note in notes}
     assert seen.clusters == sorted(there - {None, "own"})
 
 

@@ -1,0 +1,128 @@
+"""Targets of a test's own, in a namespace of its own; the fleet's stay as they are."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from tests import kit
+from tests.fleets import Result, vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.cli import kubeconfigs
+from vnode.kube.client import Client
+
+GARBAGE = b"{ this is no kubeconfig"
+
+
+def ready(target: Object) -> Object:
+    """The Ready condition, or an empty one."""
+    return objects.condition(target, "Ready") or {}
+
+
+def is_because(reason: str) -> Callable[[Object], bool]:
+    """Tells whether the Ready condition has that reason."""
+    return lambda target: ready(target).get("reason") == reason
+
+
+@pytest.fixture
+async def others_are_unaffected(source: Client) -> AsyncIterator[None]:
+    """The fleet's own Targets are ready before the test, and the very same after it."""
+
+    async def conditions() -> list[Object]:
+        connected = is_because("Connected")
+        return [
+            ready(await kit.until_one(source, kinds.TARGETS, name, "default", connected))
+            for name in ("c2", "c3")
+        ]
+
+    before = await conditions()
+    yield
+    assert await conditions() == before
+
+
+@pytest.fixture
+async def home(source: Client) -> AsyncIterator[str]:
+    """A namespace in c1, whose Targets end with the test."""
+    name = await kit.new_namespace(source, f"bad-{uuid.uuid4().hex[:8]}")
+    yield name
+    for target in await source.list(kinds.TARGETS, name):
+        await source.delete(kinds.TARGETS, objects.name(target), name)
+
+    await source.delete(kinds.NAMESPACES, name)
+
+
+@pytest.fixture
+async def shared(source: Client, c2: Client, c3: Client, home: str) -> AsyncIterator[str]:
+    """A namespace that all three clusters have."""
+    for client in (c2, c3):
+        await kit.new_namespace(client, home)
+
+    yield home
+    for client in (c2, c3):
+        await client.delete(kinds.NAMESPACES, home)
+
+
+def named(name: str = "kubeconfig", **more: object) -> Object:
+    """The spec of a Target that names a Secret."""
+    return {"kubeconfigSecret": {"name": name}, **more}
+
+
+async def put_secret(source: Client, home: str, kubeconfig: bytes, key: str = "config") -> None:
+    """The Secret that `named` names."""
+    data = {key: base64.b64encode(kubeconfig).decode()}
+    metadata = {"name": "kubeconfig", "namespace": home}
+    await source.apply(kinds.SECRETS, {"metadata": metadata, "data": data}, manager="test")
+
+
+async def put_target(source: Client, home: str, spec: Object) -> None:
+    """The Target `bad`, as given: fields that were there before and are not any more go."""
+    metadata = {"name": "bad", "namespace": home}
+    await source.apply(kinds.TARGETS, {"metadata": metadata, "spec": spec}, manager="test")
+
+
+def connect(fleet: Fleet, home: str, target: str, *words: str) -> Result:
+    """`vnode connect` c1 to a target, as the Target `bad` unless the words say otherwise."""
+    return vnode(
+        "connect",
+        "--source",
+        fleet.kubeconfig("c1"),
+        "--target",
+        fleet.kubeconfig(target),
+        "--namespace",
+        home,
+        "--name",
+        "bad",
+        *words,
+    )
+
+
+async def assert_connects(source: Client, home: str, seconds: float = 30) -> None:
+    """The Target `bad` works within that time."""
+    await kit.until_one(
+        source, kinds.TARGETS, "bad", home, is_because("Connected"), seconds=seconds
+    )
+
+
+def admin(fleet: Fleet, name: str) -> bytes:
+    """The kubeconfig of an administrator."""
+    return fleet.kubeconfig(name).read_bytes()
+
+
+def with_token(fleet: Fleet, name: str, token: str) -> bytes:
+    """The kubeconfig of whoever has that token."""
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(name))
+    return kubeconfigs.build(reach, token, "default")
+
+
+async def run_pod(source: Client, namespace: str, name: str, **notes: str) -> Object:
+    """A pod of that namespace, running."""
+    template = kit.pod(name, annotations={keys.ELECT: "", **notes})
+    await source.create(kinds.PODS, template, namespace)
+    return await kit.until_one(
+        source, kinds.PODS, name, namespace, lambda pod: kit.phase(pod) == "Running"
+    )
