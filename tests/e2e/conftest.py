@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import kit
 from tests.kit import Fleet
+from vnode.api import kinds
 from vnode.kube.client import Client
 
 
@@ -52,3 +54,19 @@ async def c3(fleet: Fleet) -> AsyncIterator[Client]:
     """The second target."""
     async with fleet.client("c3") as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+async def _clean(fleet: Fleet) -> AsyncIterator[None]:
+    """Each test begins with nothing of the one before, on either side."""
+    yield
+    async with fleet.client("c1") as source:
+        for kind in (kinds.DEPLOYMENTS, kinds.JOBS, kinds.PODS):
+            query = {"propagationPolicy": "Background"}
+            await source.request("DELETE", kind.path("default"), query=query)
+
+        await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+
+    for name in ("c2", "c3"):
+        async with fleet.client(name) as target:
+            await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=60)

@@ -125,12 +125,20 @@ class ChaperonController:
         try:
             await self._client.create(kinds.PODS, delegate.build(chaperon), namespace)
         except AlreadyExists:
-            return None if self._delegates.store.get(objects.key(chaperon)) else 1.0
+            return await self._name_taken(chaperon)
         except (Denied, Invalid, NotFound) as error:
             await self._refused(chaperon, error.message)
             return _REFUSED
 
         return None
+
+    async def _name_taken(self, chaperon: Object) -> float | None:
+        """The delegate is there already, and only not in the store yet; or a namesake is."""
+        if await self._exists(chaperon):
+            return None
+
+        await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
+        return _REFUSED
 
     async def _refused(self, chaperon: Object, message: str) -> None:
         """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
@@ -158,7 +166,8 @@ class ChaperonController:
 
     async def _end_stranger(self, pod: Object) -> float | None:
         """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
-        if objects.controller_reference(pod) and not objects.is_terminating(pod):
+        owner = objects.controller_reference(pod) or {}
+        if owner.get("kind") == kinds.POD_CHAPERONS.kind and not objects.is_terminating(pod):
             await self._client.discard(kinds.PODS, pod)
 
         return None

@@ -22,6 +22,8 @@ from vnode.api.errors import (
     ConfigError,
     Conflict,
     NotFound,
+    ServerError,
+    TooManyRequests,
     Unreachable,
 )
 from vnode.api.objects import Object
@@ -54,11 +56,7 @@ class Phase:
     moved: asyncio.Event = field(default_factory=asyncio.Event)  # set to look again
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
-
-    def explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
-        """Node -> why its candidate has no place."""
-        silent = f"no answer for {int(Settings().patience)} s"
-        return {n: c.message or silent for n, c in known.items() if c.state is not State.RESERVED}
+    shaky: bool = False  # one of those failures may not happen again
 
 
 class Placer:
@@ -119,7 +117,7 @@ class Placer:
                     await happens_within(phase.moved, seconds)
                 case GiveUp():
                     await self._drop_surplus(phase, known)
-                    return Outcome.UNSCHEDULABLE, phase.explanations(known)
+                    return Outcome.UNSCHEDULABLE, self._explanations(known)
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
         """Every candidate of the pod, by node, as far as we have seen."""
@@ -142,6 +140,10 @@ class Placer:
 
         return found
 
+    def _explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
+        silent = f"no answer for {self._settings.patience:g} s"
+        return {node: candidate.message or silent for node, candidate in known.items()}
+
     async def _create(self, phase: Phase, pod: Object, node: str) -> None:
         link = self._links.get(node)
         phase.created[node] = self._clock.monotonic()
@@ -156,6 +158,7 @@ class Placer:
             log.debug("candidate of %s on %s exists", phase.key, node)
         except (ApiError, ConfigError, Unreachable) as error:
             phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
+            phase.shaky |= isinstance(error, (Unreachable, ServerError, TooManyRequests))
             self._forget(phase.uid, node)
             self._measure(phase, node, "failed")
 

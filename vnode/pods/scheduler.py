@@ -183,7 +183,7 @@ class ProxyScheduler:
                     phase, lambda pod, node: self._bind(pod, node, result, queued)
                 )
 
-            await self._conclude(queued, outcome, result, reasons)
+            await self._conclude(queued, phase, outcome, result, reasons)
         except VnodeError as error:
             log.warning("placing %s failed, trying again: %s", phase.key, error)
             self._queue.retry(queued.uid)
@@ -197,7 +197,12 @@ class ProxyScheduler:
                     self._cache.forget(queued.uid, node)
 
     async def _conclude(
-        self, queued: QueuedPod, outcome: Outcome, result: CycleResult, reasons: dict[str, str]
+        self,
+        queued: QueuedPod,
+        phase: Phase,
+        outcome: Outcome,
+        result: CycleResult,
+        reasons: dict[str, str],
     ) -> None:
         if outcome is not Outcome.UNSCHEDULABLE:
             self._queue.done(queued.uid)
@@ -206,6 +211,10 @@ class ProxyScheduler:
         metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
         if reasons or result.statuses:
             await self._explain(queued.pod, result, reasons)
+
+        if phase.shaky:
+            self._queue.retry(queued.uid)
+            return
 
         rejections = result.rejections()
         rejections.update((node, frozenset({CANDIDATES})) for node in reasons)
@@ -238,7 +247,7 @@ class ProxyScheduler:
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Say on the pod, target by target, why it is pending."""
         verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
-        targets = {self._target_of(node): text for node, text in verdicts.items()}
+        targets = {self._target_of(node): text for node, text in sorted(verdicts.items())}
         message = diagnosis.explain(targets)
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}

@@ -1,0 +1,203 @@
+"""What the documentation says exists: links, commands with their flags, configurations, objects."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from hack.fleetlib import cli as fleet
+from scheduler_plugins import defaults
+from vnode.api.clock import SystemClock
+from vnode.cli import config, main
+from vnode.scheduling import registry
+from vnode.targets import model, source_rbac
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
+)
+AGENT_CONFIGURATION = "AgentConfiguration"
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.page}-{self.number}"
+
+
+def blocks() -> Iterator[Block]:
+    for page in PAGES:
+        for number, found in enumerate(_FENCE.finditer(page.read_text()), 1):
+            yield Block(str(page.relative_to(ROOT)), found[1], found[2], number)
+
+
+def prose(page: Path) -> str:
+    return _FENCE.sub("", page.read_text())
+
+
+def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
+    """The Kubernetes objects and configurations in YAML blocks."""
+    for block in blocks():
+        if block.language == "yaml":
+            for document in yaml.safe_load_all(block.text):
+                if isinstance(document, dict) and "kind" in document:
+                    yield block, document
+
+
+def commands(program: str) -> list[str]:
+    """Every call of a program in the pages, without what a shell does with it."""
+    found: list[str] = []
+    for block in blocks():
+        if block.language == "sh":
+            lines = block.text.replace("\\\n", " ").splitlines()
+            found += [line.strip() for line in lines]
+
+    for page in PAGES:
+        found += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(page))]
+
+    return sorted({line for line in found if line.startswith(f"{program} ")})
+
+
+def words_of(line: str) -> list[str]:
+    words = shlex.split(line, comments=True)
+    end = next((i for i, word in enumerate(words) if word in _SHELL_ENDS), len(words))
+    return [word for word in words[1:end] if word != "..."]
+
+
+@cache
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """Its options by every spelling."""
+    found = {"--help": click.Option(["--help"], is_flag=True)}
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            for spelling in (*parameter.opts, *parameter.secondary_opts):
+                found[spelling] = parameter
+
+    return found
+
+
+def check_flags(words: list[str], command: click.Command) -> list[str]:
+    """The words after the flags of this command; AssertionError for one that it does not have."""
+    options = options_of(command)
+    while words and words[0].startswith("-"):
+        flag, equals, _value = words.pop(0).partition("=")
+        assert flag in options, f"{command.name} has no {flag}"
+        if not options[flag].is_flag and not equals:
+            assert words, f"{flag} needs a value"
+            words.pop(0)
+
+    return words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(prose(page)):
+        if not target.startswith(("http://", "https://", "#", "mailto:")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_each_page_is_in_the_index(page: Path) -> None:
+    assert page.name == "README.md" or f"({page.name})" in (ROOT / "docs/README.md").read_text()
+
+
+@pytest.mark.parametrize("line", commands("vnode"))
+def test_commands_exist_with_these_flags(line: str) -> None:
+    rest = check_flags(words_of(line), main.cli)
+    if not rest:
+        return
+
+    name, *words = rest
+    command = main.cli.get_command(click.Context(main.cli), name)
+    assert command is not None, f"there is no vnode {name}"
+    assert not check_flags(words, command), "words that are no flags"
+
+
+@pytest.mark.parametrize("line", commands("hack/fleet"))
+def test_fleet_commands_exist_with_these_flags(line: str) -> None:
+    words = words_of(line)
+    if len(words) < 2 and "--help" not in words:
+        return  # named in passing
+
+    with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()) as complaint:
+        fleet.parser().parse_args(words)
+
+    assert not complaint.getvalue()
+
+
+@pytest.mark.parametrize("line", commands("make"))
+def test_make_targets_exist(line: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for word in words_of(line):
+        assert "=" in word or re.search(rf"^{word}:", makefile, re.MULTILINE), word
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block, document in documents() if document["kind"] == AGENT_CONFIGURATION],
+    ids=str,
+)
+def test_configurations_load_and_make_a_framework(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "scheduler_plugin"))
+    from cheapest_target.plugin import CheapestTarget
+
+    file = tmp_path / "agent.yaml"
+    file.write_text(block.text)
+    loaded = config.load(file)
+    plugins = registry.Registry((*defaults.PLUGINS, CheapestTarget))
+    registry.build(loaded.scheduling.profile, plugins, defaults.WEIGHTS, SystemClock())
+
+
+def test_the_whole_candidates_section_is_documented_with_its_defaults() -> None:
+    page = (ROOT / "docs/scheduling.md").read_text()
+    for name in ("parallel", "stagger", "patience"):
+        default = getattr(config.AgentConfig().candidates, name)
+        assert f"| `{name}` | {default:g} |" in page
+
+    assert f"| `keepRejected` | {config.AgentConfig().candidates.keep_rejected} |" in page
+
+
+@pytest.mark.parametrize(
+    ("block", "document"),
+    [(b, d) for b, d in documents() if d["kind"] != AGENT_CONFIGURATION],
+    ids=str,
+)
+def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
+    match document["kind"]:
+        case "Target" | "ClusterTarget":
+            model.parse(document)
+        case "Source" | "ClusterSource":
+            assert str(source_rbac.parse(document))
+        case other:
+            pytest.fail(f"{block}: no check for kind {other}")
+
+
+@pytest.mark.parametrize("plugin", defaults.PLUGINS, ids=lambda plugin: plugin.NAME)
+def test_each_default_plugin_is_documented(plugin: type) -> None:
+    page = (ROOT / "docs/scheduling.md").read_text()
+    name, weight = plugin.NAME, defaults.WEIGHTS[plugin.NAME]
+    assert name in page
+    assert not weight or f"| {name} | {weight} |" in page
