@@ -166,13 +166,15 @@ async def test_a_rejected_pod_runs_as_soon_as_a_target_has_room(source: Client, 
         "default",
         lambda p: "0/2" in str((objects.condition(p, "PodScheduled") or {}).get("message")),
     )
-    node = (await c3.list(kinds.NODES))[0]
-    await c3.patch(kinds.NODES, objects.name(node), {"metadata": {"labels": {"late": "yes"}}})
-    proxy = await kit.until_one(
-        source, kinds.PODS, "patient", "default", lambda p: kit.phase(p) == "Running"
-    )
-    assert objects.spec(proxy)["nodeName"] == C3
-    await c3.patch(kinds.NODES, objects.name(node), {"metadata": {"labels": {"late": None}}})
+    node = objects.name((await c3.list(kinds.NODES))[0])
+    await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"late": "yes"}}})
+    try:
+        proxy = await kit.until_one(
+            source, kinds.PODS, "patient", "default", lambda p: kit.phase(p) == "Running"
+        )
+        assert objects.spec(proxy)["nodeName"] == C3
+    finally:
+        await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"late": None}}})
 
 
 async def test_without_reservation_the_pod_keeps_its_own_scheduler(

@@ -40,7 +40,9 @@ async def test_an_exceeded_quota_is_told_and_another_target_takes_the_pod(
         )
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
     finally:
-        await c2.delete(QUOTAS, "none", "default")
+        for target in (c2, c3):
+            for left in await target.list(QUOTAS, "default"):
+                await target.discard(QUOTAS, left)
 
 
 async def test_a_namesake_of_the_delegate_is_left_alone_and_named(c2: Client) -> None:
