@@ -128,6 +128,7 @@ async def test_a_deleted_target_leaves_nothing_and_can_come_back(
 
     done = own.connect(fleet, shared, "c3")
     assert not done.code, done.err
+    await own.assert_connects(source, shared)
     back = await own.run_pod(source, shared, "back", **on["bad"])
     assert objects.spec(back)["nodeName"] == node
     for name in ("kept", "back"):
