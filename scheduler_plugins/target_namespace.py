@@ -18,7 +18,7 @@ class TargetNamespace(FilterPlugin):
     NAME = "TargetNamespace"
 
     def events_to_register(self) -> list[WakeOn]:
-        """A Target may be changed, and a namespace created."""
+        """A Target may be changed."""
         return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_CHANGED)]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
@@ -27,10 +27,5 @@ class TargetNamespace(FilterPlugin):
         only = node.virtual.target_namespace
         if only is not None and only != namespace:
             return status.unresolvable(f'takes only pods of namespace "{only}"')
-
-        if namespace in node.virtual.missing_namespaces:
-            return status.unresolvable(
-                f'namespace "{namespace}" does not exist there; create it in the target'
-            )
 
         return SUCCESS

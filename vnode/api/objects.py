@@ -163,3 +163,11 @@ def merge_diff(old: Object, new: Object) -> Object:
             patch[field] = value
 
     return patch
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without fields that are null, at any depth: servers keep, fill in or drop them."""
+    if isinstance(value, dict):
+        return {k: without_nulls(inner) for k, inner in value.items() if inner is not None}
+
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value

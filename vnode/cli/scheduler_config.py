@@ -22,7 +22,7 @@ LEASE: Final = "vnode-candidate-scheduler"  # as the Role in the manifests names
 CREDENTIALS: Final = Path(
     "/var/run/secrets/vnode.dev/extender"
 )  # where the chart mounts the Secret
-TIMEOUT: Final = "90s"  # the agent answers within 60 s, so this never cuts a decision short
+TIMEOUT: Final = "90s"  # the agent answers within 30 s, so this never cuts a decision short
 
 
 def build(

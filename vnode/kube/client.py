@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 
 from vnode import __version__
-from vnode.api import errors, objects
+from vnode.api import errors, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube.endpoint import Endpoint
@@ -29,6 +29,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
 _POOL: Final = 48  # connections for short requests
+_URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
 
 log = logging.getLogger(__name__)
@@ -46,10 +47,12 @@ class Client:
         self._agent = f"vnode/{__version__}"
         self._short: aiohttp.ClientSession | None = None
         self._long: aiohttp.ClientSession | None = None
+        self._urgent: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._short = self._session(_POOL)
         self._long = self._session(0)
+        self._urgent = self._session(_URGENT)
         return self
 
     async def __aexit__(
@@ -62,7 +65,7 @@ class Client:
 
     async def aclose(self) -> None:
         """Close all connections; running requests fail."""
-        for session in (self._short, self._long):
+        for session in (self._short, self._long, self._urgent):
             if session is not None:
                 await session.close()
 
@@ -215,13 +218,16 @@ class Client:
     ) -> Any:
         """Any request; the decoded answer, None if it is empty.
 
-        Raises an ApiError for an error answer, Unreachable if there was none in time.
+        Raises an ApiError for an error answer, Unreachable if there was none in time, or if the
+        client was closed meanwhile (aiohttp's RuntimeError).
         """
         assert self._short is not None, "enter the client first"
+        assert self._urgent is not None, "enter the client first"
+        session = self._urgent if kinds.LEASES.plural in path.split("/") else self._short
         data = None if body is None else msgspec.json.encode(body)
         headers = await self._headers({"Content-Type": content_type, "Accept": JSON})
         try:
-            async with self._short.request(
+            async with session.request(
                 method,
                 self.endpoint.url + path,
                 params=query,
@@ -231,7 +237,7 @@ class Client:
                 server_hostname=self.endpoint.server_name,
             ) as response:
                 payload = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             metrics.API_REQUESTS.labels(self.name, method, "none").inc()
             raise _unreachable(self.name, error) from error
 
@@ -261,7 +267,7 @@ class Client:
                 timeout=timeout,
                 server_hostname=self.endpoint.server_name,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             raise _unreachable(self.name, error) from error
 
         try:

@@ -217,6 +217,11 @@ def _authorization(
     user: dict[str, Any], files: _Files, trust: Trust
 ) -> Callable[[], Awaitable[str | None]]:
     if user.get("token"):
+        if not str(user["token"]).isprintable():
+            raise ConfigError(
+                "the kubeconfig's token has a line break or another control character"
+            )
+
         return credentials.Constant(f"Bearer {user['token']}")
 
     if token_file := files.path(user, "tokenFile"):
@@ -236,7 +241,14 @@ def _authorization(
 
         return credentials.ExecPlugin(plugin)
 
-    if user.get("auth-provider"):
+    if provider := user.get("auth-provider"):
+        name = provider.get("name") if isinstance(provider, dict) else None
+        if name != "oidc" and "*" not in trust.commands:  # others may run any command
+            raise ConfigError(
+                f"the kubeconfig uses the auth-provider {name!r}: a kubeconfig in a Secret may "
+                "only use oidc, a token, a certificate, or an exec plugin that the agent allows"
+            )
+
         return credentials.AuthProvider(user)
 
     return credentials.Constant(None)

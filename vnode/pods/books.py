@@ -55,6 +55,8 @@ class Books:
         link.summaries.subscribe(lambda _old, _new: self._on_summary(link))
         link.on_health(lambda: self._on_health(link))
         self._update(link.node_name)
+        self._queue.move(ClusterEvent(EventKind.NODE_ADD, link.node_name))
+        self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
 
     def _on_health(self, link: Link) -> None:
         self._update(link.node_name)

@@ -102,8 +102,11 @@ class ChaperonController:
         if objects.controller_uid(pod) != objects.uid(chaperon):
             return await self._end_stranger(pod)
 
-        await self._report(chaperon, pod)
-        return None
+        later = delegate.settles_in(objects.status(pod), self._clock.now())
+        if not later:
+            await self._report(chaperon, pod)
+
+        return later.total_seconds() or None
 
     async def _replace(self, chaperon: Object) -> float | None:
         what, later = delegate.on_absence(chaperon, self._clock.now())

@@ -19,6 +19,9 @@ RECREATE_AFTER: Final = timedelta(seconds=60)
 
 _REJECTIONS: Final = ("Unschedulable", "SchedulingGated")
 
+STARTING: Final = timedelta(seconds=3)
+"""How long the target waits for containers to start before it reports that a pod is bound."""
+
 
 def build(chaperon: Object) -> Object:
     """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it."""
@@ -103,7 +106,8 @@ def report(chaperon: Object, pod: Object) -> Report:
     wanted.update((k, v) for k, v in objects.annotations(pod).items() if keys.is_foreign(k))
     notes = objects.merge_diff(known, wanted)
     fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
-    status = {} if fresh else objects.merge_diff(objects.status(chaperon), objects.status(pod))
+    before, after = objects.status(chaperon), objects.status(pod)
+    status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
     return Report(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},
         {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},
@@ -117,6 +121,23 @@ def rejection(status: Object) -> str | None:
             return str(entry.get("message", "")) if entry.get("reason") in _REJECTIONS else None
 
     return None
+
+
+def settles_in(status: Object, now: datetime) -> timedelta:
+    """How long a report may wait: the source has bound the proxy, so "bound" alone is no news.
+
+    Containers that start within STARTING are reported together with that.
+    """
+    waiting = status.get("phase") == "Pending" and not (
+        status.get("containerStatuses") or status.get("initContainerStatuses")
+    )
+    for entry in status.get("conditions") or ():
+        if waiting and entry.get("type") == "PodScheduled" and entry.get("status") == "True":
+            since = objects.parse_timestamp(str(entry.get("lastTransitionTime")))
+            left = since + STARTING - now if since else timedelta()
+            return min(max(left, timedelta()), STARTING)  # the target's clock may be ahead
+
+    return timedelta()
 
 
 def is_scheduled(status: Object) -> bool:

@@ -25,6 +25,8 @@ from vnode.kube.informer import Informer
 
 PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
+_NEWCOMERS: Final = 16  # reservations that are being written at any moment
+
 log = logging.getLogger(__name__)
 
 
@@ -76,6 +78,8 @@ class Extender:
         self._chaperons = chaperons
         self._delegates = delegates
         self._patience = patience
+        # Few at once: whoever is allowed must not wait behind a burst of newcomers.
+        self._reserving = asyncio.Semaphore(_NEWCOMERS)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
         chaperons.subscribe(self._on_chaperon)
 
@@ -144,7 +148,8 @@ class Extender:
                 while keys.IS_ALLOWED not in (notes := objects.annotations(self._live(key))):
                     event.clear()
                     if keys.IS_RESERVED not in notes:
-                        await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
+                        async with self._reserving:
+                            await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
 
                     await event.wait()
         except TimeoutError:

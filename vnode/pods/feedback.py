@@ -27,18 +27,36 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
     if objects.status(proxy).get("phase") in FINISHED and reported.get("phase") not in FINISHED:
         return {}
 
-    wanted = {k: v for k, v in reported.items() if k not in _STAYS_BEHIND}
+    wanted = {k: objects.without_nulls(v) for k, v in reported.items() if k not in _STAYS_BEHIND}
     for field, containers in _CONTAINERS.items():
         if field in wanted:
             own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
             wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
 
-    known = {k: v for k, v in objects.status(proxy).items() if k not in _STAYS_BEHIND}
+    known = {
+        k: objects.without_nulls(v)
+        for k, v in objects.status(proxy).items()
+        if k not in _STAYS_BEHIND
+    }
+    _keep_scheduled(known, wanted)
     if not reported.get("phase"):  # no delegate yet: its target can only say why
         known = {k: v for k, v in known.items() if k in wanted}
 
     diff = objects.merge_diff(known, wanted)
     return {"metadata": {"uid": objects.uid(proxy)}, "status": diff} if diff else {}
+
+
+def _keep_scheduled(known: Object, wanted: Object) -> None:
+    """The proxy was scheduled when it was bound; that its delegate was too is no news."""
+    own = [e for e in known.get("conditions") or () if e.get("type") == "PodScheduled"]
+    if not own or own[0].get("status") != "True":
+        return
+
+    told = [e for e in wanted.get("conditions") or () if e.get("type") == "PodScheduled"]
+    if not told:
+        wanted["conditions"] = [*(wanted.get("conditions") or ()), *own]
+    elif told[0].get("status") == "True":
+        wanted["conditions"] = [own[0] if e is told[0] else e for e in wanted["conditions"]]
 
 
 def annotations_patch(proxy: Object, chaperon: Object) -> Object:

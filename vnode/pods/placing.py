@@ -13,8 +13,9 @@ import enum
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
@@ -33,6 +34,8 @@ from vnode.pods.candidates import Bind, Candidate, Create, GiveUp, Settings, Sta
 from vnode.pods.chaperon import Parent
 from vnode.runtime.links import Link, Links
 from vnode.telemetry import metrics
+
+_NEWCOMERS: Final = 16  # chaperons that are being created at any moment
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +85,8 @@ class Placer:
         self._assume = assume
         self._forget = forget
         self._clock = clock
+        # Few at once: whoever has a reservation must not wait behind a burst of newcomers.
+        self._creating = asyncio.Semaphore(_NEWCOMERS)
         self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
 
     def heard(self, node: str) -> None:
@@ -141,7 +146,10 @@ class Placer:
         return found
 
     def _explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
-        silent = f"no answer for {self._settings.patience:g} s"
+        silent = (
+            f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
+            "scheduler of the target run?)"
+        )
         return {node: candidate.message or silent for node, candidate in known.items()}
 
     async def _create(self, phase: Phase, pod: Object, node: str) -> None:
@@ -153,7 +161,11 @@ class Placer:
         self._assume(pod, node)
         try:
             built = chaperon.build(pod, self._parent, allowed=False, finalizer=link.runs_vnode)
-            await link.client.create(kinds.POD_CHAPERONS, built)
+            async with self._creating:
+                await link.client.create(kinds.POD_CHAPERONS, built)
+
+            # Its silence begins now, not while it waited in our own queue.
+            phase.created[node] = self._clock.monotonic()
         except AlreadyExists:
             log.debug("candidate of %s on %s exists", phase.key, node)
         except (ApiError, ConfigError, Unreachable) as error:
@@ -180,6 +192,31 @@ class Placer:
 def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
     """The end of a phase that came as far as binding."""
     return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
+
+
+async def hold(client: Client, pod: Object, finalizer: str) -> bool:
+    """See that the pod cannot vanish before its delegate; False if it has changed meanwhile.
+
+    The webhook has done so, but for pods that are older than their Target.
+    """
+    present = objects.finalizers(pod)
+    if finalizer in present:
+        return True
+
+    body = {
+        "metadata": {
+            "uid": objects.uid(pod),
+            "resourceVersion": objects.resource_version(pod),
+            "finalizers": [*present, finalizer],
+            "labels": {keys.HAS_FINALIZER: "true"},
+        }
+    }
+    try:
+        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+    except (NotFound, Conflict):
+        return False
+
+    return True
 
 
 async def bind(client: Client, pod: Object, node: str) -> bool:

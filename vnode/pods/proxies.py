@@ -126,8 +126,15 @@ class ProxyController:
         if objects.is_terminating(proxy):
             return await self._end(proxy, node_name)
 
-        link = self._links.get(node_name) if node_name else None
-        if link is None or not link.synced or is_daemon(proxy):
+        if not node_name or is_daemon(proxy):
+            return None
+
+        if not self._target_exists(node_name):
+            await self._lost(proxy, "its Target was deleted")
+            return None
+
+        link = self._links.get(node_name)
+        if link is None or not link.synced:
             return None
 
         candidate = link.candidate(objects.uid(proxy))
@@ -211,16 +218,14 @@ class ProxyController:
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
             return await self._create(proxy, link)
 
-        log.info("the delegate of %s in %s is lost", objects.key(proxy), link.target)
-        self._events.event(
-            objects.reference(proxy, "Pod", "v1"),
-            "Warning",
-            "DelegateLost",
-            f"the delegate pod in target {link.target} is gone; deleting this pod, for its owner "
-            "to replace it",
-        )
-        await self._client.discard(kinds.PODS, proxy)
+        await self._lost(proxy, f"the delegate pod in target {link.target} is gone")
         return None
+
+    async def _lost(self, proxy: Object, why: str) -> None:
+        log.info("deleting pod %s: %s", objects.key(proxy), why)
+        text = f"{why}; deleting this pod, for its owner to replace it"
+        self._events.event(objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateLost", text)
+        await self._client.discard(kinds.PODS, proxy)
 
     async def _create(self, proxy: Object, link: Link) -> float | None:
         live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))

@@ -209,7 +209,7 @@ class ProxyScheduler:
             return
 
         metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
-        if reasons or result.statuses:
+        if reasons or not result.feasible:
             await self._explain(queued.pod, result, reasons)
 
         if phase.shaky:
@@ -231,7 +231,7 @@ class ProxyScheduler:
 
         if said.is_success:
             said = await self._framework.bind(result.state, pod, node)
-            if said.is_skip and await placing.bind(self._client, pod, node):
+            if said.is_skip and await self._hold_and_bind(pod, node):
                 metrics.SCHEDULING_ATTEMPTS.labels("bound").inc()
                 metrics.POD_BOUND_SECONDS.observe(self._clock.monotonic() - queued.added)
                 self._framework.post_bind(result.state, pod, node)
@@ -243,6 +243,11 @@ class ProxyScheduler:
             log.info("%s keeps %s off %s: %s", said.plugin, objects.key(pod), node, said.message)
 
         return False
+
+    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
+        link = self._links.get(node)
+        held = link is not None and await placing.hold(self._client, pod, link.target.finalizer)
+        return held and await placing.bind(self._client, pod, node)
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Say on the pod, target by target, why it is pending."""

@@ -12,24 +12,38 @@ from vnode.api.objects import Object
 
 
 class Echoes:
-    """For each key, the version that our last write was based on, until a newer one is seen."""
+    """For each key, our last write, until its version or a newer one is seen."""
 
     def __init__(self) -> None:
-        self._based_on: dict[str, str] = {}  # no entry: no write of ours is under way
+        # Versions before and after; no entry: no write of ours is under way.
+        self._writes: dict[str, tuple[str, str]] = {}
 
     def expect(self, key: str, before: Object, after: Object) -> None:
         """A write turned the version `before` into `after`; the same version means no event."""
-        if objects.resource_version(before) != objects.resource_version(after):
-            self._based_on[key] = objects.resource_version(before)
+        old, new = objects.resource_version(before), objects.resource_version(after)
+        if old != new:
+            self._writes[key] = old, new
 
     def pending(self, key: str, current: Object) -> bool:
-        """The store still shows what our last write was based on."""
-        if self._based_on.get(key) == objects.resource_version(current):
+        """The store shows a version from before our last write."""
+        write = self._writes.get(key)
+        if write is None:
+            return False
+
+        if _is_before(objects.resource_version(current), *write):
             return True
 
-        self._based_on.pop(key, None)
+        del self._writes[key]
         return False
 
     def forget(self, key: str) -> None:
         """The object is gone."""
-        self._based_on.pop(key, None)
+        self._writes.pop(key, None)
+
+
+def _is_before(current: str, old: str, new: str) -> bool:
+    """Versions of one kind compare as numbers (Kubernetes 1.35); any others for equality only."""
+    if current.isdecimal() and new.isdecimal():
+        return int(current) < int(new)
+
+    return current == old

@@ -35,8 +35,6 @@ class VirtualNode:
     """Why it is not healthy, for users: `unreachable for 3m`."""
     allocatable: Resources | None = None
     """What the target offers in all; None as long as nobody said."""
-    missing_namespaces: frozenset[str] = frozenset()
-    """Namespaces known not to exist in the target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ QUEUE_DEPTH: Final = Gauge(
 )
 SCHEDULING_ATTEMPTS: Final = Counter(
     "vnode_scheduling_attempts_total",
-    "Scheduling cycles by result: candidates, unschedulable, error.",
+    "Attempts to place a pod by result: bound, unschedulable, error.",
     ["result"],
     registry=REGISTRY,
 )

@@ -221,3 +221,23 @@ def test_files_are_looked_for_beside_the_kubeconfig_only_when_trusted():
     text = json.dumps(config(cluster={"certificate-authority": "gone.crt"}))
     with pytest.raises(ConfigError, match=r"cannot read certificate-authority .*gone\.crt"):
         endpoint.from_kubeconfig(text, trust=Trust(files=True), base=Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"auth-provider": {"name": "gcp", "config": {"cmd-path": "touch", "cmd-args": "/x"}}},
+        {"exec": {"command": "touch", "args": ["/x"]}},
+        {"tokenFile": "/var/run/secrets/token"},
+        {"token": "a\nb"},
+    ],
+)
+def test_a_kubeconfig_from_a_secret_runs_nothing_and_reads_no_file(user):
+    config = {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": {"server": "https://example.com"}}],
+        "users": [{"name": "it", "user": user}],
+    }
+    with pytest.raises(ConfigError):
+        endpoint.from_kubeconfig(json.dumps(config))

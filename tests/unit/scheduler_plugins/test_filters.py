@@ -43,11 +43,6 @@ def test_a_target_takes_pods_of_its_own_namespace_only(framework: Framework) -> 
     assert why(framework, pod("p"), virtual_node("a")) == ""
 
 
-def test_a_namespace_that_the_target_lacks_is_a_reason(framework: Framework) -> None:
-    node = virtual_node("a", missing_namespaces=frozenset({"default"}))
-    assert 'namespace "default" does not exist there' in why(framework, pod("p"), node)
-
-
 def test_an_unhealthy_target_says_what_ails_it(framework: Framework) -> None:
     node = virtual_node("a", healthy=False, unhealthy_reason="unreachable for 3m")
     assert why(framework, pod("p"), node) == "TargetHealth: unreachable for 3m"
