@@ -161,7 +161,13 @@ class Extender:
                 del self._waiting[key]
 
     async def _annotate(self, chaperon: Object, notes: dict[str, str | None]) -> None:
-        body = {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}}
+        metadata = {
+            "uid": objects.uid(chaperon),
+            "annotations": notes,
+            # Emptied, so that the API server need not track the fields of each later write.
+            "managedFields": [{}],
+        }
+        body = {"metadata": metadata}
         try:
             await self._client.patch(
                 kinds.POD_CHAPERONS, objects.name(chaperon), body, objects.namespace(chaperon)
