@@ -177,6 +177,45 @@ async def test_a_rejected_pod_runs_as_soon_as_a_target_has_room(source: Client, 
         await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"late": None}}})
 
 
+async def test_a_pod_older_than_its_target_is_held_until_its_delegate_ends(
+    source: Client, c3: Client
+) -> None:
+    """Such a pod was admitted without the finalizer; here, it is taken off."""
+    await source.create(kinds.PODS, kit.pod("older", nodeSelector={"older": "yes"}), "default")
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        "older",
+        "default",
+        lambda p: "0/2" in str((objects.condition(p, "PodScheduled") or {}).get("message")),
+    )
+    await source.patch(kinds.PODS, "older", {"metadata": {"finalizers": []}}, "default")
+    node = objects.name((await c3.list(kinds.NODES))[0])
+    await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"older": "yes"}}})
+    try:
+        proxy = await kit.until_one(
+            source, kinds.PODS, "older", "default", lambda p: kit.phase(p) == "Running"
+        )
+    finally:
+        await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"older": None}}})
+
+    assert objects.finalizers(proxy) == [names.finalizer("default", "c3")]
+
+
+async def test_a_pod_without_any_target_says_so(c2: Client) -> None:
+    """c2 is nobody's source."""
+    await kit.new_namespace(c2, "lonely", elected=True)
+    await c2.create(kinds.PODS, kit.pod("lonely", annotations={}), "lonely")
+    await kit.until_one(
+        c2,
+        kinds.PODS,
+        "lonely",
+        "lonely",
+        lambda p: "no Target" in str((objects.condition(p, "PodScheduled") or {}).get("message")),
+    )
+    await c2.delete(kinds.NAMESPACES, "lonely")
+
+
 async def test_without_reservation_the_pod_keeps_its_own_scheduler(
     source: Client, c2: Client, c3: Client
 ) -> None:

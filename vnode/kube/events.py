@@ -20,7 +20,7 @@ from typing import Final
 from prometheus_client import Counter
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     NotFound,
@@ -122,9 +122,7 @@ class EventRecorder:
 
             now = self._clock.monotonic()
             wait = min(self._due.values(), default=float("inf")) - now
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if wait == float("inf") else max(_TICK, wait)):
-                    await self._wake.wait()
+            await happens_within(self._wake, None if wait == float("inf") else max(_TICK, wait))
 
     def _forget_old(self) -> None:
         while len(self._series) > SERIES_LIMIT:

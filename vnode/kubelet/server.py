@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -104,21 +104,13 @@ class KubeletServer:
                 await self._authorities.wait()
                 while True:
                     self._wake.clear()
-                    delay = await self._adjust(streams)
-                    await self._sleep(delay)
+                    await happens_within(self._wake, await self._adjust(streams))
         finally:
             await self._close(list(self._listeners))
             hangups.close()
 
     def _link_changed(self, _link: Link) -> None:
         self._wake.set()
-
-    async def _sleep(self, delay: float | None) -> None:
-        try:
-            async with asyncio.timeout(delay):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def _adjust(self, streams: Streams) -> float | None:
         """Make listeners match links; returns when to look again, None for when woken."""

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock
+from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -132,12 +132,7 @@ class Authority:
             await informer.synced.wait()
             while True:
                 stirred.clear()
-                delay = await self._look()
-                try:
-                    async with asyncio.timeout(delay):
-                        await stirred.wait()
-                except TimeoutError:
-                    pass
+                await happens_within(stirred, await self._look())
 
     async def _look(self) -> float:
         try:

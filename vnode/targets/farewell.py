@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock
-from vnode.api.errors import Conflict, NotFound, VnodeError
+from vnode.api.clock import Clock, happens_within
+from vnode.api.errors import VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Link
 
@@ -73,24 +73,11 @@ async def _delete_all(link: Link, chaperons: Objects, changed: asyncio.Event) ->
             if not objects.is_terminating(chaperon):
                 group.create_task(_delete(link, chaperon), name=f"farewell {objects.key(chaperon)}")
 
-    await _wait(changed, _AGAIN)
+    await happens_within(changed, _AGAIN)
 
 
 async def _delete(link: Link, chaperon: Object) -> None:
     try:
-        await link.client.delete(
-            kinds.POD_CHAPERONS,
-            objects.name(chaperon),
-            objects.namespace(chaperon),
-            uid=objects.uid(chaperon),
-        )
-    except (NotFound, Conflict):
-        log.debug("chaperon %s is gone already", objects.key(chaperon))
+        await link.client.discard(kinds.POD_CHAPERONS, chaperon)
     except VnodeError as error:
         log.debug("chaperon %s was not deleted: %s", objects.key(chaperon), error)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

@@ -13,7 +13,7 @@ import asyncio
 from typing import Final
 
 from vnode.api import keys, kinds
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import ApiError, ConfigError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -82,11 +82,7 @@ class Prober:
 
     async def _pause(self, seconds: float) -> None:
         self._poke.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._poke.wait()
-        except TimeoutError:
-            pass
+        await happens_within(self._poke, seconds)
 
 
 async def probe(client: Client, namespace: str) -> None:
