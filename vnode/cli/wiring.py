@@ -29,7 +29,7 @@ from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer, recorded_port
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
-from vnode.pods import chaperons, proxies, scheduler
+from vnode.pods import chaperons, proxy, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
@@ -92,7 +92,7 @@ class Agent:
             client,
             kinds.PODS,
             field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
-            trim=proxies.trim_proxy,
+            trim=proxy.trim,
         )
         self._chaperons, self._delegates = chaperons.informers(client)
         self._targets = TargetController(

@@ -31,6 +31,7 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods import chaperon as chaperons
 from vnode.pods import feedback
+from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
 from vnode.runtime.controller import Controller
@@ -67,7 +68,7 @@ class ProxyController:
         # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
         self._held: set[str] = set()
         self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
-        self.bound = BoundPods(client, self._controller.add, trim_proxy)
+        self.bound = BoundPods(client, self._controller.add, proxy_pods.trim)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once the list of proxy pods is complete."""
@@ -153,8 +154,9 @@ class ProxyController:
                 if objects.is_terminating(chaperon):
                     continue
 
-                if _is_loser(chaperon, proxy, link) or (
-                    _is_orphan(chaperon, proxy) and await self._parent_is_gone(chaperon, key)
+                if proxy_pods.is_loser(chaperon, proxy, link.node_name) or (
+                    proxy_pods.is_orphan(chaperon, proxy)
+                    and await self._parent_is_gone(chaperon, key)
                 ):
                     await self._delete_if_reachable(link, chaperon)
 
@@ -309,48 +311,3 @@ class ProxyController:
 
         self._echoes.expect(objects.key(proxy), proxy, after)
         return after
-
-
-def _is_loser(chaperon: Object, proxy: Object | None, link: Link) -> bool:
-    """The pod lives and is bound to another target, or was never bound and is being deleted."""
-    if proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy):
-        return False
-
-    node_name = objects.spec(proxy).get("nodeName")
-    if not node_name:
-        return objects.is_terminating(proxy)
-
-    return bool(node_name != link.node_name)
-
-
-def _is_orphan(chaperon: Object, proxy: Object | None) -> bool:
-    """As far as we have seen, the chaperon's pod is not there."""
-    return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
-
-
-def trim_proxy(pod: Object) -> Object:
-    """A bound pod without what only scheduling and the making of chaperons needs."""
-    spec = objects.spec(pod)
-    if not spec.get("nodeName"):
-        return pod
-
-    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC}
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        if field in spec:
-            kept[field] = [_trim_container(container) for container in spec[field]]
-
-    notes = objects.annotations(pod)
-    metadata = {
-        **objects.metadata(pod),
-        "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
-    }
-    return {**pod, "metadata": metadata, "spec": kept}
-
-
-_KEPT_SPEC: Final = frozenset(
-    {"nodeName", "schedulerName", "restartPolicy", "overhead", "resources", "priority"}
-)
-
-
-def _trim_container(container: Object) -> Object:
-    return {k: v for k, v in container.items() if k in ("name", "resources", "restartPolicy")}

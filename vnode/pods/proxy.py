@@ -1,0 +1,56 @@
+"""What a proxy pod is to us, and its chaperons to it: pure.
+
+A bound proxy is kept without what only scheduling and the making of chaperons needs. A chaperon
+whose pod is bound elsewhere is a loser; one whose pod is not there is an orphan, as far as we have
+seen: only the API server's own word settles that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+_KEPT_SPEC: Final = frozenset(
+    {"nodeName", "schedulerName", "restartPolicy", "overhead", "resources", "priority"}
+)
+_KEPT_CONTAINER: Final = frozenset({"name", "resources", "restartPolicy"})
+
+
+def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
+    """The chaperon is on the target of `node_name`, and its pod is bound to another, or is ending
+    without ever having been bound."""
+    if proxy is None or is_orphan(chaperon, proxy):
+        return False
+
+    bound_to = objects.spec(proxy).get("nodeName")
+    return bound_to != node_name if bound_to else objects.is_terminating(proxy)
+
+
+def is_orphan(chaperon: Object, proxy: Object | None) -> bool:
+    """The pod is not there, or is a later one of the same name."""
+    return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
+
+
+def trim(pod: Object) -> Object:
+    """What is kept of a proxy pod: all of it until it is bound."""
+    spec = objects.spec(pod)
+    if not spec.get("nodeName"):
+        return pod
+
+    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC}
+    for field in ("containers", "initContainers", "ephemeralContainers"):
+        if field in spec:
+            kept[field] = [_trim_container(container) for container in spec[field]]
+
+    notes = objects.annotations(pod)
+    metadata = {
+        **objects.metadata(pod),
+        "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
+    }
+    return {**pod, "metadata": metadata, "spec": kept}
+
+
+def _trim_container(container: Object) -> Object:
+    return {k: v for k, v in container.items() if k in _KEPT_CONTAINER}
