@@ -112,9 +112,9 @@ async def test_deleting_the_chaperon_replaces_the_proxy(source: Client, c2: Clie
 async def test_all_at_once_leaves_nothing(source: Client, c2: Client) -> None:
     proxy, chaperon, delegate = await placed(source, c2, "end-all")
     async with asyncio.TaskGroup() as group:
-        group.create_task(c2.delete(kinds.PODS, objects.name(delegate), "default"))
-        group.create_task(c2.delete(kinds.POD_CHAPERONS, objects.name(chaperon), "default"))
-        group.create_task(source.delete(kinds.PODS, "end-all", "default"))
+        group.create_task(c2.discard(kinds.PODS, delegate))
+        group.create_task(c2.discard(kinds.POD_CHAPERONS, chaperon))
+        group.create_task(source.discard(kinds.PODS, proxy))
 
     await assert_all_gone(source, c2, proxy)
 

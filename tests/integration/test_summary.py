@@ -132,7 +132,8 @@ async def test_nothing_is_written_when_nothing_changed_and_bursts_are_gathered(
         after = await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         assert objects.resource_version(before) == objects.resource_version(after)
         writes: list[str] = []
-        informer = Informer(client, kinds.CLUSTER_SUMMARIES)
+        only = f"metadata.name={keys.SUMMARY_NAME}"
+        informer = Informer(client, kinds.CLUSTER_SUMMARIES, field_selector=only)
         informer.subscribe(lambda _old, new: writes.append(objects.resource_version(new or {})))
         began = time.monotonic()
         async with asyncio.TaskGroup() as group:
