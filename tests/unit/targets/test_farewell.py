@@ -24,7 +24,7 @@ class Target:
 
         self.link = SimpleNamespace(
             target=TargetKey("team", "c2"),
-            client=SimpleNamespace(delete=self.delete),
+            client=SimpleNamespace(discard=self.discard),
             chaperons=SimpleNamespace(store=self.store, subscribe=self.handlers.append),
         )
 
@@ -41,8 +41,8 @@ class Target:
         for handler in self.handlers:
             handler(None, None)
 
-    async def delete(self, _kind, name, _namespace, *, uid):
-        assert uid == name
+    async def discard(self, _kind, chaperon):
+        name = chaperon["metadata"]["uid"]
         if self.error:
             raise self.error
 
