@@ -195,9 +195,10 @@ def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
-    """See that the pod cannot vanish before its delegate; False if it has changed meanwhile.
+    """See that the pod cannot vanish before its delegate; False if it is gone already.
 
-    The webhook has done so, but for pods that are older than their Target.
+    The webhook has done so, but for pods that are older than their Target. Raises Conflict if the
+    pod has changed meanwhile, which is to be tried again.
     """
     present = objects.finalizers(pod)
     if finalizer in present:
@@ -213,7 +214,7 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     }
     try:
         await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
-    except (NotFound, Conflict):
+    except NotFound:
         return False
 
     return True
