@@ -237,6 +237,14 @@ async def test_a_pod_bound_to_a_virtual_node_by_somebody_else_gets_a_delegate(
     assert not await delegates_of(c2, proxy)
 
 
+async def test_a_proxy_on_a_real_node_is_its_kubelets(source: Client) -> None:
+    pod = kit.pod("real", annotations={}, nodeName="c1-node-0", schedulerName=keys.PROXY_SCHEDULER)
+    await run_pod(source, pod)
+    other = await run_pod(source, kit.pod("meanwhile"))
+    assert objects.spec(other)["nodeName"] in (C2, C3)
+    assert not objects.is_terminating(await source.get(kinds.PODS, "real", "default"))
+
+
 async def test_constraints_for_the_proxy_choose_the_target(source: Client) -> None:
     for target, node in (("c2", C2), ("c3", C3)):
         constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"

@@ -46,6 +46,11 @@ def virtual_node(target_namespace: str, target_name: str) -> str:
     )
 
 
+def may_be_virtual_node(name: str) -> bool:
+    """Whether a Node of that name could be one of ours, also after its Target has gone."""
+    return name.startswith("admiralty-")
+
+
 def finalizer(target_namespace: str, target_name: str) -> str:
     """The finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""
     return keys.PREFIX + from_parts(

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import (
     AlreadyExists,
     Denied,
@@ -124,6 +124,10 @@ class ProxyController:
             return None
 
         node_name = objects.spec(proxy).get("nodeName")
+        if node_name and not names.may_be_virtual_node(node_name):
+            await self._leave_to_kubelet(proxy)
+            return None
+
         if objects.is_terminating(proxy):
             return await self._end(proxy, node_name)
 
@@ -270,6 +274,12 @@ class ProxyController:
             await self._client.discard(kinds.PODS, proxy, grace=0)
 
         return None
+
+    async def _leave_to_kubelet(self, proxy: Object) -> None:
+        """Somebody gave the pod to a real node, whose kubelet runs and ends it; we let it go."""
+        body = feedback.without_finalizers(proxy)
+        if objects.is_terminating(proxy) and body is not None:
+            await self._patch(proxy, body)
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
         """Whether the pod has a chaperon; it is deleted, and reports until it is gone."""

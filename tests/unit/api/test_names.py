@@ -92,3 +92,9 @@ def test_a_long_pod_name_leaves_room_for_the_suffix():
     one, other = names.chaperon("x" * 200, "uid-1"), names.chaperon("x" * 200, "uid-2")
     assert len(one) == names.LABEL_LIMIT
     assert one != other
+
+
+@given(st.text(max_size=20), st.text(min_size=1, max_size=20))
+def test_every_virtual_node_is_known_by_its_name(namespace, name):
+    assert names.may_be_virtual_node(names.virtual_node(namespace, name))
+    assert not names.may_be_virtual_node("ip-10-0-0-1.ec2.internal")
