@@ -116,6 +116,7 @@ class Connection:
         self.failure = ""
         self.strangers = Strangers(self._identity.uid, self._on_strangers)
         link.chaperons.subscribe(self.strangers.see)
+        link.summaries.subscribe(lambda old, new: None if old and new else prober.poke())
         async with supervise() as tasks:
             tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
             tasks.start(link.summaries.run(), f"summaries-{link.node_name}")

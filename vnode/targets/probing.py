@@ -54,7 +54,7 @@ class Prober:
             error = await self._probe()
             failures = failures + 1 if error else 0
             if error is None:
-                self._report(True, "Connected", "the target answers")
+                self._report(*verdict(self._link))
             elif failures >= _FAILURES or not isinstance(error, Unreachable):
                 reason, message = explain(error, self._link.target.namespace)
                 self._report(False, reason, message)
@@ -83,6 +83,18 @@ class Prober:
     async def _pause(self, seconds: float) -> None:
         self._poke.clear()
         await happens_within(self._poke, seconds)
+
+
+def verdict(link: Link) -> tuple[bool, str, str]:
+    """(healthy, reason, message) of a target that answers; of use only with a summary."""
+    if not (link.synced and link.summaries.synced.is_set()):
+        return False, "Connecting", "reading what the target has"
+
+    if link.summary is None:
+        text = "the target has not said what capacity it has: see that its agent runs"
+        return False, "NoSummary", text
+
+    return True, "Connected", "the target answers"
 
 
 async def probe(client: Client, namespace: str) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,3 +95,20 @@ async def test_whoever_is_not_known_is_not_asked_for_more():
         await probing.probe(target, "team")
 
     assert target.paths == ["summary"]
+
+
+@pytest.mark.parametrize(
+    ("synced", "summary", "healthy", "reason"),
+    [
+        (False, None, False, "Connecting"),
+        (True, None, False, "NoSummary"),
+        (True, {"capacity": {}}, True, "Connected"),
+    ],
+)
+def test_a_target_is_of_use_once_it_has_said_what_it_has(synced, summary, healthy, reason):
+    event = asyncio.Event()
+    if synced:
+        event.set()
+
+    link = SimpleNamespace(synced=synced, summaries=SimpleNamespace(synced=event), summary=summary)
+    assert probing.verdict(link)[:2] == (healthy, reason)
