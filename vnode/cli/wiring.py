@@ -106,17 +106,7 @@ class Agent:
         self._kubelet_certificate = ServingCertificate(
             self._authority, "kubelet", (options.address,), clock=self._clock
         )
-        self._kubelet = KubeletServer(
-            self._links,
-            client,
-            address=options.address,
-            tls=self._kubelet_certificate.another_context,
-            find_pod=self._find_pod,
-            list_pods=self._pods_on,
-            wanted_port=lambda name: recorded_port(self._nodes.nodes.store.get(name)),
-            first_port=config.ports.kubelet,
-            clock=self._clock,
-        )
+        self._kubelet = self._make_kubelet()
         self._nodes = NodeController(
             client,
             self._links,
@@ -139,6 +129,19 @@ class Agent:
         self._health.on_scrape(self._scheduler.count_pending)
         self._extender = Extender(client, self._chaperons, self._delegates)
         self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
+
+    def _make_kubelet(self) -> KubeletServer:
+        return KubeletServer(
+            self._links,
+            self._client,
+            address=self._options.address,
+            tls=self._kubelet_certificate.another_context,
+            find_pod=self._find_pod,
+            list_pods=self._pods_on,
+            wanted_port=lambda name: recorded_port(self._nodes.nodes.store.get(name)),
+            first_port=self._options.config.ports.kubelet,
+            clock=self._clock,
+        )
 
     def _make_scheduler(self, parent: Parent) -> tuple[ProxyScheduler, Books]:
         config = self._options.config
