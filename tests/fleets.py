@@ -12,6 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,13 +48,27 @@ def vnode(*words: str | Path) -> Result:
 @pytest.fixture(scope="session")
 def bare_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Two clusters; nothing of vnode is installed."""
+    with _clusters(tmp_path_factory) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="session")
+def kubelet_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Two clusters with a kwok node each, for pods with logs and exec."""
+    with _clusters(tmp_path_factory, "--nodes", "1") as fleet:
+        yield fleet
+
+
+@contextmanager
+def _clusters(folders: pytest.TempPathFactory, *options: str) -> Iterator[Fleet]:
+    """Started for the session, unless $VNODE_TEST_FLEET names the folder of running ones."""
     if running := os.environ.get("VNODE_TEST_FLEET"):
         yield Fleet(Path(running))
         return
 
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    fleet = Fleet(folders.mktemp("fleet"))
     try:
-        fleet.run("up", SOURCE, TARGET)
+        fleet.run("up", SOURCE, TARGET, *options)
         yield fleet
     finally:
         fleet.run("down")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -19,19 +18,10 @@ from vnode.api import kinds
 from vnode.api.errors import AlreadyExists
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory) -> Iterator[Fleet]:
-    """Two clusters; existing ones if $VNODE_TEST_FLEET names their folder."""
-    if existing := os.environ.get("VNODE_TEST_FLEET"):
-        yield Fleet(Path(existing))
-        return
-
-    fleet = Fleet(tmp_path_factory.mktemp("access"))
-    try:
-        fleet.run("up", "c1", "c2", "--nodes", "1")
-        yield fleet
-    finally:
-        fleet.run("down")
+@pytest.fixture
+def fleet(kubelet_fleet: Fleet) -> Fleet:
+    """Two clusters with a kwok node each."""
+    return kubelet_fleet
 
 
 @pytest.fixture

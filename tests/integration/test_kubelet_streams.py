@@ -12,9 +12,8 @@ import pty
 import socket
 import struct
 import termios
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -28,19 +27,10 @@ BOTH = pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
 KIB = 1024
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory) -> Iterator[Fleet]:
-    """Two clusters with a kwok node each; an existing one if $VNODE_TEST_FLEET names its folder."""
-    if existing := os.environ.get("VNODE_TEST_FLEET"):
-        yield Fleet(Path(existing))
-        return
-
-    fleet = Fleet(tmp_path_factory.mktemp("kubelet"))
-    try:
-        fleet.run("up", "c1", "c2", "--nodes", "1")
-        yield fleet
-    finally:
-        fleet.run("down")
+@pytest.fixture
+def fleet(kubelet_fleet: Fleet) -> Fleet:
+    """Two clusters with a kwok node each."""
+    return kubelet_fleet
 
 
 @pytest.fixture

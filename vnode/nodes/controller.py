@@ -23,6 +23,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
+from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
@@ -31,7 +32,6 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.links import Health, Link, Links, TargetKey
 from vnode.telemetry import logs
 
-RENEW: Final = 10.0  # seconds between renewals of a Lease: a quarter of its duration
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
 PATIENCE: Final = 10.0  # seconds for a connection to be made before the Node is not ready
 _RENEW_AGAIN: Final = 2.0  # seconds after a renewal that failed
@@ -267,16 +267,13 @@ class NodeController:
         if node is None or name not in self._wanted:
             return None  # the Node's or the Target's next event starts again
 
-        body = virtual.lease(node, self._clock.now())
         try:
-            await self._client.patch(kinds.LEASES, name, body, virtual.LEASE_NAMESPACE)
-        except NotFound:
-            await self._client.create(kinds.LEASES, body)
+            await leases.renew_for_node(self._client, node, self._clock.now())
         except VnodeError as error:
             log.warning("the lease of node %s was not renewed: %s", name, error)
             return _RENEW_AGAIN
 
-        return RENEW
+        return leases.NODE_RENEWAL
 
 
 def _has(node: Object, wanted: Object) -> bool:

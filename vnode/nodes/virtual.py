@@ -18,9 +18,6 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Health, TargetKey
 
-LEASE_NAMESPACE: Final = "kube-node-lease"
-LEASE_SECONDS: Final = 40  # the kubelet's own duration, which the control plane expects
-
 _BASE_LABELS: Final = {
     "type": "virtual-kubelet",
     "kubernetes.io/role": "cluster",
@@ -156,25 +153,6 @@ def status(
         wanted["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
 
     return wanted
-
-
-def lease(node: Object, now: datetime) -> Object:
-    """The whole Lease, to create it or, as a merge patch, to renew it.
-
-    The owner reference makes it go with its Node.
-    """
-    name = objects.name(node)
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": objects.uid(node)}
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]},
-        "spec": {
-            "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": objects.micro_timestamp(now),
-        },
-    }
 
 
 def shows(node: Object, wanted: Object) -> bool:

@@ -138,11 +138,3 @@ def settles_in(status: Object, now: datetime) -> timedelta:
             return min(max(left, timedelta()), STARTING)  # the target's clock may be ahead
 
     return timedelta()
-
-
-def is_scheduled(status: Object) -> bool:
-    """The delegate is bound to a node of the target."""
-    return any(
-        entry.get("type") == "PodScheduled" and entry.get("status") == "True"
-        for entry in status.get("conditions") or ()
-    )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from vnode.api import keys, objects
+from vnode.kube import leases
 from vnode.nodes import virtual
 from vnode.runtime.links import Health, TargetKey
 
@@ -120,7 +121,7 @@ def test_the_version_of_the_cluster_is_read_by_version_parsers():
 
 
 def test_a_lease_belongs_to_its_node_and_lasts_four_renewals():
-    lease = virtual.lease({"metadata": {"name": "n", "uid": "u"}}, NOW)
+    lease = leases.build_for_node({"metadata": {"name": "n", "uid": "u"}}, NOW)
     assert lease["metadata"]["namespace"] == "kube-node-lease"
     assert lease["metadata"]["ownerReferences"][0]["uid"] == "u"
     assert lease["spec"]["holderIdentity"] == "n"
