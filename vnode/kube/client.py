@@ -28,6 +28,9 @@ JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
+ANSWER_LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
+ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
+MOST_OBJECTS: Final = 500_000  # in one list; what no cluster has is a server that does not stop
 _POOL: Final = 48  # connections for short requests
 _URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
@@ -118,6 +121,11 @@ class Client:
         while True:
             page = await self._object("GET", kind.path(namespace), query=query)
             items += page.get("items") or ()
+            if len(items) > MOST_OBJECTS:
+                raise errors.Unreachable(
+                    f"{self.name}: a list of {kind.plural} has no end (over {MOST_OBJECTS})"
+                )
+
             if not (token := objects.metadata(page).get("continue")):
                 return items, objects.resource_version(page)
 
@@ -234,15 +242,16 @@ class Client:
                 data=data,
                 headers=headers,
                 timeout=_TIMEOUT,
+                allow_redirects=False,
                 server_hostname=self.endpoint.server_name,
             ) as response:
-                payload = await response.read()
+                payload = await _read(response, ANSWER_LIMIT)
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             metrics.API_REQUESTS.labels(self.name, method, "none").inc()
             raise _unreachable(self.name, error) from error
 
         metrics.API_REQUESTS.labels(self.name, method, str(response.status)).inc()
-        if response.status >= 400:
+        if response.status >= 300:
             raise _error(response, payload)
 
         return _decode(payload)
@@ -265,14 +274,15 @@ class Client:
                 params=query,
                 headers=headers,
                 timeout=timeout,
+                allow_redirects=False,
                 server_hostname=self.endpoint.server_name,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             raise _unreachable(self.name, error) from error
 
         try:
-            if response.status >= 400:
-                raise _error(response, await response.read())
+            if response.status >= 300:
+                raise _error(response, await _read(response, ERROR_LIMIT))
 
             yield response
         finally:
@@ -319,6 +329,18 @@ def _unreachable(name: str, error: BaseException) -> errors.Unreachable:
     return errors.Unreachable(f"{name}: {text or type(error).__name__}")
 
 
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The whole answer, if the other side keeps within bounds."""
+    blocks, size = [], 0
+    async for block in response.content.iter_any():
+        blocks.append(block)
+        size += len(block)
+        if size > limit:
+            raise aiohttp.ClientPayloadError(f"the answer has more than {limit} bytes")
+
+    return b"".join(blocks)
+
+
 def _decode(payload: bytes) -> Any:
     if not payload:
         return None
@@ -335,8 +357,9 @@ def _error(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
     except (msgspec.DecodeError, RecursionError):
         status = None
 
-    if not isinstance(status, dict):
-        status = {"message": payload[: errors.MESSAGE_LIMIT].decode(errors="replace")}
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
+        status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
 
     error = errors.from_status(
         response.status, str(status.get("reason", "")), str(status.get("message", ""))

@@ -249,6 +249,10 @@ def _authorization(
                 "only use oidc, a token, a certificate, or an exec plugin that the agent allows"
             )
 
+        config = provider.get("config") if isinstance(provider, dict) else None
+        if isinstance(config, dict):
+            files.path(config, "idp-certificate-authority")
+
         return credentials.AuthProvider(user)
 
     return credentials.Constant(None)

@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock, happens_within
@@ -38,8 +38,9 @@ log = logging.getLogger(__name__)
 class Informer:
     """Objects of one kind, kept up to date by `run`.
 
-    `trim` makes an object smaller before it is kept. `failure` says why the last attempt failed,
-    None while all is well.
+    `trim` makes an object smaller before it is kept. `accept` is for API servers that need not be
+    honest: what it refuses is treated as if it had not been sent. `failure` says why the last
+    attempt failed, None while all is well.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Informer:
         label_selector: str = "",
         field_selector: str = "",
         trim: Callable[[Object], Object] | None = None,
+        accept: Callable[[Any], bool] | None = None,
         indexes: Mapping[str, IndexFunction] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class Informer:
         self._client = client
         self._selection = Selection(kind, namespace, label_selector, field_selector)
         self._trim = trim
+        self._accept = accept
         self._handlers: list[Handler] = []
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -125,6 +128,7 @@ class Informer:
             field_selector=self._selection.field_selector,
         )
         metrics.RELISTS.labels(self._client.name, self.kind.plural).inc()
+        items = [item for item in items if self._is_acceptable(item)]
         seen = {objects.key(item) for item in items}
         for key in [key for key in self.store if key not in seen]:
             self._remove(key)
@@ -153,6 +157,9 @@ class Informer:
 
     def _take(self, event: watching.Event) -> None:
         obj = event.object
+        if event.type != watching.BOOKMARK and not self._is_acceptable(obj):
+            return
+
         if event.type == watching.DELETED:
             self._remove(objects.key(obj), obj)
             self._gauge.set(len(self.store))
@@ -161,6 +168,14 @@ class Informer:
             self._gauge.set(len(self.store))
 
         self._version = objects.resource_version(obj) or self._version
+
+    def _is_acceptable(self, obj: Any) -> bool:
+        if self._accept is None or self._accept(obj):
+            return True
+
+        metrics.MALFORMED_OBJECTS.labels(self._client.name, self.kind.plural).inc()
+        log.warning("%s sent one of %s that cannot be read", self._client.name, self.kind.plural)
+        return False
 
     def _put(self, obj: Object) -> None:
         known = self.store.get(objects.key(obj))

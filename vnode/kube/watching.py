@@ -19,6 +19,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
+LINE_LIMIT: Final = 8 * 1024 * 1024  # bytes of one event; API servers take no object over 3 MiB
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
 GRACE: Final = 15  # seconds of silence beyond it that mean the connection is dead
 
@@ -76,10 +77,13 @@ async def stream(client: Client, selection: Selection, version: str) -> AsyncGen
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """Whole lines, of any length: aiohttp's own reader refuses those over 128 KiB."""
+    """Whole lines; aiohttp's own reader refuses those over 128 KiB."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LINE_LIMIT:
+            raise errors.Unreachable(f"a watch sent a line of more than {LINE_LIMIT} bytes")
+
         if lines:
             yield [line for line in lines if line]
 
@@ -87,12 +91,15 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
 def _event(line: bytes) -> Event:
     try:
         event = _decoder.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise errors.Unreachable(f"a watch sent a line that is no event: {error}") from error
 
     if event.type == "ERROR":
-        status = event.object
-        code, reason = int(status.get("code") or 500), str(status.get("reason", ""))
-        raise errors.from_status(code, reason, str(status.get("message", "")))
+        status, code = event.object, event.object.get("code")
+        raise errors.from_status(
+            code if isinstance(code, int) else 500,
+            str(status.get("reason", "")),
+            str(status.get("message", "")),
+        )
 
     return event

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -165,9 +165,10 @@ class Connection:
             namespace=self.spec.key.namespace or None,
             label_selector=f"{keys.PARENT_CLUSTER_NAME}={self._identity.name}",
             trim=trim_chaperon,
+            accept=shapes.is_chaperon,
             indexes={PARENT_UID_INDEX: parent_uid, PARENT_KEY_INDEX: parent},
         )
-        summaries = Informer(client, kinds.CLUSTER_SUMMARIES)
+        summaries = Informer(client, kinds.CLUSTER_SUMMARIES, accept=shapes.is_summary)
         return Link(
             self.spec.key,
             client,

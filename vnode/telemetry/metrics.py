@@ -45,6 +45,12 @@ STORE_OBJECTS: Final = Gauge(
     ["cluster", "resource"],
     registry=REGISTRY,
 )
+MALFORMED_OBJECTS: Final = Counter(
+    "vnode_informer_malformed_objects_total",
+    "Objects that an API server sent and that cannot be read.",
+    ["cluster", "resource"],
+    registry=REGISTRY,
+)
 RECONCILES: Final = Counter(
     "vnode_reconciles_total",
     "Reconciliations by controller and result: done, delayed, error.",

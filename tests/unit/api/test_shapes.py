@@ -1,0 +1,105 @@
+"""What a target sends: read only if it has the form that our code relies on."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys, objects, shapes
+from vnode.pods import candidates, delegate, feedback
+from vnode.pods import proxy as proxies
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+_GOOD = {
+    "metadata": {
+        "name": "web-x",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "5",
+        "labels": {keys.PARENT_UID: "p"},
+        "annotations": {keys.PARENT_NAME: "web"},
+        "finalizers": [keys.DELEGATE_FINALIZER],
+        "ownerReferences": [{"kind": "Pod", "uid": "x", "controller": True}],
+    },
+    "status": {
+        "phase": "Running",
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": None}],
+        "containerStatuses": [{"name": "main", "state": {"running": {}}, "restartCount": 1}],
+        "aFieldOfTheFuture": [1],
+    },
+}
+_paths = st.sampled_from(
+    [
+        (),
+        ("metadata",),
+        ("status",),
+        *(("metadata", field) for field in _GOOD["metadata"]),
+        *(("status", field) for field in _GOOD["status"]),
+        ("status", "conditions", 0),
+        ("status", "containerStatuses", 0),
+        ("status", "containerStatuses", 0, "state"),
+        ("status", "podIPs", 0),
+    ]
+)
+
+
+def _with(path: tuple[str | int, ...], value: object) -> object:
+    """A good chaperon with something else in one place."""
+    if not path:
+        return value
+
+    changed = json.loads(json.dumps(_GOOD))
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+
+    place[path[-1]] = value
+    return changed
+
+
+def test_what_an_honest_target_sends_is_read() -> None:
+    assert shapes.is_chaperon(_GOOD)
+    assert shapes.is_summary({"metadata": _GOOD["metadata"], "capacity": {"cpu": 4, "pods": "9"}})
+    assert shapes.is_chaperon({**_GOOD, "status": None})
+
+
+@given(_paths, _json)
+def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -> None:
+    chaperon = _with(path, nonsense)
+    if not shapes.is_chaperon(chaperon):
+        return
+
+    pod = {
+        "metadata": {"name": "web", "namespace": "default", "uid": "p"},
+        "spec": {"containers": [{"name": "main"}], "nodeName": "n"},
+        "status": {"phase": "Pending"},
+    }
+    assert isinstance(objects.key(chaperon), str)
+    candidates.read(chaperon, 0.0)
+    delegate.rejection(objects.status(chaperon))
+    feedback.is_oversized(feedback.status_patch(pod, chaperon))
+    feedback.annotations_patch(pod, chaperon)
+    proxies.is_loser(chaperon, pod, "n")
+
+
+@given(_json)
+def test_any_json_is_judged(value) -> None:
+    assert shapes.is_chaperon(value) in (True, False)
+    assert shapes.is_summary(value) in (True, False)
+
+
+def test_deep_nesting_is_judged() -> None:
+    nested: object = "x"
+    for _ in range(5_000):
+        nested = {"state": nested}
+
+    value = _with(("status", "containerStatuses"), [{"name": "main", "state": {"waiting": nested}}])
+    assert shapes.is_chaperon(value) in (True, False)

@@ -1,0 +1,93 @@
+"""What another cluster sends is read only if it has the form that the API gives it.
+
+Objects are plain JSON here, and an honest API server has checked them against their schema. The
+API server of a target need not be honest. So objects from a target pass one of these tests before
+anybody reads them; one that does not is as good as not there. Only what our code reads is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from vnode.api.objects import Object
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+
+
+class _State(msgspec.Struct):
+    waiting: Object | None = None
+    running: Object | None = None
+    terminated: Object | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    restart_count: int = 0
+    state: _State | None = None
+
+
+class _PodStatus(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_Container] | None = None
+    init_container_statuses: list[_Container] | None = None
+    ephemeral_container_statuses: list[_Container] | None = None
+    pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    pod_ips: list[dict[str, str]] | None = msgspec.field(name="podIPs", default=None)
+
+
+class _Chaperon(msgspec.Struct):
+    metadata: _Metadata
+    status: _PodStatus | None = None
+
+
+class _Summary(msgspec.Struct):
+    metadata: _Metadata
+    capacity: dict[str, str | int] | None = None
+    allocatable: dict[str, str | int] | None = None
+
+
+def _test(type_: type) -> Callable[[Any], bool]:
+    def has_form(obj: Any) -> bool:
+        try:
+            msgspec.convert(obj, type_)
+        except (msgspec.ValidationError, RecursionError):
+            return False
+
+        return True
+
+    return has_form
+
+
+is_chaperon = _test(_Chaperon)
+"""Tells whether the value can be read as a PodChaperon."""
+
+is_summary = _test(_Summary)
+"""Tells whether the value can be read as a ClusterSummary."""
