@@ -8,6 +8,7 @@ owned in parts, the taints, gets ours added to whatever is there.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
@@ -18,6 +19,10 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Health, TargetKey
 
+MOST_LABELS: Final = 500
+"""Labels that a virtual node takes over from its target; real nodes have some dozens."""
+
+_ISOLATION: Final = "node-restriction.kubernetes.io"
 _BASE_LABELS: Final = {
     "type": "virtual-kubelet",
     "kubernetes.io/role": "cluster",
@@ -60,14 +65,24 @@ def labels(
 ) -> dict[str, str]:
     """All labels that we own: the base, what the target's nodes have in common, the identity.
 
-    `excluded` tells for "key=value" which of the common ones stay hidden.
+    `excluded` tells for "key=value" which of the common ones stay hidden. So do those that isolate
+    nodes from each other: a target must not choose them for itself, any more than a kubelet.
     """
     common = {
         key: value
         for key, value in shared.items()
-        if keys.is_foreign(key) and not (excluded and excluded(f"{key}={value}"))
+        if keys.is_foreign(key)
+        and not _isolates(key)
+        and not (excluded and excluded(f"{key}={value}"))
     }
-    return {**_BASE_LABELS, **common, **identity_labels(target)}
+    first = dict(itertools.islice(sorted(common.items()), MOST_LABELS))
+    return {**_BASE_LABELS, **first, **identity_labels(target)}
+
+
+def _isolates(key: str) -> bool:
+    """A label of node-restriction.kubernetes.io, which the NodeRestriction plugin guards."""
+    domain = key.partition("/")[0]
+    return domain == _ISOLATION or domain.endswith("." + _ISOLATION)
 
 
 def registration(target: TargetKey) -> Object:

@@ -40,6 +40,7 @@ class State(enum.Enum):
     REJECTED = "rejected"
     FAILED = "failed"  # it could not be created
     COMMITTED = "committed"  # allowed already: the decision is made, whoever made it
+    HELD = "held"  # committed, as far as known, but its target does not answer: nobody else may run
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,9 @@ def decide(
         winners = [node for node, candidate in candidates.items() if candidate.state is state]
         if winners:
             return Bind(min(winners, key=lambda node: (order.get(node, len(order)), node)))
+
+    if any(candidate.state is State.HELD for candidate in candidates.values()):
+        return GiveUp()
 
     waiting = {n: c for n, c in candidates.items() if c.state is State.WAITING}
     silent_at = {n: _silent_at(n, c, heard, settings) for n, c in waiting.items()}

@@ -2,12 +2,17 @@
 
 The delegate's status replaces the proxy's, so that every tool sees the pod as it is in the target;
 what only makes sense there (containers that the target injected, its own QoS verdict) stays behind.
-Annotations of others on the delegate come back too; ours stay.
+Annotations of others on the delegate come back too; ours stay. Another cluster wrote all that: its
+size is bounded, and addresses that no pod can have stay behind (the API server takes no
+EndpointSlice with one, so they would take a Service's other pods down with them).
 """
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
+
+import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
@@ -19,15 +24,16 @@ _CONTAINERS: Final = {
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
 FINISHED: Final = ("Succeeded", "Failed")
+LIMIT: Final = 128 * 1024  # bytes; a kubelet's status of a pod with fifty containers takes some 50
 
 
 def status_patch(proxy: Object, chaperon: Object) -> Object:
     """The merge patch for the proxy's status; empty if nothing is new."""
-    reported = objects.status(chaperon)
+    reported = objects.without_nulls(objects.status(chaperon))
     if objects.status(proxy).get("phase") in FINISHED and reported.get("phase") not in FINISHED:
         return {}
 
-    wanted = {k: objects.without_nulls(v) for k, v in reported.items() if k not in _STAYS_BEHIND}
+    wanted = {k: v for k, v in reported.items() if k not in _STAYS_BEHIND}
     for field, containers in _CONTAINERS.items():
         if field in wanted:
             own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
@@ -38,12 +44,36 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
         for k, v in objects.status(proxy).items()
         if k not in _STAYS_BEHIND
     }
+    _drop_special_addresses(wanted)
     _keep_scheduled(known, wanted)
     if not reported.get("phase"):  # no delegate yet: its target can only say why
         known = {k: v for k, v in known.items() if k in wanted}
 
     diff = objects.merge_diff(known, wanted)
     return {"metadata": {"uid": objects.uid(proxy)}, "status": diff} if diff else {}
+
+
+def is_oversized(patch: Object) -> bool:
+    """The patch is larger than any that honest clusters have reason for."""
+    return len(msgspec.json.encode(patch)) > LIMIT
+
+
+def _drop_special_addresses(wanted: Object) -> None:
+    if "podIPs" in wanted:
+        wanted["podIPs"] = [e for e in wanted["podIPs"] if _is_ordinary(e.get("ip"))]
+
+    if "podIP" in wanted and not _is_ordinary(wanted["podIP"]):
+        del wanted["podIP"]
+
+
+def _is_ordinary(text: object) -> bool:
+    """What may be an endpoint of a Service (ValidateNonSpecialIP of Kubernetes)."""
+    try:
+        ip = ipaddress.ip_address(str(text))
+    except ValueError:
+        return False
+
+    return not (ip.is_unspecified or ip.is_loopback or ip.is_link_local or ip.is_multicast)
 
 
 def _keep_scheduled(known: Object, wanted: Object) -> None:

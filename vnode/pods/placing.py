@@ -56,6 +56,7 @@ class Phase:
     uid: str
     ranked: Sequence[str]
     started: float  # monotonic
+    barred: frozenset[str] = frozenset()  # nodes that this pod must not be on, whatever they say
     moved: asyncio.Event = field(default_factory=asyncio.Event)  # set to look again
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
@@ -101,6 +102,7 @@ class Placer:
         `bind` binds the pod to a node; False means that the target is given back and the pod is
         tried again later.
         """
+        await self._drop_barred(phase)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
@@ -125,9 +127,13 @@ class Placer:
                     return Outcome.UNSCHEDULABLE, self._explanations(known)
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
-        """Every candidate of the pod, by node, as far as we have seen."""
+        """Every candidate of the pod, by node, as far as we have seen.
+
+        A target says itself that a candidate is reserved. It is believed only where scheduling
+        would have the pod, so that a hostile target cannot draw pods that are not for it.
+        """
         found: dict[str, Candidate] = {}
-        for link in self._links:
+        for link in self._allowed_links(phase):
             existing = link.candidate(phase.uid)
             node, since = link.node_name, phase.created.get(link.node_name, phase.started)
             if existing is not None and not objects.is_terminating(existing):
@@ -144,6 +150,19 @@ class Placer:
                 )
 
         return found
+
+    def _allowed_links(self, phase: Phase) -> list[Link]:
+        namespace, _name = objects.split_key(phase.key)
+        links = self._links.covering(namespace)
+        return [link for link in links if link.node_name not in phase.barred]
+
+    async def _drop_barred(self, phase: Phase) -> None:
+        """Delete candidates where the pod may no longer be: its target was cordoned, say."""
+        for node in phase.barred:
+            link = self._links.get(node)
+            existing = link.candidate(phase.uid) if link else None
+            if link is not None and existing is not None:
+                await delete_candidate(link, existing)
 
     def _explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
@@ -253,10 +272,11 @@ async def delete_candidate(link: Link, candidate: Object) -> None:
 
 def _with_health(candidate: Candidate, link: Link) -> Candidate:
     """A target that does not answer cannot take a pod now, but a decision stands."""
-    if link.health.healthy or candidate.state is State.COMMITTED:
+    if link.health.healthy:
         return candidate
 
-    return Candidate(State.FAILED, candidate.since, link.health.message)
+    state = State.HELD if candidate.state is State.COMMITTED else State.FAILED
+    return Candidate(state, candidate.since, link.health.message)
 
 
 def _is_pending(pod: Object | None, uid: str) -> bool:

@@ -206,11 +206,23 @@ class ProxyController:
         self._echoes.expect(key, candidate, after)
 
     async def _feed_back(self, proxy: Object, candidate: Object) -> None:
-        if notes := feedback.annotations_patch(proxy, candidate):
+        notes = feedback.annotations_patch(proxy, candidate)
+        if notes and not self._is_oversized(proxy, notes, "annotations"):
             proxy = await self._patch(proxy, notes)
 
-        if status := feedback.status_patch(proxy, candidate):
+        status = feedback.status_patch(proxy, candidate)
+        if status and not self._is_oversized(proxy, status, "status"):
             await self._patch(proxy, status, subresource="status")
+
+    def _is_oversized(self, proxy: Object, patch: Object, what: str) -> bool:
+        if not feedback.is_oversized(patch):
+            return False
+
+        text = f"the {what} of the delegate pod are over {feedback.LIMIT} bytes: not taken over"
+        self._events.event(
+            objects.reference(proxy, "Pod", "v1"), "Warning", "FeedbackRefused", text
+        )
+        return True
 
     async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
         """A bound pod whose chaperon is not there: never made, or lost.

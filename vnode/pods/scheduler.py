@@ -168,9 +168,14 @@ class ProxyScheduler:
             return
 
         ranked = tuple(scored.name for scored in result.feasible) or result.nominated
-        phase = Phase(objects.key(pod), queued.uid, ranked, now)
+        barred = frozenset(node for node in result.unresolvable() if self._answers(node))
+        phase = Phase(objects.key(pod), queued.uid, ranked, now, barred)
         self._phases[queued.uid] = phase
         group.create_task(self._attempt(queued, phase, result), name=f"place {phase.key}")
+
+    def _answers(self, node: str) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.health.healthy
 
     async def _attempt(self, queued: QueuedPod, phase: Phase, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from vnode.api import objects
@@ -76,6 +76,12 @@ class CycleResult:
     def rejections(self) -> dict[str, frozenset[str]]:
         """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
         return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
+
+    def unresolvable(self) -> Iterator[str]:
+        """The nodes that the pod must not be on, whatever its candidates there come to."""
+        for name, said in self.statuses.items():
+            if said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                yield name
 
 
 class Framework:

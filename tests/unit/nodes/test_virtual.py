@@ -127,3 +127,19 @@ def test_a_lease_belongs_to_its_node_and_lasts_four_renewals():
     assert lease["spec"]["holderIdentity"] == "n"
     assert lease["spec"]["leaseDurationSeconds"] == 40
     assert lease["spec"]["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+def test_labels_that_isolate_nodes_are_not_the_targets_to_choose():
+    shared = {
+        "node-restriction.kubernetes.io/pci": "yes",
+        "team.node-restriction.kubernetes.io/pci": "yes",
+        "xnode-restriction.kubernetes.io/fine": "yes",
+    }
+    shown = virtual.labels(TARGET, shared, None)
+    assert shared.keys() & shown.keys() == {"xnode-restriction.kubernetes.io/fine"}
+
+
+def test_a_node_has_no_more_labels_than_fit():
+    shown = virtual.labels(TARGET, {f"label-{n}": "x" for n in range(10_000)}, None)
+    assert len(shown) < virtual.MOST_LABELS + 20
+    assert shown[keys.TARGET_NAME] == "c2"

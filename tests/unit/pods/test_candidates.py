@@ -159,3 +159,9 @@ def test_a_candidate_never_wins_without_a_reservation(known, now):
         for node, candidate in known.items()
     }
     assert not isinstance(decide(list(known), known, now=now), Bind)
+
+
+def test_a_pod_allowed_in_a_target_that_does_not_answer_goes_nowhere_else():
+    held = Candidate(State.HELD, 100.0, "no answer")
+    assert decide(["b"], {"a": held}) == GiveUp()
+    assert decide(["b"], {"a": held, "b": waiting()}) == GiveUp()

@@ -131,3 +131,18 @@ def _merged(target, patch):
             result[key] = value
 
     return result
+
+
+def test_addresses_that_no_pod_has_stay_behind():
+    special = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "nonsense"]
+    for ip in special:
+        told = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}, {"ip": "fd00::7"}]}
+        status = feedback.status_patch(proxy(), chaperon(told))["status"]
+        assert "podIP" not in status
+        assert status["podIPs"] == [{"ip": "fd00::7"}]
+
+
+def test_a_status_without_bounds_is_oversized():
+    long = chaperon({"phase": "Running", "message": "x" * feedback.LIMIT})
+    assert feedback.is_oversized(feedback.status_patch(proxy(), long))
+    assert not feedback.is_oversized(feedback.status_patch(proxy(), chaperon({"phase": "Failed"})))
