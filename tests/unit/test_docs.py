@@ -22,6 +22,7 @@ from vnode.api.clock import SystemClock
 from vnode.cli import config, main
 from vnode.scheduling import registry
 from vnode.targets import model, source_rbac
+from vnode.webhook import mutate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -191,6 +192,10 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             model.parse(document)
         case "Source" | "ClusterSource":
             assert str(source_rbac.parse(document))
+        case "Pod":
+            assert mutate.proxy_patch(document, ["finalizer"])
+        case "Job" | "Deployment":
+            assert mutate.proxy_patch(document["spec"]["template"], ["finalizer"])
         case other:
             pytest.fail(f"{block}: no check for kind {other}")
 
