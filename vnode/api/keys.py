@@ -36,6 +36,9 @@ CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
 
 PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
+SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
+REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
+FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts

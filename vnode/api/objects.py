@@ -165,6 +165,20 @@ def merge_diff(old: Object, new: Object) -> Object:
     return patch
 
 
+def merge_patches(first: Object, then: Object) -> Object:
+    """The one merge patch that does what `first` and, after it, `then` do; nulls stay nulls."""
+    both = dict(first)
+    for field, value in then.items():
+        before = both.get(field)
+        both[field] = (
+            merge_patches(before, value)
+            if isinstance(before, dict) and isinstance(value, dict)
+            else value
+        )
+
+    return both
+
+
 def without_nulls(value: Any) -> Any:
     """The value without fields that are null, at any depth: servers keep, fill in or drop them."""
     if isinstance(value, dict):

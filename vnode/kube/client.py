@@ -26,6 +26,7 @@ from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
 ANSWER_LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
@@ -155,10 +156,15 @@ class Client:
         namespace: str | None = None,
         *,
         subresource: str | None = None,
+        strategic: bool = False,
     ) -> Object:
-        """Apply a JSON merge patch; `metadata.uid` or `resourceVersion` in it is a precondition."""
+        """Apply a JSON merge patch; `metadata.uid` or `resourceVersion` in it is a precondition.
+
+        A strategic one merges lists by their entries' names, which only built-in kinds know.
+        """
         path = kind.path(namespace, name, subresource)
-        return await self._object("PATCH", path, body=body, content_type=MERGE_PATCH)
+        content_type = STRATEGIC_PATCH if strategic else MERGE_PATCH
+        return await self._object("PATCH", path, body=body, content_type=content_type)
 
     async def apply(
         self,

@@ -1,8 +1,9 @@
 """From a proxy pod to its PodChaperon: what travels to a target, and under which labels.
 
 Pure. The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved),
-not from the proxy as it lives, whose constraints choose virtual nodes. A pod that never met the
-webhook is its own manifest.
+not from the proxy as it lives, whose constraints choose virtual nodes. What of a pod may change in
+place is taken from the living proxy, though: labels, annotations of others, and what
+`vnode.api.changeable` has. A pod that never met the webhook is its own manifest.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vnode.api import documents, keys, kinds, names, objects, patterns
+from vnode.api import changeable, documents, keys, kinds, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.pods import agreement
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+# Copied from the node when a pod is bound: of a proxy, from the virtual node.
+_NODE_LABELS: Final = "topology.kubernetes.io/"
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
@@ -60,32 +64,58 @@ def build(proxy: Object, parent: Parent, *, allowed: bool, finalizer: bool) -> O
     for annotations that cannot be read.
     """
     pod = source_pod(proxy)
-    notes = {k: v for k, v in objects.annotations(pod).items() if keys.is_foreign(k)}
+    notes = agreement.foreign(proxy)
+    spec = _spec(pod, proxy, _kept_labels_of(proxy))
+    if finalizer and (sent := _sent(notes, spec)):
+        notes[keys.SENT] = agreement.text(sent)
+
     notes[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
     notes[keys.PARENT_NAME] = objects.name(proxy)
     notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
     if allowed:
         notes[keys.IS_ALLOWED] = "true"
 
-    keep = kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
-    labels = reprefixed(objects.labels(pod), keep)
-    labels[keys.PARENT_UID] = objects.uid(proxy)
-    labels[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
     chaperon: Object = {
         "apiVersion": kinds.POD_CHAPERONS.api_version,
         "kind": kinds.POD_CHAPERONS.kind,
         "metadata": {
             "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
             "namespace": objects.namespace(proxy),
-            "labels": labels,
+            "labels": labels(proxy, parent),
             "annotations": notes,
         },
-        "spec": _spec(pod, proxy, keep),
+        "spec": spec,
     }
     if finalizer:
         chaperon["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
 
     return chaperon
+
+
+def labels(proxy: Object, parent: Parent) -> dict[str, str]:
+    """The labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
+    own = {
+        key: value
+        for key, value in objects.labels(proxy).items()
+        if key != keys.HAS_FINALIZER and not key.startswith(_NODE_LABELS)
+    }
+    renamed = reprefixed(own, _kept_labels_of(proxy))
+    renamed[keys.PARENT_UID] = objects.uid(proxy)
+    renamed[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
+    return renamed
+
+
+def _sent(notes: Object, spec: Object) -> Object:
+    """The record of a new chaperon: what it cannot say itself, or a new pod cannot have."""
+    sent: Object = {"annotations": dict(notes)} if notes else {}
+    if names_ := changeable.view(spec).get(changeable.EPHEMERAL):
+        sent[changeable.EPHEMERAL] = names_
+
+    return sent
+
+
+def _kept_labels_of(proxy: Object) -> re.Pattern[str] | None:
+    return kept_labels(objects.annotations(proxy).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
 
 
 def kept_labels(regexp: str) -> re.Pattern[str] | None:
@@ -99,9 +129,9 @@ def kept_labels(regexp: str) -> re.Pattern[str] | None:
         raise ConfigError(f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: {error}") from error
 
 
-def reprefixed(labels: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
+def reprefixed(own: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
     """Labels as a delegate has them: out of reach of the selectors of the target's own objects."""
-    return {_label_key(key, value, keep): value for key, value in sorted(labels.items())}
+    return {_label_key(key, value, keep): value for key, value in sorted(own.items())}
 
 
 def _label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
@@ -112,7 +142,14 @@ def _label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
 
 
 def _spec(pod: Object, proxy: Object, keep: re.Pattern[str] | None) -> Object:
-    spec = {k: v for k, v in objects.spec(pod).items() if k not in ("priority", "nodeName")}
+    live = objects.spec(proxy)
+    spec = changeable.overlaid(objects.spec(pod), live)
+    for field in ("priority", "nodeName"):
+        spec.pop(field, None)
+
+    if not live.get("schedulingGates"):  # the pod was held here until they were lifted
+        spec.pop("schedulingGates", None)
+
     if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
         for field in _CONSTRAINTS:
             spec.pop(field, None)

@@ -1,8 +1,9 @@
 """The target's side of a pod: PodChaperon -> delegate pod -> status of the PodChaperon.
 
 Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
-created again if it is lost, while the source cannot be reached. A chaperon that is deleted takes
-its delegate with it, and, if it carries our finalizer, stays until the delegate is gone.
+created again if it is lost, while the source cannot be reached. What the source changes later is
+done to the delegate by `vnode.pods.updating`. A chaperon that is deleted takes its delegate with
+it, and, if it carries our finalizer, stays until the delegate is gone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import delegate
 from vnode.pods.delegate import Absence
+from vnode.pods.updating import AGAIN, Updater
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
 
@@ -62,6 +64,7 @@ class ChaperonController:
         self._delegates = delegates
         self._clock = clock
         self._echoes = Echoes()
+        self._updater = Updater(client, clock)
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
 
     async def run(self) -> None:
@@ -87,6 +90,7 @@ class ChaperonController:
         chaperon = self._chaperons.store.get(key)
         if chaperon is None:
             self._echoes.forget(key)
+            self._updater.forget(key)
             return None
 
         if self._echoes.pending(key, chaperon):
@@ -102,11 +106,30 @@ class ChaperonController:
         if objects.controller_uid(pod) != objects.uid(chaperon):
             return await self._end_stranger(pod)
 
-        later = delegate.settles_in(objects.status(pod), self._clock.now())
+        return await self._keep(chaperon, pod)
+
+    async def _keep(self, chaperon: Object, pod: Object) -> float | None:
+        """Bring the delegate up to date with its chaperon, and then the chaperon with it."""
+        if self._updater.under_way(pod):
+            return None
+
+        refusal = None
+        if not objects.is_terminating(pod):
+            refusal = await self._updater.bring(chaperon, pod)
+            if refusal != objects.annotations(chaperon).get(keys.REFUSED):
+                notes = {keys.REFUSED: refusal}
+                chaperon = await self._patch(
+                    chaperon, {"metadata": _named(chaperon, annotations=notes)}
+                )
+
+            if self._updater.under_way(pod):
+                return None
+
+        later = delegate.settles_in(objects.status(pod), self._clock.now()).total_seconds()
         if not later:
             await self._report(chaperon, pod)
 
-        return later.total_seconds() or None
+        return later or (AGAIN if refusal else None)
 
     async def _replace(self, chaperon: Object) -> float | None:
         what, later = delegate.on_absence(chaperon, self._clock.now())

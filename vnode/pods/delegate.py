@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import changeable, keys, kinds, objects
 from vnode.api.objects import Object
+from vnode.pods import agreement, changes
 
 RECREATE_AFTER: Final = timedelta(seconds=60)
 """How long a source has to react to a lost delegate before the target replaces it (contract, 9)."""
@@ -24,8 +25,17 @@ STARTING: Final = timedelta(seconds=3)
 
 
 def build(chaperon: Object) -> Object:
-    """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it."""
-    metadata = objects.metadata(chaperon)
+    """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
+
+    Ephemeral containers are not for new pods; that they are missing shows in the record.
+    """
+    metadata, spec = objects.metadata(chaperon), objects.spec(chaperon)
+    notes = objects.annotations(chaperon)
+    if changeable.EPHEMERAL in spec:
+        spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
+        done = {k: v for k, v in changes.record(chaperon).items() if k != changeable.EPHEMERAL}
+        notes = {**notes, keys.SENT: agreement.text(done)}
+
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -33,7 +43,7 @@ def build(chaperon: Object) -> Object:
             "name": objects.name(chaperon),
             "namespace": objects.namespace(chaperon),
             "labels": metadata.get("labels") or {},
-            "annotations": metadata.get("annotations") or {},
+            "annotations": notes,
             "ownerReferences": [
                 {
                     "apiVersion": kinds.POD_CHAPERONS.api_version,
@@ -45,7 +55,7 @@ def build(chaperon: Object) -> Object:
                 }
             ],
         },
-        "spec": objects.spec(chaperon),
+        "spec": spec,
     }
 
 
@@ -91,7 +101,8 @@ class Report:
 def report(chaperon: Object, pod: Object) -> Report:
     """What to write to the chaperon of a delegate that exists.
 
-    Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's. A
+    Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's,
+    but for those that the source has changed and the pod does not have yet. A
     reservation is withdrawn by a rejection that is newer, that is, one not reported yet: a pod that
     was rejected, and then found a place, is called unscheduled until it is bound. A pod of which
     nothing is known but that it exists is not worth a write.
@@ -103,7 +114,12 @@ def report(chaperon: Object, pod: Object) -> Report:
     if verdict is not None and verdict != rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
 
-    wanted.update((k, v) for k, v in objects.annotations(pod).items() if keys.is_foreign(k))
+    wanted.update(agreement.foreign(pod))
+    for key in changes.pending(chaperon, pod).get("annotations") or ():
+        wanted.pop(key, None)
+        if key in known:
+            wanted[key] = known[key]
+
     notes = objects.merge_diff(known, wanted)
     fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
     before, after = objects.status(chaperon), objects.status(pod)

@@ -16,6 +16,7 @@ import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.pods import agreement, changes
 
 _STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", "observedGeneration"})
 _CONTAINERS: Final = {
@@ -89,18 +90,20 @@ def _keep_scheduled(known: Object, wanted: Object) -> None:
         wanted["conditions"] = [own[0] if e is told[0] else e for e in wanted["conditions"]]
 
 
-def annotations_patch(proxy: Object, chaperon: Object) -> Object:
+def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Object:
     """The merge patch for the proxy's annotations; empty if nothing is new.
 
-    Annotations that the proxy got after its admission and the delegate does not have are kept:
-    they belong to tools in the source.
+    With `two_way` the proxy's changes go to the delegate as well, and only what the target changed
+    comes back. Admiralty's targets take no changes: there the delegate's annotations count, and
+    those that it does not have are kept.
     """
-    known = objects.annotations(proxy)
-    news = {
-        key: value
-        for key, value in objects.annotations(chaperon).items()
-        if keys.is_foreign(key) and known.get(key) != value
-    }
+    if two_way:
+        news = changes.settle(proxy, chaperon).up
+    else:
+        known = objects.annotations(proxy)
+        reported = agreement.foreign(chaperon).items()
+        news = {key: value for key, value in reported if known.get(key) != value}
+
     if not news:
         return {}
 

@@ -2,9 +2,9 @@
 
 Binding is the decision (docs/decisions/0002): the virtual node in a proxy pod's spec is the one
 durable record of which target won. From it follows, each time anew, what must be so: the winner's
-candidate is allowed, all others are deleted, the delegate's status is the proxy's, and the proxy
-ends when its delegate has. Any process may die between any two of these steps; the next one finds
-the same pod and goes on.
+candidate is allowed, all others are deleted, the delegate's status is the proxy's, what changes of
+the proxy is sent, and the proxy ends when its delegate has. Any process may die between any two of
+these steps; the next one finds the same pod and goes on.
 
 Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
 chaperon is an orphan only if the API server itself says that its parent is gone.
@@ -34,6 +34,7 @@ from vnode.pods import feedback
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
+from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
@@ -65,6 +66,8 @@ class ProxyController:
         self._target_exists = target_exists  # by node name; True while in doubt
         self._events = events
         self._echoes = Echoes()
+        self._candidates = Echoes()  # writes to chaperons, in all targets
+        self._sender = Sender(client, parent, events, self._candidates)
         # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
         self._held: set[str] = set()
         self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
@@ -118,6 +121,7 @@ class ProxyController:
         await self._delete_strangers(key, proxy)
         if proxy is None:
             self._echoes.forget(key)
+            self._sender.forget(key)
             return None
 
         if self._echoes.pending(key, proxy):
@@ -189,12 +193,12 @@ class ProxyController:
         if keys.IS_ALLOWED not in notes:
             await self._allow(link, candidate)
 
-        await self._feed_back(proxy, candidate)
-        return None
+        await self._feed_back(proxy, candidate, link)
+        return await self._sender.send(proxy, candidate, link) if link.runs_vnode else None
 
     async def _allow(self, link: Link, candidate: Object) -> None:
-        key = f"{link.node_name}/{objects.key(candidate)}"
-        if self._echoes.pending(key, candidate):
+        key = echo_key(link, candidate)
+        if self._candidates.pending(key, candidate):
             return
 
         body = {
@@ -203,10 +207,10 @@ class ProxyController:
         after = await link.client.patch(
             kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
         )
-        self._echoes.expect(key, candidate, after)
+        self._candidates.expect(key, candidate, after)
 
-    async def _feed_back(self, proxy: Object, candidate: Object) -> None:
-        notes = feedback.annotations_patch(proxy, candidate)
+    async def _feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
+        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
         if notes and not self._is_oversized(proxy, notes, "annotations"):
             proxy = await self._patch(proxy, notes)
 
@@ -305,7 +309,7 @@ class ProxyController:
         if not objects.is_terminating(candidate):
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
 
-        await self._feed_back(proxy, candidate)
+        await self._feed_back(proxy, candidate, link)
         return True
 
     async def _lingers(self, proxy: Object, link: Link) -> bool:

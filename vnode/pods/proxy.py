@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
 
 _KEPT_SPEC: Final = frozenset(
-    {"nodeName", "schedulerName", "restartPolicy", "overhead", "resources", "priority"}
+    {"nodeName", "schedulerName", "restartPolicy", "overhead", "priority"}
 )
-_KEPT_CONTAINER: Final = frozenset({"name", "resources", "restartPolicy"})
 
 
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
@@ -40,9 +39,7 @@ def trim(pod: Object) -> Object:
         return pod
 
     kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC}
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        if field in spec:
-            kept[field] = [_trim_container(container) for container in spec[field]]
+    kept |= changeable.trim(spec)
 
     notes = objects.annotations(pod)
     metadata = {
@@ -50,7 +47,3 @@ def trim(pod: Object) -> Object:
         "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
     }
     return {**pod, "metadata": metadata, "spec": kept}
-
-
-def _trim_container(container: Object) -> Object:
-    return {k: v for k, v in container.items() if k in _KEPT_CONTAINER}

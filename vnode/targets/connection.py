@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from vnode.api import keys, kinds, objects, shapes
+from vnode.api import changeable, keys, kinds, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -58,8 +58,8 @@ def parent_key(chaperon: Object) -> str:
 
 
 def trim_chaperon(chaperon: Object) -> Object:
-    """Without its spec, which the source wrote and never reads back."""
-    return {field: value for field, value in chaperon.items() if field != "spec"}
+    """Without what cannot change of its spec, which the source wrote itself."""
+    return {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
 
 
 class Connection:

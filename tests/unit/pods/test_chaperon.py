@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from vnode.api import keys
+from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.pods import chaperon
 from vnode.pods.chaperon import Parent
@@ -38,7 +38,9 @@ def proxy(source=None, *, annotations=None, **spec):
             "name": "web-0",
             "namespace": "shop",
             "uid": "u1",
+            "labels": {**objects.labels(source), keys.HAS_FINALIZER: "true"},
             "annotations": {
+                **objects.annotations(source),
                 keys.SOURCE_POD_MANIFEST: json.dumps(source),
                 keys.ELECT: "",
                 **(annotations or {}),

@@ -71,6 +71,7 @@ def test_others_annotations_come_back_and_ours_do_not():
     patch = feedback.annotations_patch(
         proxy(annotations={"mine": "1"}),
         chaperon({}, {"cni": "x", keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}),
+        two_way=False,
     )
     assert patch["metadata"]["annotations"] == {"cni": "x"}
 

@@ -54,5 +54,5 @@ def test_of_a_bound_pod_only_what_is_read_is_kept():
     assert kept["metadata"]["annotations"] == {"team": "a"}
     assert kept["spec"] == {
         "nodeName": "here",
-        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+        "containers": [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}],
     }

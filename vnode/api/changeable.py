@@ -1,0 +1,78 @@
+"""What of a pod's spec may change while it runs, and what of it travels to a delegate.
+
+Images, resources (in-place resize), a deadline, and ephemeral containers that are added. A pod's
+tolerations may grow too, but those of a proxy are about virtual nodes. Both sides of a link keep
+this much of a spec and compare `view`s of it, so that a change is seen without a request.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api.objects import Object
+
+CONTAINERS: Final = ("containers", "initContainers")
+EPHEMERAL: Final = "ephemeralContainers"
+DEADLINE: Final = "activeDeadlineSeconds"
+_CHANGEABLE: Final = ("image", "resources")
+_KEPT: Final = frozenset({"name", "restartPolicy", *_CHANGEABLE})
+
+
+def trim(spec: Object) -> Object:
+    """What `view` reads, and which init containers run on; in the shape of a PodSpec."""
+    kept: Object = {field: spec[field] for field in (DEADLINE, "resources") if field in spec}
+    for field in CONTAINERS:
+        if entries := spec.get(field):
+            kept[field] = [{k: v for k, v in entry.items() if k in _KEPT} for entry in entries]
+
+    if entries := spec.get(EPHEMERAL):
+        kept[EPHEMERAL] = [{"name": entry.get("name")} for entry in entries]
+
+    return kept
+
+
+def view(spec: Object) -> Object:
+    """The changeable part as nested maps by container name, so that two of them can be compared.
+
+    Fields that are empty are absent. Ephemeral containers are names: once there, they stay.
+    """
+    found: Object = {}
+    for field in CONTAINERS:
+        for entry in spec.get(field) or ():
+            _note(found, "images", field, entry["name"], entry.get("image"))
+            _note(found, "resources", field, entry["name"], entry.get("resources"))
+
+    if resources := spec.get("resources"):
+        found.setdefault("resources", {})["pod"] = resources
+
+    if (deadline := spec.get(DEADLINE)) is not None:
+        found[DEADLINE] = deadline
+
+    if names := spec.get(EPHEMERAL):
+        found[EPHEMERAL] = {entry["name"]: True for entry in names}
+
+    return found
+
+
+def _note(found: Object, what: str, field: str, name: str, value: object) -> None:
+    if value:
+        found.setdefault(what, {}).setdefault(field, {})[name] = value
+
+
+def overlaid(spec: Object, live: Object) -> Object:
+    """`spec` with the changeable part of `live`; containers that `live` lacks stay as they are."""
+    result = dict(spec)
+    for field in CONTAINERS:
+        if field in spec:
+            now = {entry["name"]: entry for entry in live.get(field) or ()}
+            result[field] = [_container(entry, now.get(entry["name"])) for entry in spec[field]]
+
+    for field in (DEADLINE, "resources", EPHEMERAL):
+        if field in live:
+            result[field] = live[field]
+
+    return result
+
+
+def _container(entry: Object, live: Object | None) -> Object:
+    return entry if live is None else {**entry, **{k: live[k] for k in _CHANGEABLE if k in live}}

@@ -1,0 +1,130 @@
+"""Changes of a proxy on their way to its delegate: what is new, and the patches that say so.
+
+Pure. The chaperon's labels and spec are what the source wants; beside them it carries a record
+(`keys.SENT`) of what the source has changed since it made the chaperon, and of the annotations that
+it sent. The delegate carries the record that was last carried out on it. Only the difference of the
+two is done to the delegate, so that what the target's own admission made of it stays. A record that
+does not differ costs no request.
+
+The record is JSON: `annotations` (all that were sent), and as merge patches since the beginning
+`labels` and what `changeable.view` has.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api import changeable, keys, objects
+from vnode.api.objects import Object
+from vnode.pods import agreement, chaperon
+from vnode.pods.chaperon import Parent
+
+_SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources")
+
+
+def record(obj: Object) -> Object:
+    """What was sent (of a chaperon), or carried out (of a delegate)."""
+    return agreement.read(obj, keys.SENT)
+
+
+def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
+    """The proxy differs from what its chaperon says; both may be trimmed.
+
+    ConfigError if the proxy's annotations cannot be read.
+    """
+    spec = objects.spec(candidate)
+    wanted = changeable.overlaid(spec, objects.spec(proxy))
+    return bool(
+        chaperon.labels(proxy, parent) != objects.labels(candidate)
+        or settle(proxy, candidate).down
+        or (wanted != spec and changeable.view(wanted) != changeable.view(spec))
+    )
+
+
+def settle(proxy: Object, candidate: Object) -> agreement.Settlement:
+    """Which annotations go down to the chaperon, and which come up to the proxy."""
+    return agreement.settle(proxy, candidate, record(candidate).get("annotations") or {})
+
+
+def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
+    """The merge patch that makes a chaperon say what the proxy `live` says; empty if it does.
+
+    `built` is the chaperon that would be made of that proxy now.
+    """
+    settled = settle(live, candidate)
+    labels = objects.merge_diff(objects.labels(candidate), objects.labels(built))
+    spec = objects.spec(built)
+    delta = objects.merge_diff(changeable.view(objects.spec(candidate)), changeable.view(spec))
+    if not (labels or delta or settled.down):
+        return {}
+
+    since = objects.merge_patches(record(candidate), delta | ({"labels": labels} if labels else {}))
+    since["annotations"] = settled.sent
+    notes = {**settled.down, keys.SENT: agreement.text(since)}
+    metadata: Object = {"uid": objects.uid(candidate), "annotations": notes}
+    if labels:
+        metadata["labels"] = labels
+
+    patch: Object = {"metadata": metadata}
+    if delta:
+        fields = [*_SPEC_FIELDS, changeable.DEADLINE]
+        patch["spec"] = {field: spec[field] for field in fields if field in spec}
+
+    return patch
+
+
+def pending(candidate: Object, delegate: Object) -> Object:
+    """What the source has said and was not done to the delegate yet: a difference of records."""
+    said, done = objects.annotations(candidate), objects.annotations(delegate)
+    if said.get(keys.SENT) == done.get(keys.SENT):
+        return {}
+
+    return objects.merge_diff(record(delegate), record(candidate))
+
+
+def resize_patch(delta: Object, delegate: Object) -> Object:
+    """The strategic merge patch for the delegate's `resize`; empty if no resources changed."""
+    resources = delta.get("resources") or {}
+    spec: Object = {
+        field: _entries(resources[field], "resources")
+        for field in changeable.CONTAINERS
+        if resources.get(field)
+    }
+    if pod := resources.get("pod"):
+        spec["resources"] = pod
+
+    return {"metadata": {"uid": objects.uid(delegate)}, "spec": spec} if spec else {}
+
+
+def ephemeral_patch(delta: Object, full: Object, delegate: Object) -> Object:
+    """The strategic merge patch for the delegate's `ephemeralcontainers`; `full` is the chaperon
+    with its whole spec."""
+    new = delta.get(changeable.EPHEMERAL) or {}
+    entries = [e for e in objects.spec(full).get(changeable.EPHEMERAL) or () if e["name"] in new]
+    return {
+        "metadata": {"uid": objects.uid(delegate)},
+        "spec": {changeable.EPHEMERAL: entries},
+    }
+
+
+def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:
+    """The strategic merge patch for the delegate itself, with `done` as its new record."""
+    notes = {**(delta.get("annotations") or {}), keys.SENT: agreement.text(done)}
+    metadata: Object = {"uid": objects.uid(delegate), "annotations": notes}
+    if labels := delta.get("labels"):
+        metadata["labels"] = labels
+
+    images = delta.get("images") or {}
+    spec: Object = {
+        field: _entries(images[field], "image")
+        for field in changeable.CONTAINERS
+        if images.get(field)
+    }
+    if (deadline := delta.get(changeable.DEADLINE)) is not None:
+        spec[changeable.DEADLINE] = deadline
+
+    return {"metadata": metadata, **({"spec": spec} if spec else {})}
+
+
+def _entries(values: Object, field: str) -> list[Object]:
+    return [{"name": name, field: value} for name, value in values.items() if value]
