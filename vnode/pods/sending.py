@@ -40,8 +40,11 @@ class Sender:
         self._said.pop(key, None)
 
     async def send(self, proxy: Object, candidate: Object, link: Link) -> float | None:
-        """Bring the chaperon up to date with its proxy; when to look again if it was refused."""
-        if self._echoes.pending(echo_key(link, candidate), candidate):
+        """Bring the chaperon up to date with its proxy; when to look again if it was refused.
+
+        A target that is out of reach is left alone: its return has every pod looked at again.
+        """
+        if not link.health.healthy or self._echoes.pending(echo_key(link, candidate), candidate):
             return None
 
         try:
