@@ -63,8 +63,22 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     pod_ips: list[dict[str, str]] | None = msgspec.field(name="podIPs", default=None)
 
 
+class _SpecContainer(msgspec.Struct):
+    name: str
+    image: str | None = None
+    resources: Object | None = None
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    containers: list[_SpecContainer] | None = None
+    init_containers: list[_SpecContainer] | None = None
+    ephemeral_containers: list[_SpecContainer] | None = None
+    resources: Object | None = None
+
+
 class _Chaperon(msgspec.Struct):
     metadata: _Metadata
+    spec: _PodSpec | None = None
     status: _PodStatus | None = None
 
 

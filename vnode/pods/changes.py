@@ -43,7 +43,8 @@ def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
 
 def settle(proxy: Object, candidate: Object) -> agreement.Settlement:
     """Which annotations go down to the chaperon, and which come up to the proxy."""
-    return agreement.settle(proxy, candidate, record(candidate).get("annotations") or {})
+    sent = record(candidate).get("annotations")
+    return agreement.settle(proxy, candidate, sent if isinstance(sent, dict) else {})
 
 
 def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:

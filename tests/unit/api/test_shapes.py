@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects, shapes
-from vnode.pods import candidates, delegate, feedback
+from vnode.pods import candidates, changes, delegate, feedback
 from vnode.pods import proxy as proxies
+from vnode.pods.chaperon import Parent, build
+from vnode.targets.connection import trim_chaperon
+
+PARENT = Parent("c1", "uid-of-c1")
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -27,6 +31,13 @@ _GOOD = {
         "finalizers": [keys.DELEGATE_FINALIZER],
         "ownerReferences": [{"kind": "Pod", "uid": "x", "controller": True}],
     },
+    "spec": {
+        "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}],
+        "initContainers": [{"name": "init"}],
+        "ephemeralContainers": [{"name": "shell"}],
+        "activeDeadlineSeconds": 5,
+        "resources": {},
+    },
     "status": {
         "phase": "Running",
         "podIP": "10.0.0.1",
@@ -40,6 +51,10 @@ _paths = st.sampled_from(
     [
         (),
         ("metadata",),
+        ("spec",),
+        *(("spec", field) for field in _GOOD["spec"]),
+        ("spec", "containers", 0),
+        ("spec", "containers", 0, "resources"),
         ("status",),
         *(("metadata", field) for field in _GOOD["metadata"]),
         *(("status", field) for field in _GOOD["status"]),
@@ -86,7 +101,10 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     candidates.read(chaperon, 0.0)
     delegate.rejection(objects.status(chaperon))
     feedback.is_oversized(feedback.status_patch(pod, chaperon))
-    feedback.annotations_patch(pod, chaperon)
+    feedback.annotations_patch(pod, chaperon, two_way=True)
+    kept = trim_chaperon(chaperon)
+    changes.is_news(pod, kept, PARENT)
+    changes.chaperon_patch(pod, build(pod, PARENT, allowed=True, finalizer=True), kept)
     proxies.is_loser(chaperon, pod, "n")
 
 

@@ -229,3 +229,13 @@ def test_a_report_leaves_annotations_alone_that_the_delegate_does_not_have_yet()
     pod["metadata"]["annotations"]["cni"] = "x"
     metadata = delegate.report(after, pod).metadata["metadata"]
     assert metadata["annotations"] == {"cni": "x"}
+
+
+@pytest.mark.parametrize("spoilt", ["[]", '{"annotations": [1]}', '{"annotations": "x"}', "{"])
+def test_a_record_that_a_target_has_spoilt_is_written_anew(spoilt):
+    live = living()
+    candidate = built(live)
+    candidate["metadata"]["annotations"][keys.SENT] = spoilt
+    candidate["metadata"]["annotations"]["team"] = "theirs"
+    patch = changes.chaperon_patch(live, built(live), kept(candidate))
+    assert agreement.read(patch, keys.SENT)["annotations"]["team"] == "a"
