@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ import trustme
 
 from tests.kit import ROOT, Fleet, phase, run, until_one
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.kube import endpoint
@@ -29,6 +30,7 @@ from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
 from vnode.runtime import links
+from vnode.runtime.certificates import Pair
 from vnode.runtime.links import Health, Link, Links, TargetKey
 
 CONTAINER = "app"
@@ -150,7 +152,12 @@ def _pod(name: str, node: str) -> Object:
 
 @asynccontextmanager
 async def virtual_node(
-    fleet: Fleet, name: str, *, target: Endpoint | None = None, client_ca_file: Path | None = None
+    fleet: Fleet,
+    name: str,
+    *,
+    target: Endpoint | None = None,
+    client_ca_file: Path | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Setting]:
     """A virtual node in c1 for c2, served by this process."""
     there = target or endpoint.from_kubeconfig_file(fleet.kubeconfig("c2"))
@@ -170,12 +177,13 @@ async def virtual_node(
             every,
             source,
             address=address,
-            tls=_contexts(address),
+            certificate=_certificate(address),
             find_pod=find_pod,
             list_pods=lambda _node: [],
             first_port=0,
             client_ca_file=client_ca_file,
             grace=2,
+            clock=clock,
         )
         async with _running(server, link.node_name) as serving:
             setting = Setting(fleet, server, source, remote, link, address, serving)
@@ -231,16 +239,10 @@ async def _register(setting: Setting) -> None:
     )
 
 
-def _contexts(address: str):
-    authority = trustme.CA()
-    certificate = authority.issue_cert(address)
-
-    def make() -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        certificate.configure_cert(context)
-        return context
-
-    return make
+def _certificate(address: str) -> Callable[[], Pair]:
+    made = trustme.CA().issue_cert(address)
+    chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)
+    return lambda: Pair(chain, made.private_key_pem.bytes())
 
 
 def _address_towards(url: str) -> str:

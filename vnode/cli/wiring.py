@@ -135,7 +135,7 @@ class Agent:
             self._links,
             self._client,
             address=self._options.address,
-            tls=self._kubelet_certificate.another_context,
+            certificate=lambda: self._kubelet_certificate.pair,
             find_pod=self._find_pod,
             list_pods=self._pods_on,
             wanted_port=lambda name: recorded_port(self._nodes.nodes.store.get(name)),

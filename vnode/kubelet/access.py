@@ -6,8 +6,14 @@ learns nothing from the difference between answers.
 
 from __future__ import annotations
 
-from aiohttp import web
+from collections.abc import Callable, Sequence
 
+from aiohttp import web
+from cryptography import x509
+
+from vnode.api.clock import Clock
+from vnode.kubelet import vetting
+from vnode.kubelet.asking import shown
 from vnode.kubelet.authentication import Authenticator
 from vnode.kubelet.authorization import Authorizer
 from vnode.kubelet.refusal import Refused
@@ -16,13 +22,21 @@ from vnode.kubelet.refusal import Refused
 class Gate:
     """Lets a request to a virtual node pass, or refuses it."""
 
-    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
+    def __init__(
+        self,
+        authorities: Callable[[], Sequence[x509.Certificate]],
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        clock: Clock,
+    ) -> None:
+        self._authorities = authorities  # those that clients' certificates are of, as of now
         self._authenticator = authenticator
+        self._clock = clock
         self._authorizer = authorizer
 
     async def check(self, node_name: str, request: web.Request) -> None:
         """Raises Refused: 401 for nobody we know, 403 for somebody who may not."""
-        certificate = request.get_extra_info("peercert")
+        certificate = vetting.vetted(shown(request), self._authorities(), self._clock.now())
         caller = await self._authenticator.authenticate(
             certificate, request.headers.get("Authorization")
         )

@@ -1,17 +1,19 @@
 """Who calls the kubelet API of a virtual node.
 
-A client certificate of the cluster's client CA (TLS has verified it by the time a request is read)
-says so by itself: common name and organisations are user and groups. A bearer token is worth what
-the API server's TokenReview says. There is no anonymous caller.
+A client certificate that is believed (`vetting`) says so by itself: common name and organisations
+are user and groups. A bearer token is worth what the API server's TokenReview says, also beside a
+certificate that is not believed. There is no anonymous caller.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from vnode.api import kinds
 from vnode.api.clock import Clock, SystemClock
@@ -20,8 +22,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.caching import ExpiringCache
 
-ACCEPTED_FOR: Final = 120.0  # seconds, the kubelet's default
-REFUSED_FOR: Final = 10.0  # seconds
+KEPT_FOR: Final = 120.0  # seconds, the kubelet's default, for good tokens and for bad ones
 _LIMIT: Final = 4096  # tokens
 _AUTHENTICATED: Final = "system:authenticated"
 
@@ -49,14 +50,14 @@ class Authenticator:
         )
 
     async def authenticate(
-        self, certificate: Mapping[str, Any] | None, authorization: str | None
+        self, certificate: x509.Certificate | None, authorization: str | None
     ) -> Identity | None:
-        """The caller behind a verified peer certificate or an Authorization header, else None.
+        """The caller behind a vetted client certificate or an Authorization header, else None.
 
-        `certificate` is what `ssl` gives as `peercert`. A token that cannot be reviewed because
+        A token that cannot be reviewed because
         the API server does not answer is refused, and asked about again next time.
         """
-        if certificate and (identity := from_certificate(certificate)):
+        if certificate is not None and (identity := from_certificate(certificate)):
             return identity
 
         if token := bearer_token(authorization):
@@ -74,7 +75,7 @@ class Authenticator:
                 log.warning("cannot review a token of the kubelet API: %s", error)
                 return None
 
-            self._reviews.put(digest, known, ACCEPTED_FOR if known else REFUSED_FOR)
+            self._reviews.put(digest, known, KEPT_FOR)
 
         return known if isinstance(known, Identity) else None
 
@@ -96,12 +97,21 @@ def bearer_token(authorization: str | None) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def from_certificate(certificate: Mapping[str, Any]) -> Identity | None:
+def from_certificate(certificate: x509.Certificate) -> Identity | None:
     """CN is the user, each O a group; None for a certificate without a common name."""
-    pairs = [pair for name in certificate.get("subject") or () for pair in name]
-    user = next((value for field, value in pairs if field == "commonName"), "")
-    groups = tuple(value for field, value in pairs if field == "organizationName")
-    return Identity(user, _with_authenticated(groups)) if user else None
+    try:
+        users = _words(certificate, NameOID.COMMON_NAME)
+        groups = _words(certificate, NameOID.ORGANIZATION_NAME)
+    except ValueError:  # a subject that cannot be decoded
+        return None
+
+    # Of several names the last one counts, as in Go.
+    return Identity(users[-1], _with_authenticated(groups)) if users and users[-1] else None
+
+
+def _words(certificate: x509.Certificate, kind: x509.ObjectIdentifier) -> tuple[str, ...]:
+    found = certificate.subject.get_attributes_for_oid(kind)
+    return tuple(word.value for word in found if isinstance(word.value, str))
 
 
 def from_review(review: Object) -> Identity | None:

@@ -1,25 +1,25 @@
 """Which client certificates the kubelet API accepts: the cluster's own client CA, kept up to date.
 
 Every API server publishes it in a ConfigMap; where that is not so (some managed clouds), a file
-can be named, and without either, callers come with tokens only. A change is passed on, so that
-listeners make new TLS contexts: one that is in use can be given more authorities, but none can be
-taken out of it.
+can be named, and without either, callers come with tokens only. A change counts from the next
+request on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from cryptography import x509
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime import certificates
 
 _NAMESPACE: Final = "kube-system"
 _NAME: Final = "extension-apiserver-authentication"
@@ -31,15 +31,15 @@ log = logging.getLogger(__name__)
 
 
 class ClientAuthorities:
-    """The PEM bundle of client authorities; "" while none is known."""
+    """The client authorities; none while none is known."""
 
     def __init__(
         self, client: Client, file: Path | None = None, clock: Clock | None = None
     ) -> None:
-        self.bundle = ""
+        self.certificates: tuple[x509.Certificate, ...] = ()
+        self._bundle = ""
         self._file = file
         self._clock: Clock = clock or SystemClock()
-        self._listeners: list[Callable[[], None]] = []
         self._known = asyncio.Event()
         self._informer = Informer(
             client,
@@ -50,12 +50,8 @@ class ClientAuthorities:
         )
         self._informer.subscribe(self._changed)
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `bundle` changes."""
-        self._listeners.append(listener)
-
     async def wait(self) -> None:
-        """Return when the first bundle is known, or when it does not seem to come."""
+        """Return when the first ones are known, or when they do not seem to come."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._known.wait()
@@ -91,31 +87,14 @@ class ClientAuthorities:
 
     def _set(self, bundle: str) -> None:
         """Take a bundle over; an unreadable one leaves the old one in force."""
-        if bundle == self.bundle or not bundle.strip():
+        if bundle == self._bundle or not bundle.strip():
             return
 
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=bundle)
-        except (ssl.SSLError, ValueError) as error:
-            log.warning("the client CA is no PEM bundle, the former one stays: %s", error)
+        found = certificates.parse_bundle(bundle.encode())
+        if not found:
+            log.warning("the client CA is no PEM bundle, the former one stays")
             return
 
-        self.bundle = bundle
+        self._bundle = bundle
+        self.certificates = tuple(found)
         self._known.set()
-        for listener in self._listeners:
-            listener()
-
-
-def require(context: ssl.SSLContext, bundle: str) -> ssl.SSLContext:
-    """Make a server context ask for client certificates of these authorities; none is needed.
-
-    A certificate of another authority ends the handshake: `ssl` cannot let one through unverified,
-    so such a caller sees a TLS alert where a kubelet answers 401.
-    """
-    if bundle:
-        context.load_verify_locations(cadata=bundle)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        # Authorities that cluster installers make often lack the key identifiers that it demands.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-
-    return context

@@ -1,7 +1,7 @@
 """One HTTPS port: the kubelet API of one virtual node.
 
-The listening socket outlives the TLS context it is served with, so that a new context (other client
-authorities) refuses no connection, and connections that are open keep the one they began with.
+The listening socket outlives the TLS context it is served with, so that a new context (another
+serving certificate) refuses no connection, and open connections keep the one they began with.
 """
 
 from __future__ import annotations

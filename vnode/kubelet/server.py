@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet import client_ca, listener
 from vnode.kubelet.access import Gate
+from vnode.kubelet.asking import AskingContext
 from vnode.kubelet.authentication import Authenticator
 from vnode.kubelet.authorization import Authorizer
 from vnode.kubelet.delegates import FindPod, ListPods, VirtualNode
@@ -29,6 +29,7 @@ from vnode.kubelet.listener import Listener
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streaming import Streams
 from vnode.runtime import supervisor
+from vnode.runtime.certificates import Pair
 from vnode.runtime.links import Link, Links
 
 FIRST_PORT: Final = 10250
@@ -41,9 +42,8 @@ log = logging.getLogger(__name__)
 class KubeletServer:
     """Serves every virtual node in `links` on `address`.
 
-    `tls` makes a server context with the serving certificate; client authorities are added here.
-    `wanted_port` tells the port that a node had before. After cancellation `run` still gives open
-    streams `grace` seconds.
+    `certificate` gives the serving certificate as it is now. `wanted_port` tells the port that a
+    node had before. After cancellation `run` still gives open streams `grace` seconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class KubeletServer:
         client: Client,
         *,
         address: str,
-        tls: Callable[[], ssl.SSLContext],
+        certificate: Callable[[], Pair],
         find_pod: FindPod,
         list_pods: ListPods | None = None,
         wanted_port: Callable[[str], int | None] = lambda _node: None,
@@ -63,7 +63,7 @@ class KubeletServer:
     ) -> None:
         self._links = links
         self._address = address
-        self._tls = tls
+        self._certificate = certificate
         self._find_pod = find_pod
         self._list_pods = list_pods
         self._wanted_port = wanted_port
@@ -71,7 +71,12 @@ class KubeletServer:
         self._grace = grace
         self._clock: Clock = clock or SystemClock()
         self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
-        self._gate = Gate(Authenticator(client, clock), Authorizer(client, clock))
+        self._gate = Gate(
+            lambda: self._authorities.certificates,
+            Authenticator(client, clock),
+            Authorizer(client, clock),
+            self._clock,
+        )
         self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
         self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
         self._subscribers: list[Callable[[str], None]] = []
@@ -88,7 +93,7 @@ class KubeletServer:
         self._subscribers.append(changed)
 
     def renew(self) -> None:
-        """Call the TLS factory again: there is another serving certificate."""
+        """There is another serving certificate: show it on connections from now on."""
         self._reload = True
         self._wake.set()
 
@@ -97,7 +102,6 @@ class KubeletServer:
         hangups = HangupWatch()
         streams = Streams(hangups)
         self._links.subscribe(self._link_changed, self._link_changed)
-        self._authorities.subscribe(self.renew)
         try:
             async with supervisor.supervise() as tasks:
                 tasks.start(self._authorities.run(), "kubelet-client-ca")
@@ -177,8 +181,8 @@ class KubeletServer:
                 log.warning("%s keeps its former TLS context: %s", node, error)
                 self._reload = True
 
-    def _context(self) -> ssl.SSLContext:
-        return client_ca.require(self._tls(), self._authorities.bundle)
+    def _context(self) -> AskingContext:
+        return AskingContext(self._certificate())
 
     def _tell(self, node: str) -> None:
         for subscriber in self._subscribers:

@@ -62,15 +62,14 @@ class ServingCertificate:
         self.context: ssl.SSLContext = certificates.server_context()
 
     def on_renewal(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when there is another certificate (see `another_context`)."""
+        """Call `listener` when there is another certificate (see `pair`)."""
         self._listeners.append(listener)
 
-    def another_context(self) -> ssl.SSLContext:
-        """A context of the caller's own, with the present certificate; call `start` first."""
+    @property
+    def pair(self) -> Pair:
+        """The present certificate; call `start` first."""
         assert self._pair is not None, "start the certificate first"
-        context = certificates.server_context()
-        certificates.load(context, self._pair)
-        return context
+        return self._pair
 
     async def start(self) -> ssl.SSLContext:
         """Issue the first certificate; the context is ready to be served with."""

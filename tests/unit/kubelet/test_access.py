@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.papers import paper
 from vnode.kubelet import authentication, authorization
 from vnode.kubelet.authentication import Identity
 from vnode.kubelet.caching import ExpiringCache
@@ -26,18 +27,17 @@ class Hands:
 
 
 def test_a_certificate_names_user_and_groups():
-    subject = (
-        (("organizationName", "system:masters"),),
-        (("organizationName", "b"), ("commonName", "kube-apiserver-kubelet-client")),
-    )
+    shown = paper("kube-apiserver-kubelet-client", groups=["system:masters", "b"])
 
-    assert authentication.from_certificate({"subject": subject}) == Identity(
+    assert authentication.from_certificate(shown.certificate) == Identity(
         "kube-apiserver-kubelet-client", ("system:masters", "b", "system:authenticated")
     )
 
 
 def test_a_certificate_without_a_common_name_names_nobody():
-    assert authentication.from_certificate({"subject": ((("organizationName", "x"),),)}) is None
+    shown = paper("", groups=["x"])
+
+    assert authentication.from_certificate(shown.certificate) is None
 
 
 def test_a_review_names_user_groups_and_extras():
