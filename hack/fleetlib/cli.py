@@ -62,6 +62,8 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     up.add_argument("--no-candidate-scheduler", action="store_true")
     for option, who in (("--apiserver-arg", "API server"), ("--agent-arg", "agent")):
         text = f"pass ARG to each {who}; repeatable, write {option}=--flag=value"
+        if option == "--apiserver-arg":
+            text += "; {folder} in it stands for DIR/NAME"
         up.add_argument(option, action="append", default=[], metavar="ARG", help=text)
 
 

@@ -90,7 +90,7 @@ def api_server(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[st
         "--endpoint-reconciler-type=none",
         "--max-requests-inflight=1200",
         "--max-mutating-requests-inflight=600",
-        *extra,
+        *(argument.replace("{folder}", str(site.folder)) for argument in extra),
     ]
 
 

@@ -43,6 +43,9 @@ AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 
+AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it
+KUBELET_CERTIFICATE: Final = OWN_PREFIX + "KubeletCertificate"  # a condition of virtual nodes
+
 PROXY_SCHEDULER: Final = "admiralty-proxy"
 CANDIDATE_SCHEDULER: Final = "admiralty-candidate"
 

@@ -18,6 +18,7 @@ import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.pods.candidates import Settings
+from vnode.runtime import kubelet_certificate
 from vnode.scheduling import config as scheduling
 from vnode.scheduling.config import SchedulingConfig
 
@@ -43,6 +44,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     scheduling: SchedulingConfig = SchedulingConfig()
     candidates: Settings = Settings()
     ports: Ports = Ports()
+    kubelet_certificate: kubelet_certificate.Settings = kubelet_certificate.Settings()
     exec_commands: tuple[str, ...] = ()
     """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
     leader_election: bool = True
@@ -63,6 +65,7 @@ def load(path: Path | None) -> AgentConfig:
     config = scheduling.decode(AgentConfig, raw or {}, str(path))
     config.scheduling.queue.settings()
     _check(config.candidates)
+    config.kubelet_certificate.check()
     return config
 
 

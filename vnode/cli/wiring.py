@@ -22,6 +22,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
+from vnode.cli.serving import announcer, kubelet_certificate
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
@@ -103,8 +104,8 @@ class Agent:
             trust=Trust(commands=frozenset(config.exec_commands)),
             events=self._events,
         )
-        self._kubelet_certificate = ServingCertificate(
-            self._authority, "kubelet", (options.address,), clock=self._clock
+        self._kubelet_certificate = kubelet_certificate(
+            config.kubelet_certificate, client, self._authority, options.address, self._clock
         )
         self._kubelet = self._make_kubelet()
         self._nodes = NodeController(
@@ -113,10 +114,15 @@ class Agent:
             self._targets,
             advertise_address=options.address,
             port_of=self._kubelet.port_of,
+            certificate_health=lambda: self._kubelet_certificate.health,
             clock=self._clock,
         )
         self._kubelet.subscribe(self._nodes.refresh)
-        self._kubelet_certificate.on_renewal(self._kubelet.renew)
+        self._kubelet_certificate.subscribe(self._kubelet.renew)
+        self._kubelet_certificate.subscribe(self._nodes.refresh_all)
+        self._kubelet_certificate.subscribe(
+            announcer(self._kubelet_certificate, self._nodes.nodes.store, self._events)
+        )
         self._proxy_controller = ProxyController(
             client,
             self._proxies,
@@ -196,6 +202,7 @@ class Agent:
             tasks.start(self._targets.run(), "targets")
             tasks.start(self._nodes.nodes.run(), "nodes")
             await self._nodes.nodes.synced.wait()
+            tasks.start(self._kubelet_certificate.run(), "kubelet-certificate")
             tasks.start(self._kubelet.run(), "kubelet")
             tasks.start(self._events.run(), "events")
             await self._lead_when_elected()
@@ -210,7 +217,7 @@ class Agent:
         extender = ServingCertificate(
             self._authority, "extender", (address, service), clients=True, clock=self._clock
         )
-        self._certificates = (webhook, extender, self._kubelet_certificate)
+        self._certificates = (webhook, extender)
         await self._kubelet_certificate.start()
         binding = web.Application(middlewares=[serving.only(issuing.CLIENT)])
         binding.add_routes(self._extender.routes())

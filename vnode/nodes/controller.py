@@ -66,7 +66,8 @@ class NodeController:
     """Keeps the virtual Nodes of the local cluster in step with Targets and links.
 
     `port_of` gives the port of the kubelet API of a virtual node, None while it has none.
-    `nodes` is the informer of all virtual nodes, to be run by the caller in every replica.
+    `certificate_health` says whether that API shows a certificate from elsewhere, None if it is not
+    to. `nodes` is the informer of all virtual nodes, to be run by the caller in every replica.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class NodeController:
         *,
         advertise_address: str,
         port_of: Callable[[str], int | None],
+        certificate_health: Callable[[], Health | None] = lambda: None,
         clock: Clock,
     ) -> None:
         self.nodes = Informer(
@@ -87,6 +89,7 @@ class NodeController:
         self._targets = targets
         self._address = advertise_address
         self._port_of = port_of
+        self._certificate_health = certificate_health
         self._clock = clock
         self._controller: Controller[str] = Controller("virtual-nodes", self._reconcile, workers=4)
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
@@ -109,6 +112,11 @@ class NodeController:
     def refresh(self, node_name: str) -> None:
         """Look at a Node again: something that it shows, as its port, may have changed."""
         self._controller.add(node_name)
+
+    def refresh_all(self) -> None:
+        """Look at all Nodes again: something that they all show may have changed."""
+        for name in self._wanted:
+            self.refresh(name)
 
     async def _follow_targets(self) -> None:
         changed = asyncio.Event()
@@ -224,6 +232,7 @@ class NodeController:
         wanted = virtual.status(
             node,
             health=link.health if link else self._no_link(target),
+            certificate=self._certificate_health(),
             capacity=offer[0],
             allocatable=offer[1],
             address=self._address,

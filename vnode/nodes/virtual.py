@@ -144,6 +144,7 @@ def status(
     node: Object,
     *,
     health: Health,
+    certificate: Health | None = None,
     capacity: Mapping[str, str],
     allocatable: Mapping[str, str],
     address: str,
@@ -156,6 +157,11 @@ def status(
     conditions = [_condition(node, "Ready", *ready, now)]
     for type_, (reason, message) in _FALSE_CONDITIONS.items():
         conditions.append(_condition(node, type_, "False", reason, message, now))
+
+    if certificate is not None:
+        good = "True" if certificate.healthy else "False"
+        known = (good, certificate.reason, certificate.message)
+        conditions.append(_condition(node, keys.KUBELET_CERTIFICATE, *known, now))
 
     wanted: Object = {
         "capacity": dict(capacity),

@@ -100,6 +100,25 @@ def issue(authority: Pair, request: Request, now: datetime, life: timedelta = LE
     return _signed(builder, key, signer)
 
 
+def signing_request(
+    common_name: str, organisation: str, hosts: Sequence[str]
+) -> tuple[bytes, bytes]:
+    """A request for somebody else to sign, and the new private key it is for; both in PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation),
+        x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+    ]
+    names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+    request = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name(subject))
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return request.public_bytes(serialization.Encoding.PEM), _private_pem(key)
+
+
 def expiry(certificate: x509.Certificate) -> datetime:
     """When it ends, in UTC."""
     return certificate.not_valid_after_utc
@@ -137,10 +156,14 @@ def parse_bundle(pem: bytes) -> list[x509.Certificate]:
         return []
 
 
-def check_pair(pair: Pair) -> None:
-    """Raise ConfigError unless this is a certificate with its private key."""
+def check_pair(pair: Pair, *, foreign: bool = False) -> None:
+    """Raise ConfigError unless this is a certificate with its private key.
+
+    The key has to be of the kind that we make, but for a `foreign` pair.
+    """
     try:
-        matches = pair.x509.public_key() == _private_key(pair).public_key()
+        key = serialization.load_pem_private_key(pair.key, password=None) if foreign else None
+        matches = pair.x509.public_key() == (key or _private_key(pair)).public_key()
     except (ValueError, TypeError) as error:
         raise ConfigError("not a certificate and a private key in PEM") from error
 
@@ -257,9 +280,13 @@ def _signed(
     certificate = builder.sign(signer, hashes.SHA256())
     return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
+        _private_pem(key),
+    )
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
     )
