@@ -87,6 +87,11 @@ class Setting:
         self.link.chaperons.store.put(chaperon)
         return proxy
 
+    async def declare(self, *features: str) -> None:
+        """Have the Node say what its kubelet can do."""
+        body = {"status": {"declaredFeatures": list(features)}}
+        await self.source.patch(kinds.NODES, self.link.node_name, body, subresource="status")
+
     async def remove(self, name: str) -> None:
         """End a pod that `pod` made, at once."""
         for client, own in ((self.source, name), (self.target, f"{name}-delegate")):

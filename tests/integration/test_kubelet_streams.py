@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import socket
+import ssl
 import struct
 import termios
 from collections.abc import AsyncIterator
@@ -17,10 +18,13 @@ from contextlib import suppress
 
 import pytest
 
+from tests import papers
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
+from vnode.api import kinds, objects
 from vnode.kube import endpoint
+from vnode.kubelet import upgrading
 from vnode.telemetry import metrics
 
 BOTH = pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
@@ -213,6 +217,10 @@ async def test_attach_shows_what_the_delegate_says(node: Setting, fleet: Fleet, 
 
 @BOTH
 async def test_port_forward_reaches_the_delegate(node: Setting, spdy: bool):
+    await _forward_and_echo(node, spdy=spdy)
+
+
+async def _forward_and_echo(node: Setting, *, spdy: bool) -> None:
     process = await node.started("port-forward", "web", ":8080", spdy=spdy)
     assert process.stdout
     try:
@@ -229,6 +237,98 @@ async def test_port_forward_reaches_the_delegate(node: Setting, spdy: bool):
             process.terminate()
 
         await process.communicate()
+
+
+@pytest.fixture
+def protocols(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the API server asked this kubelet to speak, session by session."""
+    asked: list[str] = []
+    build = upgrading.request
+
+    def note(method, host, path, query, headers, own):
+        pairs = list(headers)
+        known = {name.lower(): value for name, value in pairs}
+        asked.append(known.get("sec-websocket-protocol") or known["upgrade"])
+        return build(method, host, path, query, pairs, own)
+
+    monkeypatch.setattr(upgrading, "request", note)
+    return asked
+
+
+async def test_websockets_come_through_untranslated_once_the_node_declares_it(
+    node: Setting, protocols: list[str]
+):
+    words = ("exec", "web", "--", "sh", "-c", "echo $CLUSTER; exit 3")
+    translated = await node.kubectl(*words)
+    await node.declare("ExtendWebSocketsToKubelet")
+    direct = await node.kubectl(*words)
+
+    assert direct == translated
+    assert direct[1] == b"c2\n"
+    assert direct[0] != 0
+    assert protocols == ["SPDY/3.1", "v5.channel.k8s.io"]
+
+
+async def test_port_forward_comes_through_as_a_tunnel_once_the_node_declares_it(
+    node: Setting, protocols: list[str]
+):
+    await node.declare("ExtendWebSocketsToKubelet")
+
+    await _forward_and_echo(node, spdy=False)
+
+    assert protocols == ["SPDY/3.1+portforward.k8s.io"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("with_uid", [False, True])
+@pytest.mark.parametrize("route", ["exec", "attach", "portForward"])
+async def test_each_way_to_ask_for_a_stream_opens_one(
+    node: Setting, fleet: Fleet, method: str, with_uid: bool, route: str
+):
+    proxy = await node.source.get(kinds.PODS, "web", "default")
+    uid = f"/{objects.uid(proxy)}" if with_uid else ""
+    container = "" if route == "portForward" else f"/{kubelets.CONTAINER}"
+    query = "" if route == "portForward" else "?output=1&command=true"
+    answer = await _upgraded(node, fleet, f"{method} /{route}/default/web{uid}{container}{query}")
+
+    assert answer.startswith(b"HTTP/1.1 101 ")
+    assert b"\r\nupgrade: spdy/3.1\r\n" in answer.lower()
+
+
+@pytest.mark.parametrize("route", ["exec", "attach", "portForward"])
+async def test_another_uid_is_another_pod(node: Setting, fleet: Fleet, route: str):
+    container = "" if route == "portForward" else f"/{kubelets.CONTAINER}"
+    query = "" if route == "portForward" else "?output=1&command=true"
+    answer = await _upgraded(node, fleet, f"POST /{route}/default/web/other{container}{query}")
+
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
+    """The head of the answer to a request for SPDY, asked as the API server asks."""
+    pki = fleet.folder / "c1" / "pki"
+    client = papers.load(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(
+        node.address, node.port, ssl=client.show(context)
+    )
+    protocol = "portforward.k8s.io" if "portForward" in line else "v4.channel.k8s.io"
+    head = [
+        f"{line} HTTP/1.1",
+        "Host: node",
+        "Connection: Upgrade",
+        "Upgrade: SPDY/3.1",
+        f"X-Stream-Protocol-Version: {protocol}",
+        "Content-Length: 0",
+    ]
+    writer.write("\r\n".join([*head, "", ""]).encode())
+    async with asyncio.timeout(15):
+        answer = await reader.readuntil(b"\r\n\r\n")
+
+    writer.transport.abort()
+    return answer
 
 
 async def test_killing_kubectl_ends_the_session(node: Setting):

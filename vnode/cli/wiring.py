@@ -27,7 +27,7 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.kubelet.server import KubeletServer, recorded_port
+from vnode.kubelet.server import KubeletServer
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.pods import chaperons, proxy, scheduler
@@ -144,7 +144,7 @@ class Agent:
             certificate=lambda: self._kubelet_certificate.pair,
             find_pod=self._find_pod,
             list_pods=self._pods_on,
-            wanted_port=lambda name: recorded_port(self._nodes.nodes.store.get(name)),
+            recorded_ports=lambda: self._nodes.ports(),  # noqa: PLW0108 - made after this
             first_port=self._options.config.ports.kubelet,
             clock=self._clock,
         )

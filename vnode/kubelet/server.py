@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from vnode.api import keys, objects
 from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import VnodeError
-from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet import client_ca, listener
 from vnode.kubelet.access import Gate
@@ -42,8 +40,9 @@ log = logging.getLogger(__name__)
 class KubeletServer:
     """Serves every virtual node in `links` on `address`.
 
-    `certificate` gives the serving certificate as it is now. `wanted_port` tells the port that a
-    node had before. After cancellation `run` still gives open streams `grace` seconds.
+    `certificate` gives the serving certificate as it is now. `recorded_ports` tells, by node, the
+    ports that nodes had before: no other node gets them, even if its link comes first. After
+    cancellation `run` still gives open streams `grace` seconds.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class KubeletServer:
         certificate: Callable[[], Pair],
         find_pod: FindPod,
         list_pods: ListPods | None = None,
-        wanted_port: Callable[[str], int | None] = lambda _node: None,
+        recorded_ports: Callable[[], Mapping[str, int]] = dict,
         first_port: int = FIRST_PORT,
         client_ca_file: Path | None = None,
         grace: float = 20.0,
@@ -66,7 +65,7 @@ class KubeletServer:
         self._certificate = certificate
         self._find_pod = find_pod
         self._list_pods = list_pods
-        self._wanted_port = wanted_port
+        self._recorded_ports = recorded_ports
         self._first_port = first_port
         self._grace = grace
         self._clock: Clock = clock or SystemClock()
@@ -124,10 +123,7 @@ class KubeletServer:
         linked = {link.node_name for link in self._links}
         await self._close(self._expired(linked))
         missing = linked - self._listeners.keys()
-        opened = [
-            await self._open(node, streams)
-            for node in sorted(missing, key=lambda node: (self._wanted_port(node) is None, node))
-        ]
+        opened = [await self._open(node, streams) for node in sorted(missing)]
         return _RETRY if not all(opened) or self._reload else _LINGER if self._left else None
 
     def _expired(self, linked: set[str]) -> list[str]:
@@ -144,11 +140,11 @@ class KubeletServer:
         routes = Routes(
             VirtualNode(node, self._links, self._find_pod, self._list_pods), self._gate, streams
         )
-        used = {served.port for served in self._listeners.values()}
+        recorded = dict(self._recorded_ports())
+        wanted = recorded.pop(node, None)
+        used = {served.port for served in self._listeners.values()} | set(recorded.values())
         try:
-            listening = listener.bind(
-                self._address, self._first_port, self._wanted_port(node), used
-            )
+            listening = listener.bind(self._address, self._first_port, wanted, used)
             served = Listener(routes, listening, self._context)
             try:
                 await served.start()
@@ -161,6 +157,9 @@ class KubeletServer:
 
         self._listeners[node] = served
         log.info("kubelet API of %s on %s port %d", node, self._address, served.port)
+        if wanted is not None and served.port != wanted:
+            log.warning("port %d, which %s had before, is taken here", wanted, node)
+
         self._tell(node)
         return True
 
@@ -187,10 +186,3 @@ class KubeletServer:
     def _tell(self, node: str) -> None:
         for subscriber in self._subscribers:
             subscriber(node)
-
-
-def recorded_port(node: Object | None) -> int | None:
-    """The port that a Node says it had, if it says so sensibly."""
-    text = objects.annotations(node or {}).get(keys.KUBELET_PORT, "")
-    port = int(text) if text.isascii() and text.isdigit() else 0
-    return port if 0 < port < 65536 else None

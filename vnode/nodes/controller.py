@@ -113,6 +113,18 @@ class NodeController:
         """Look at a Node again: something that it shows, as its port, may have changed."""
         self._controller.add(node_name)
 
+    def ports(self) -> dict[str, int]:
+        """By name of a virtual node, the port of its kubelet API, as far as they are written down.
+
+        Those of Nodes whose Target is gone are free again.
+        """
+        found = {
+            objects.name(node): virtual.recorded_port(node)
+            for node in self.nodes.store.values()
+            if virtual.target_of(node) in self._targets.keys()  # noqa: SIM118
+        }
+        return {name: port for name, port in found.items() if port is not None}
+
     def refresh_all(self) -> None:
         """Look at all Nodes again: something that they all show may have changed."""
         for name in self._wanted:
@@ -236,7 +248,8 @@ class NodeController:
             capacity=offer[0],
             allocatable=offer[1],
             address=self._address,
-            port=self._port_of(name),
+            # While nothing serves it, the Node must not point at the default port: another's.
+            port=self._port_of(name) or virtual.recorded_port(node),
             server_version=await self._version(),
             now=self._clock.now(),
         )

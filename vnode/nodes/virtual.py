@@ -9,6 +9,7 @@ owned in parts, the taints, gets ours added to whatever is there.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
@@ -122,6 +123,13 @@ def description(target: TargetKey, all_labels: Mapping[str, str], port: int | No
     return {"metadata": metadata}
 
 
+def recorded_port(node: Object) -> int | None:
+    """The port of its kubelet API that a Node says it had, if it says so sensibly."""
+    text = objects.annotations(node).get(keys.KUBELET_PORT, "")
+    port = int(text) if text.isascii() and text.isdigit() else 0
+    return port if 0 < port < 65536 else None
+
+
 def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:
     """A resource list of a target, without what the API server would refuse in a Node.
 
@@ -170,6 +178,9 @@ def status(
         "conditions": conditions,
         "nodeInfo": _node_info(node, server_version),
     }
+    if declared := _declared(server_version):
+        wanted["declaredFeatures"] = declared
+
     if port is not None:
         wanted["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
 
@@ -194,6 +205,16 @@ def shows(node: Object, wanted: Object) -> bool:
         == wanted.get("daemonEndpoints", {}).get("kubeletEndpoint")
         and wanted["nodeInfo"].items() <= (present.get("nodeInfo") or {}).items()
     )
+
+
+def _declared(server_version: str) -> list[str]:
+    """What a kubelet of ours can do that the API server has to be told.
+
+    WebSockets of kubectl then come here as they are, and go on to the target's API server, instead
+    of being translated on the way. Servers before 1.36 do not know the field, or refuse it.
+    """
+    numbers = [int(n) for n in re.findall(r"\d+", server_version)[:2]]
+    return ["ExtendWebSocketsToKubelet"] if numbers >= [1, 36] else []
 
 
 def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
