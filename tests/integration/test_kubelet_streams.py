@@ -85,11 +85,15 @@ async def test_following_logs_shows_new_lines_and_ends_with_the_caller(node: Set
 
             while await process.stdout.readline() != b"a-new-line\n":
                 pass
+
+        assert _open("containerLogs") == 1
     finally:
         with suppress(ProcessLookupError):
             process.terminate()
 
         await process.communicate()
+
+    await _until_none_is_open("containerLogs")
 
 
 async def test_logs_of_an_unknown_container_are_refused(node: Setting):
@@ -340,9 +344,13 @@ async def test_killing_kubectl_ends_the_session(node: Setting):
 
         process.kill()
         await process.communicate()
-        async with asyncio.timeout(5):
-            while _open("exec"):  # noqa: ASYNC110 - a gauge has no event
-                await asyncio.sleep(0.1)
+        await _until_none_is_open("exec")
+
+
+async def _until_none_is_open(route: str) -> None:
+    async with asyncio.timeout(5):
+        while _open(route):  # noqa: ASYNC110 - a gauge has no event
+            await asyncio.sleep(0.1)
 
 
 def _open(route: str) -> float:

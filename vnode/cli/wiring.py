@@ -22,7 +22,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
-from vnode.cli.serving import announcer, kubelet_certificate
+from vnode.cli.serving import announce, kubelet_certificate
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
@@ -120,9 +120,7 @@ class Agent:
         self._kubelet.subscribe(self._nodes.refresh)
         self._kubelet_certificate.subscribe(self._kubelet.renew)
         self._kubelet_certificate.subscribe(self._nodes.refresh_all)
-        self._kubelet_certificate.subscribe(
-            announcer(self._kubelet_certificate, self._nodes.nodes.store, self._events)
-        )
+        announce(self._kubelet_certificate, self._nodes.nodes, self._events)
         self._proxy_controller = ProxyController(
             client,
             self._proxies,

@@ -13,8 +13,10 @@ import pytest
 import trustme
 
 from vnode.kubelet import sockets
+from vnode.kubelet.asking import AskingContext
 from vnode.kubelet.hangups import HangupWatch
 from vnode.kubelet.tunnel import Tunnel
+from vnode.runtime.certificates import Pair
 
 MEGABYTE = 1024 * 1024
 
@@ -28,19 +30,22 @@ class Joined:
     tunnel: Tunnel
 
 
-def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext, ssl.SSLContext]:
+    """For the port of a virtual node, for the target, and for those who connect to either."""
     authority = trustme.CA()
+    made = authority.issue_cert("localhost")
+    chain = b"".join(pem.bytes() for pem in made.cert_chain_pems)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(server)
+    made.configure_cert(server)
     client = ssl.create_default_context()
     authority.configure_trust(client)
-    return server, client
+    return AskingContext(Pair(chain, made.private_key_pem.bytes())), server, client
 
 
 @asynccontextmanager
 async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
     """A tunnel as the server has it: an accepted connection, and one made to the target."""
-    server, client = contexts() if tls else (None, None)
+    asking, server, client = contexts() if tls else (None, None, None)
     loop = asyncio.get_running_loop()
     accepted: asyncio.Queue[asyncio.Transport] = asyncio.Queue()
     reached: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
@@ -49,7 +54,7 @@ async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
         def connection_made(self, transport):
             accepted.put_nowait(transport)
 
-    front = await loop.create_server(Accept, "127.0.0.1", 0, ssl=server)
+    front = await loop.create_server(Accept, "127.0.0.1", 0, ssl=asking)
     back = await asyncio.start_server(
         lambda *streams: reached.put_nowait(streams), "127.0.0.1", 0, ssl=server
     )
@@ -202,3 +207,13 @@ async def test_silent_connections_are_probed():
 
         connection = ends.tunnel.client.transport.get_extra_info("socket")
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+
+
+@pytest.mark.looptime
+async def test_silence_of_hours_ends_nothing():
+    """In virtual time: whatever timer of ours were shorter would go off."""
+    async with joined() as ends:
+        for end, other in ((ends.client, ends.target), (ends.target, ends.client)):
+            await asyncio.sleep(5 * 3600)
+            end[1].write(b"still here")
+            assert await other[0].readexactly(10) == b"still here"
