@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class AskingContext(ssl.SSLContext):
-    """A server context with this certificate. Sessions are not resumed: every peer proves itself.
+    """A server context with a certificate. Sessions are not resumed: every peer proves itself.
 
     ConfigError if the pair cannot be used.
     """
@@ -42,28 +42,11 @@ class AskingContext(ssl.SSLContext):
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self, pair: Pair) -> None:
-        self._openssl = SSL.Context(SSL.TLS_SERVER_METHOD)
-        self._openssl.set_min_proto_version(SSL.TLS1_2_VERSION)
-        self._openssl.set_options(
-            SSL.OP_NO_TICKET | SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION
-        )
-        self._openssl.set_session_cache_mode(SSL.SESS_CACHE_OFF)
-        self._openssl.set_alpn_select_callback(_select)
-        self._openssl.set_verify(SSL.VERIFY_PEER, _take)
-        self._load(pair)
+        self._openssl = _made_for(pair)
 
-    def _load(self, pair: Pair) -> None:
-        try:
-            first, *others = x509.load_pem_x509_certificates(pair.certificate)
-            self._openssl.use_certificate(first)
-            for issuer in others:
-                self._openssl.add_extra_chain_cert(issuer)
-
-            key: Any = serialization.load_pem_private_key(pair.key, password=None)
-            self._openssl.use_privatekey(key)
-            self._openssl.check_privatekey()
-        except (ValueError, TypeError, SSL.Error) as error:
-            raise ConfigError(f"not a certificate and its private key: {error}") from error
+    def show(self, pair: Pair) -> None:
+        """Show this certificate from the next connection on; ConfigError leaves the former one."""
+        self._openssl = _made_for(pair)
 
     def wrap_bio(
         self,
@@ -76,6 +59,28 @@ class AskingContext(ssl.SSLContext):
         """What asyncio calls for each connection."""
         assert server_side, "a context for servers"
         return _Peer(SSL.Connection(self._openssl), incoming, outgoing)
+
+
+def _made_for(pair: Pair) -> SSL.Context:
+    context = SSL.Context(SSL.TLS_SERVER_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.set_alpn_select_callback(_select)
+    context.set_verify(SSL.VERIFY_PEER, _take)
+    try:
+        first, *others = x509.load_pem_x509_certificates(pair.certificate)
+        context.use_certificate(first)
+        for issuer in others:
+            context.add_extra_chain_cert(issuer)
+
+        key: Any = serialization.load_pem_private_key(pair.key, password=None)
+        context.use_privatekey(key)
+        context.check_privatekey()
+    except (ValueError, TypeError, SSL.Error) as error:
+        raise ConfigError(f"not a certificate and its private key: {error}") from error
+
+    return context
 
 
 def shown(request: web.Request) -> Sequence[x509.Certificate]:

@@ -1,7 +1,7 @@
 """One HTTPS port: the kubelet API of one virtual node.
 
-The listening socket outlives the TLS context it is served with, so that a new context (another
-serving certificate) refuses no connection, and open connections keep the one they began with.
+Its TLS context is shared by all ports, and is what shows another certificate when there is one:
+nothing is opened or closed here for that, and connections go on as they began.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
@@ -33,18 +33,16 @@ log = logging.getLogger(__name__)
 class Listener:
     """Serves the routes of a virtual node on one socket."""
 
-    def __init__(
-        self, routes: Routes, listening: socket.socket, tls: Callable[[], ssl.SSLContext]
-    ) -> None:
+    def __init__(self, routes: Routes, listening: socket.socket, context: ssl.SSLContext) -> None:
         self.port: int = listening.getsockname()[1]
         self._routes = routes
         self._socket = listening
-        self._tls = tls
+        self._context = context
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Begin to accept. Raises what the TLS factory raises."""
+        """Begin to accept."""
         runner = web.AppRunner(
             self._routes.application(),
             access_log=None,
@@ -55,14 +53,15 @@ class Listener:
         )
         await runner.setup()
         self._runner = runner
-        await self._accept()
-
-    async def reload(self) -> None:
-        """Use a new TLS context for connections from now on."""
-        former = self._server
-        await self._accept()
-        if former is not None:
-            former.close()
+        assert runner.server is not None, "set up"
+        self._server = await asyncio.get_running_loop().create_server(
+            runner.server,
+            sock=self._socket,
+            ssl=self._context,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=_HANDSHAKE,
+            ssl_shutdown_timeout=_FLUSH,
+        )
 
     async def close(self, grace: float) -> None:
         """Accept no more; long requests get `grace` seconds, then they are ended."""
@@ -80,18 +79,6 @@ class Listener:
 
         if self._runner is not None:
             await _end(self._runner)
-
-    async def _accept(self) -> None:
-        assert self._runner is not None
-        assert self._runner.server is not None, "set up"
-        self._server = await asyncio.get_running_loop().create_server(
-            self._runner.server,
-            sock=self._socket.dup(),
-            ssl=self._tls(),
-            backlog=_BACKLOG,
-            ssl_handshake_timeout=_HANDSHAKE,
-            ssl_shutdown_timeout=_FLUSH,
-        )
 
 
 async def _end(runner: web.AppRunner) -> None:

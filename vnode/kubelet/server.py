@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from vnode.api.clock import Clock, SystemClock, happens_within
-from vnode.api.errors import VnodeError
+from vnode.api.errors import ConfigError, VnodeError
 from vnode.kube.client import Client
 from vnode.kubelet import client_ca, listener
 from vnode.kubelet.access import Gate
@@ -80,7 +80,7 @@ class KubeletServer:
         self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
         self._subscribers: list[Callable[[str], None]] = []
         self._wake = asyncio.Event()
-        self._reload = False  # the TLS contexts in use are out of date
+        self._context: AskingContext | None = None  # of all ports; made with the first
 
     def port_of(self, node_name: str) -> int | None:
         """The port of a virtual node, None while it is not served."""
@@ -93,8 +93,13 @@ class KubeletServer:
 
     def renew(self) -> None:
         """There is another serving certificate: show it on connections from now on."""
-        self._reload = True
-        self._wake.set()
+        if self._context is None:
+            return
+
+        try:
+            self._context.show(self._certificate())
+        except ConfigError as error:
+            log.warning("the kubelet API goes on with its former certificate: %s", error)
 
     async def run(self) -> None:
         """Serve until cancelled, then let open streams end within the grace."""
@@ -117,14 +122,11 @@ class KubeletServer:
 
     async def _adjust(self, streams: Streams) -> float | None:
         """Make listeners match links; returns when to look again, None for when woken."""
-        if self._reload:
-            await self._reload_all()
-
         linked = {link.node_name for link in self._links}
         await self._close(self._expired(linked))
         missing = linked - self._listeners.keys()
         opened = [await self._open(node, streams) for node in sorted(missing)]
-        return _RETRY if not all(opened) or self._reload else _LINGER if self._left else None
+        return _RETRY if not all(opened) else _LINGER if self._left else None
 
     def _expired(self, linked: set[str]) -> list[str]:
         now = self._clock.monotonic()
@@ -145,7 +147,7 @@ class KubeletServer:
         used = {served.port for served in self._listeners.values()} | set(recorded.values())
         try:
             listening = listener.bind(self._address, self._first_port, wanted, used)
-            served = Listener(routes, listening, self._context)
+            served = Listener(routes, listening, self._tls())
             try:
                 await served.start()
             except BaseException:
@@ -171,17 +173,11 @@ class KubeletServer:
                 self._tell(node)
                 group.create_task(served.close(self._grace), name=f"kubelet-close-{node}")
 
-    async def _reload_all(self) -> None:
-        self._reload = False
-        for node, served in self._listeners.items():
-            try:
-                await served.reload()
-            except (OSError, VnodeError) as error:
-                log.warning("%s keeps its former TLS context: %s", node, error)
-                self._reload = True
+    def _tls(self) -> AskingContext:
+        if self._context is None:
+            self._context = AskingContext(self._certificate())
 
-    def _context(self) -> AskingContext:
-        return AskingContext(self._certificate())
+        return self._context
 
     def _tell(self, node: str) -> None:
         for subscriber in self._subscribers:
