@@ -137,6 +137,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
         "bind rbac.authorization.k8s.io/clusterroles - admiralty-source",
         "patch admissionregistration.k8s.io/mutatingwebhookconfigurations - vnode",
         "create authorization.k8s.io/subjectaccessreviews",
+        "create certificates.k8s.io/certificatesigningrequests",
         "get /configmaps kube-system extension-apiserver-authentication",
         "create /pods/exec any",
     ],
@@ -159,6 +160,8 @@ async def test_the_agent_may_do_what_it_needs(client: Client, question: str) -> 
         "patch multicluster.admiralty.io/targets any",
         "create /namespaces",
         "impersonate /users",
+        "patch certificates.k8s.io/certificatesigningrequests/approval",
+        "approve certificates.k8s.io/signers - kubernetes.io/kubelet-serving",
     ],
 )
 async def test_the_agent_may_not_do_more(client: Client, question: str) -> None:
