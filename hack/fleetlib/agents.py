@@ -55,9 +55,9 @@ def install(place: Site) -> None:
     vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
 
 
-def as_service_account(place: Site, name: str) -> str:
-    """A kubeconfig that can do what `vnode install` granted to a service account, and no more."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token"
+def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> str:
+    """A kubeconfig that can do what a service account (of `vnode install`) may, and no more."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": _TOKEN_SECONDS}
     review = Api(place.kubeconfig).call(
         "POST",

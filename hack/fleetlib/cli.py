@@ -60,7 +60,16 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
     )
     up.add_argument("--no-candidate-scheduler", action="store_true")
-    for option, who in (("--apiserver-arg", "API server"), ("--agent-arg", "agent")):
+    up.add_argument(
+        "--metrics-server",
+        action="store_true",
+        help="also run metrics-server in each cluster, and let nodes tell what their pods use",
+    )
+    for option, who in (
+        ("--apiserver-arg", "API server"),
+        ("--controller-manager-arg", "controller manager"),
+        ("--agent-arg", "agent"),
+    ):
         text = f"pass ARG to each {who}; repeatable, write {option}=--flag=value"
         if option == "--apiserver-arg":
             text += "; {folder} in it stands for DIR/NAME"
@@ -103,12 +112,16 @@ def wishes(arguments: argparse.Namespace) -> Wishes:
     return Wishes(
         names=arguments.names,
         clusters=clusters.Options(
-            arguments.nodes, _size(arguments), tuple(arguments.apiserver_arg)
+            arguments.nodes,
+            _size(arguments),
+            tuple(arguments.apiserver_arg),
+            tuple(arguments.controller_manager_arg),
         ),
         agents=arguments.agents,
         candidate_scheduler=not arguments.no_candidate_scheduler,
         connections=arguments.connect,
         agent_arguments=tuple(arguments.agent_arg),
+        metrics_server=arguments.metrics_server,
     )
 
 

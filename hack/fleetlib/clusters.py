@@ -38,6 +38,7 @@ class Options:
     nodes: int = 1
     size: kwok.NodeSize = field(default_factory=kwok.NodeSize)
     api_server_arguments: tuple[str, ...] = ()
+    controller_manager_arguments: tuple[str, ...] = ()
 
 
 def site(directory: Path, fleet: state.State, name: str) -> Site:
@@ -59,7 +60,7 @@ def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: O
     _start(directory, place, "kube-apiserver", server)
     api = Api(place.kubeconfig)
     until(directory, place.name, "kube-apiserver", api.ready)
-    _start_controllers(directory, place, programs)
+    _start_controllers(directory, place, programs, options)
     names = create_nodes(api, place, options.nodes, options.size)
     if names:
         _start(directory, place, "kwok", commands.kwok(place, programs["kwok"]))
@@ -79,8 +80,12 @@ def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: O
 _BEHIND_READINESS = ("kube-controller-manager", "kwok")
 
 
-def _start_controllers(directory: Path, place: Site, programs: dict[str, Path]) -> None:
-    manager = commands.controller_manager(place, programs["kube-controller-manager"])
+def _start_controllers(
+    directory: Path, place: Site, programs: dict[str, Path], options: Options
+) -> None:
+    manager = commands.controller_manager(
+        place, programs["kube-controller-manager"], options.controller_manager_arguments
+    )
     _start(directory, place, "kube-controller-manager", manager)
     scheduler = commands.scheduler(
         place,
@@ -118,8 +123,11 @@ def create_nodes(
     return names
 
 
-def write_files(place: Site) -> None:
-    """Certificates, kubeconfigs and configuration: all that the processes of a cluster read."""
+def write_files(place: Site, *, usage: bool = False) -> None:
+    """Certificates, kubeconfigs and configuration: all that the processes of a cluster read.
+
+    With `usage`, kwok's nodes tell what their pods use.
+    """
     pki = place.folder / "pki"
     pki.mkdir(parents=True)
     (place.folder / "exec").mkdir()
@@ -128,7 +136,9 @@ def write_files(place: Site) -> None:
     _write_kubeconfigs(place, authority)
     scheduler = commands.scheduler_config(place.file("scheduler.kubeconfig"))
     (place.folder / "scheduler.yaml").write_text(yaml.safe_dump(scheduler))
-    (place.folder / "kwok.yaml").write_text(kwok.configuration(place.name, place.folder))
+    (place.folder / "kwok.yaml").write_text(
+        kwok.configuration(place.name, place.folder, usage=usage)
+    )
     now = datetime.datetime.now(datetime.UTC)
     lines = [f"hello from a pod in {place.name}", "ready to serve"]
     (place.folder / "pods.log").write_text("".join(kwok.log_line(text, now) for text in lines))
@@ -157,6 +167,7 @@ def _write_certificates(place: Site, pki: Path, authority: certificates.Authorit
         ),
         "front-proxy-client": proxy.client("front-proxy-client"),
         "kwok": authority.server("kwok", [place.address]),
+        "metrics-server": authority.server("metrics-server", [place.address]),
     }
     for name, pair in pairs.items():
         certificates.write_pair(pki, name, pair)

@@ -94,7 +94,7 @@ def api_server(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[st
     ]
 
 
-def controller_manager(site: Site, binary: Path) -> list[str]:
+def controller_manager(site: Site, binary: Path, extra: tuple[str, ...] = ()) -> list[str]:
     return [
         str(binary),
         *_serving(site, "controller-manager", addresses.CONTROLLER_MANAGER),
@@ -109,6 +109,7 @@ def controller_manager(site: Site, binary: Path) -> list[str]:
         "--leader-elect=false",
         f"--kube-api-qps={CLIENT_QPS}",
         f"--kube-api-burst={CLIENT_BURST}",
+        *extra,
     ]
 
 

@@ -20,6 +20,7 @@ from hack.fleetlib import (
     cachefolder,
     clusters,
     kwok,
+    metricsserver,
     networks,
     processes,
     progress,
@@ -27,7 +28,7 @@ from hack.fleetlib import (
 )
 from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.tools import binaries
+from hack.fleetlib.tools import binaries, catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ class Wishes:
     candidate_scheduler: bool = True
     connections: Sequence[tuple[str, str]] = ()
     agent_arguments: tuple[str, ...] = ()
+    metrics_server: bool = False
 
     def check(self) -> None:
         """FleetError for names that are no DNS labels, doubled, or connected but absent."""
@@ -173,7 +175,9 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     directory = directory.resolve()
     if state.path(directory).exists():
         raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
-    programs = binaries.locate()
+    programs = binaries.locate(_programs(wishes))
+    if wishes.metrics_server:
+        metricsserver.check(networks.mode())
     directory.mkdir(parents=True, exist_ok=True)
     _claim(directory, wishes.names)
     fleet = Fleet(directory)
@@ -184,6 +188,12 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
         fleet.down()
         raise
     return fleet
+
+
+def _programs(wishes: Wishes) -> list[str]:
+    """Those that this fleet runs; kubectl is for its users."""
+    names = list(catalogue.BASIC)
+    return [*names, metricsserver.PROCESS] if wishes.metrics_server else names
 
 
 def _claim(directory: Path, names: Sequence[str]) -> None:
@@ -200,12 +210,16 @@ def _claim(directory: Path, names: Sequence[str]) -> None:
 def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
     sites = [fleet.site(name) for name in wishes.names]
     for place in sites:
-        clusters.write_files(place)
+        clusters.write_files(place, usage=wishes.metrics_server)
     with progress.reported(f"starting {', '.join(wishes.names)}"):
         _each(
             sites,
             lambda place: clusters.bring_up(fleet.directory, place, programs, wishes.clusters),
         )
+    if wishes.metrics_server:
+        binary = programs[metricsserver.PROCESS]
+        with progress.reported("starting metrics servers"):
+            _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
     if wishes.agents:
         with progress.reported("starting agents"):
             _each(sites, lambda place: _add_agent(fleet, place, wishes, programs))

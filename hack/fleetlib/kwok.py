@@ -5,7 +5,8 @@ of a cluster share one log file and one exec environment, in which `$CLUSTER` na
 
 A pod's annotations delay what is otherwise immediate, in Go durations such as `5s`:
 `pod-ready.stage.kwok.x-k8s.io/delay`, `pod-complete.stage.kwok.x-k8s.io/delay` (pods of Jobs) and
-`pod-delete.stage.kwok.x-k8s.io/delay`.
+`pod-delete.stage.kwok.x-k8s.io/delay`. `kwok.x-k8s.io/usage-cpu` and `kwok.x-k8s.io/usage-memory`,
+quantities, are what each of its containers uses, where usage is played too (`usage.yaml`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import yaml
 from hack.fleetlib import addresses
 
 _STAGES = Path(__file__).with_name("stages.yaml")
+_USAGE = Path(__file__).with_name("usage.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,11 @@ class NodeSize:
     pods: str = "110"
 
 
-def configuration(name: str, folder: Path) -> str:
-    """kwok's configuration for the cluster `name`, whose files are in `folder`."""
+def configuration(name: str, folder: Path, *, usage: bool = False) -> str:
+    """kwok's configuration for the cluster `name`, whose files are in `folder`.
+
+    With `usage`, nodes tell what their pods use; off by default, since it costs kwok memory.
+    """
     log, previous = str(folder / "pods.log"), str(folder / "pods-previous.log")
     workdir = str(folder / "exec")
     local = {"workDir": workdir, "envs": [{"name": "CLUSTER", "value": name}]}
@@ -42,6 +47,7 @@ def configuration(name: str, folder: Path) -> str:
         _cluster_wide("ClusterExec", execs=[{"local": local}]),
         # Every port of every pod is an echo service.
         _cluster_wide("ClusterPortForward", forwards=[{"command": ["cat"]}]),
+        *(yaml.safe_load_all(_USAGE.read_text()) if usage else ()),
     ]
     return yaml.safe_dump_all(documents, sort_keys=False)
 
@@ -86,7 +92,12 @@ def node(name: str, cluster: str, address: str, size: NodeSize, zone: str) -> di
         "kind": "Node",
         "metadata": {
             "name": name,
-            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+            "annotations": {
+                "kwok.x-k8s.io/node": "fake",
+                "node.alpha.kubernetes.io/ttl": "0",
+                # kwok plays many nodes at one address; metrics-server heeds this.
+                "metrics.k8s.io/resource-metrics-path": f"/metrics/nodes/{name}/metrics/resource",
+            },
             "labels": {
                 "type": "kwok",
                 "beta.kubernetes.io/arch": "amd64",

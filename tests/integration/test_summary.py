@@ -18,7 +18,6 @@ from vnode.api.errors import TooManyRequests
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.nodes import capacity
 from vnode.nodes.summary import SummaryWriter
 
 
@@ -57,7 +56,7 @@ def cpu(amounts: Object) -> int:
 
 
 async def real_node(client: Client) -> str:
-    nodes = await client.list(kinds.NODES, label_selector=capacity.REAL_NODES)
+    nodes = await client.list(kinds.NODES, label_selector=keys.REAL_NODES)
     return objects.name(nodes[0])
 
 

@@ -52,6 +52,7 @@ CANDIDATE_SCHEDULER: Final = "admiralty-candidate"
 PROVIDER_LABEL: Final = "virtual-kubelet.io/provider"
 PROVIDER: Final = "admiralty"
 PROVIDER_TAINT: Final = {"key": PROVIDER_LABEL, "value": PROVIDER, "effect": "NoSchedule"}
+REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects those that run containers
 
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

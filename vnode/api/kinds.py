@@ -95,6 +95,15 @@ TOKEN_REVIEWS: Final = Kind(
 SUBJECT_ACCESS_REVIEWS: Final = Kind(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
+SELF_SUBJECT_ACCESS_REVIEWS: Final = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    namespaced=False,
+)
+POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
+NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 
 TARGETS: Final = Kind(MULTICLUSTER, "v1alpha1", "targets", "Target")
 CLUSTER_TARGETS: Final = Kind(

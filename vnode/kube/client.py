@@ -235,11 +235,27 @@ class Client:
         Raises an ApiError for an error answer, Unreachable if there was none in time, or if the
         client was closed meanwhile (aiohttp's RuntimeError).
         """
+        data = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": content_type, "Accept": JSON}
+        return _decode(await self._exchange(method, path, query, data, headers))
+
+    async def text(self, path: str) -> str:
+        """An answer that is text, not JSON. Raises as `request` does."""
+        payload = await self._exchange("GET", path, None, None, {"Accept": "text/plain"})
+        return payload.decode(errors="replace")
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+    ) -> bytes:
         assert self._short is not None, "enter the client first"
         assert self._urgent is not None, "enter the client first"
         session = self._urgent if kinds.LEASES.plural in path.split("/") else self._short
-        data = None if body is None else msgspec.json.encode(body)
-        headers = await self._headers({"Content-Type": content_type, "Accept": JSON})
+        headers = await self._headers(headers)
         try:
             async with session.request(
                 method,
@@ -260,7 +276,7 @@ class Client:
         if response.status >= 300:
             raise _error(response, payload)
 
-        return _decode(payload)
+        return payload
 
     @asynccontextmanager
     async def stream(

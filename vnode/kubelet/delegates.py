@@ -58,6 +58,13 @@ class VirtualNode:
 
         return link
 
+    def pods(self) -> list[Object]:
+        """The pods that are bound to the node. Raises Refused (501)."""
+        if self.list_pods is None:
+            raise Refused(501, "this agent does not list the pods of its virtual nodes")
+
+        return self.list_pods(self.name)
+
     async def pod(self, namespace: str, name: str, uid: str = "") -> Object:
         """The proxy pod. Raises Refused (404)."""
         named = _NAME.fullmatch(namespace) and _NAME.fullmatch(name)

@@ -30,12 +30,12 @@ async def ping(_node: VirtualNode, _request: web.Request) -> web.StreamResponse:
 
 async def pods(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     """The pods that are bound to the node."""
-    return _json(_pod_list(_listed(node)))
+    return _json(_pod_list(node.pods()))
 
 
 async def running_pods(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     """Those that run, in the short form of a kubelet: names, images, no status."""
-    running = [pod for pod in _listed(node) if objects.status(pod).get("phase") == "Running"]
+    running = [pod for pod in node.pods() if objects.status(pod).get("phase") == "Running"]
     return _json(_pod_list([_short(pod) for pod in running]))
 
 
@@ -52,13 +52,6 @@ async def configuration(_node: VirtualNode, request: web.Request) -> web.StreamR
         "enableSystemLogHandler": False,
     }
     return _json({"kubeletconfig": known})
-
-
-def _listed(node: VirtualNode) -> list[Object]:
-    if node.list_pods is None:
-        raise Refused(501, "this agent does not list the pods of its virtual nodes")
-
-    return node.list_pods(node.name)
 
 
 def _pod_list(items: list[Object]) -> Object:

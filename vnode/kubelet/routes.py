@@ -1,23 +1,21 @@
-"""The paths of the kubelet API, and the frame around each of them: gate, errors, counting.
-
-What a virtual node cannot have is said with the status that a kubelet gives when the same thing is
-switched off.
-"""
+"""The paths of the kubelet API, and the frame around each of them: gate, errors, counting."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
-from vnode.kubelet import inspection, logs
+from vnode.api.clock import Clock, SystemClock
+from vnode.kubelet import absent, inspection, logs, running
 from vnode.kubelet.access import Gate
 from vnode.kubelet.delegates import VirtualNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streaming import Streams
+from vnode.kubelet.usage import serving
 from vnode.telemetry import logs as logging_context
 from vnode.telemetry import metrics
 
@@ -28,18 +26,11 @@ _CONTAINER: Final = "{namespace}/{pod}/{container}"
 _CONTAINER_UID: Final = "{namespace}/{pod}/{uid}/{container}"
 _BOTH: Final = ("GET", "POST")
 
-_ABSENT: Final[Mapping[str, tuple[int, str]]] = {
-    "run": (501, "run is not served by virtual nodes yet: use exec"),
-    "stats": (501, "stats of virtual nodes are not served yet"),
-    "metrics": (501, "metrics of virtual nodes are not served yet"),
-    "checkpoint": (501, "containers of another cluster cannot be checkpointed from here"),
-    "logs": (405, "logs endpoint is disabled."),
-    "debug": (405, "profiling endpoint is disabled."),
-    "flagz": (404, "404 page not found"),
-    "statusz": (404, "404 page not found"),
-}
-_LONG: Final = frozenset({"containerLogs", "exec", "attach", "portForward"})
-_KNOWN: Final = _LONG | _ABSENT.keys() | {"pods", "runningpods", "healthz", "configz"}
+_LONG: Final = frozenset({"containerLogs", "exec", "attach", "portForward", "run"})
+_SHORT: Final = frozenset(
+    {"pods", "runningpods", "healthz", "configz", "stats", "metrics", "checkpoint"}
+)
+_KNOWN: Final = _LONG | _SHORT | absent.DISABLED.keys()
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +38,11 @@ log = logging.getLogger(__name__)
 class Routes:
     """Builds the application of one virtual node; knows the long requests that are being served."""
 
-    def __init__(self, node: VirtualNode, gate: Gate, streams: Streams) -> None:
+    def __init__(
+        self, node: VirtualNode, gate: Gate, streams: Streams, clock: Clock | None = None
+    ) -> None:
         self._node = node
+        self._usage = serving.UsageRoutes(node, clock or SystemClock())
         self._gate = gate
         self._streams = streams
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
@@ -62,7 +56,7 @@ class Routes:
         return app
 
     def _table(self) -> list[tuple[str, str, Handler]]:
-        streams = self._streams
+        streams, usage = self._streams, self._usage
         table: list[tuple[str, str, Handler]] = [
             ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
             ("GET", "/healthz", inspection.health),
@@ -73,9 +67,18 @@ class Routes:
             ("GET", "/pods/", inspection.pods),
             ("GET", "/runningpods/", inspection.running_pods),
             ("GET", "/configz", inspection.configuration),
+            ("GET", "/metrics", serving.own),
+            ("GET", "/metrics/resource", usage.resource),
+            ("GET", "/metrics/cadvisor", serving.cadvisor),
+            ("GET", "/metrics/probes", serving.probes),
+            ("GET", "/metrics/slis", serving.health),
+            ("POST", f"/run/{_CONTAINER}", running.serve),
+            ("POST", f"/run/{_CONTAINER_UID}", running.serve),
+            ("POST", f"/checkpoint/{_CONTAINER}", absent.checkpoint),
         ]
         for method in _BOTH:
             table += [
+                (method, "/stats/summary", usage.summary),
                 (method, f"/exec/{_CONTAINER}", streams.execute),
                 (method, f"/exec/{_CONTAINER_UID}", streams.execute),
                 (method, f"/attach/{_CONTAINER}", streams.attach),
@@ -84,8 +87,11 @@ class Routes:
                 (method, f"/portForward/{_POD}/{{uid}}", streams.port_forward),
             ]
 
-        for name in _ABSENT:
-            table += [("*", f"/{name}", _absent), ("*", f"/{name}/{{rest:.*}}", _absent)]
+        for name in absent.DISABLED:
+            table += [
+                ("*", f"/{name}", absent.disabled),
+                ("*", f"/{name}/{{rest:.*}}", absent.disabled),
+            ]
 
         return table
 
@@ -136,10 +142,6 @@ class Routes:
                 return await handler(request)
         finally:
             self.serving.discard(task)
-
-
-async def _absent(_node: VirtualNode, request: web.Request) -> web.StreamResponse:
-    raise Refused(*_ABSENT[_route(request.path)])
 
 
 def _answer(refused: Refused) -> web.Response:

@@ -18,9 +18,6 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
-REAL_NODES: Final = f"{keys.PROVIDER_LABEL}!={keys.PROVIDER}"
-"""Label selector of the nodes that run containers; those without the label are among them."""
-
 RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold resources of a node."""
 

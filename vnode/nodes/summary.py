@@ -37,7 +37,7 @@ class SummaryWriter:
         self._nodes = Informer(
             client,
             kinds.NODES,
-            label_selector=capacity.REAL_NODES,
+            label_selector=keys.REAL_NODES,
             trim=capacity.trim_node,
         )
         self._pods = Informer(

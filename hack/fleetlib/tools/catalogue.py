@@ -10,6 +10,7 @@ from dataclasses import dataclass
 KUBERNETES = "1.36.3"
 ETCD = "3.6.16"
 KWOK = "0.8.0"
+METRICS_SERVER = "0.9.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +111,25 @@ TOOLS: dict[str, Tool] = {
                 "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}",
             ),
         ),
+        Tool(
+            name="metrics-server",
+            family="metrics-server",
+            version=METRICS_SERVER,
+            module=Module(
+                "sigs.k8s.io/metrics-server",
+                f"v{METRICS_SERVER}",
+                stamps=(("k8s.io/client-go/pkg/version.gitVersion", f"v{METRICS_SERVER}"),),
+            ),
+            package="sigs.k8s.io/metrics-server/cmd/metrics-server",
+            release=Release(
+                "https://github.com/kubernetes-sigs/metrics-server/releases/download/v{version}"
+                "/metrics-server-{os}-{arch}",
+                "https://api.github.com/repos/kubernetes-sigs/metrics-server/releases/tags"
+                "/v{version}",
+            ),
+        ),
     )
 }
+
+BASIC = tuple(name for name in TOOLS if name != "metrics-server")
+"""What every fleet needs; the rest is got when somebody asks for it."""

@@ -1,0 +1,47 @@
+"""WebSockets to an API server, for requests that answer on several channels, such as exec."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import aiohttp
+
+from vnode.api import errors
+from vnode.kube.client import Client
+
+_CONNECT: Final = 10.0  # seconds for TCP and TLS
+_HEARTBEAT: Final = (
+    30.0  # seconds of silence after which the other side is asked for a sign of life
+)
+
+
+@asynccontextmanager
+async def connect(
+    client: Client, path: str, query: Sequence[tuple[str, str]], protocol: str
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    """An open WebSocket that speaks `protocol`; closed at the end.
+
+    Raises an ApiError if the API server refuses, Unreachable if it cannot be reached.
+    """
+    authorization = await client.authorization()
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
+    connector = aiohttp.TCPConnector(ssl=client.endpoint.ssl or False)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        try:
+            socket = await session.ws_connect(
+                client.endpoint.url + path,
+                params=list(query),
+                protocols=[protocol],
+                headers={"Authorization": authorization} if authorization else {},
+                heartbeat=_HEARTBEAT,
+                server_hostname=client.endpoint.server_name,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            raise errors.from_status(error.status, "", f"{client.name}: {error.message}") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise errors.Unreachable(f"{client.name}: {error}") from error
+
+        async with socket:
+            yield socket

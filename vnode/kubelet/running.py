@@ -1,0 +1,83 @@
+"""`run`: one command in a container, its output as the answer. Old; `exec` has taken its place.
+
+The command runs by exec over WebSocket in the target. As with a kubelet whatever goes wrong, a
+command that fails included, is a 500 that says so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube import websockets
+from vnode.kubelet.delegates import Delegate, VirtualNode, has_container
+from vnode.kubelet.refusal import Refused
+
+_PROTOCOL: Final = "v4.channel.k8s.io"
+_STDOUT, _STDERR, _STATUS = 1, 2, 3
+_LIMIT: Final = 16 * 1024 * 1024  # bytes of output, what a container runtime lets a kubelet have
+
+
+async def serve(node: VirtualNode, request: web.Request) -> web.StreamResponse:
+    """Run `?cmd=` (words by spaces, no shell) and answer with its output."""
+    where = request.match_info
+    pod = await node.pod(where["namespace"], where["pod"], where.get("uid", ""))
+    container = where["container"]
+    if not has_container(pod, container):
+        raise Refused(500, f'container not found ("{container}")')
+
+    command = request.query.get("cmd", "").split(" ")
+    delegate = node.delegate(pod)
+    try:
+        out, err, status = await _run(delegate, container, command)
+    except VnodeError as error:
+        if isinstance(error, Refused):
+            raise
+
+        raise Refused(500, f"target {delegate.client.name}: {error}") from error
+
+    if status.get("status") != "Success":
+        raise Refused(500, failure(command, status, err.decode(errors="replace")))
+
+    return web.Response(body=out + err, content_type="application/json")
+
+
+async def _run(
+    delegate: Delegate, container: str, command: list[str]
+) -> tuple[bytes, bytes, Object]:
+    """Standard output, standard error, and the status at the end."""
+    query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+    query += [("command", word) for word in command]
+    parts: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray(), _STATUS: bytearray()}
+    async with websockets.connect(
+        delegate.client, delegate.path("exec"), query, _PROTOCOL
+    ) as socket:
+        async for message in socket:
+            if message.type is aiohttp.WSMsgType.BINARY and message.data:
+                parts.get(message.data[0], bytearray()).extend(message.data[1:])
+                if sum(map(len, parts.values())) > _LIMIT:
+                    raise Refused(500, f"the command prints more than {_LIMIT} bytes")
+
+    try:
+        status = msgspec.json.decode(bytes(parts[_STATUS]))
+    except msgspec.DecodeError:
+        status = None
+
+    if not isinstance(status, dict):
+        raise Refused(500, f"target {delegate.client.name} broke off before the command ended")
+
+    return bytes(parts[_STDOUT]), bytes(parts[_STDERR]), status
+
+
+def failure(command: list[str], status: Object, printed: str) -> str:
+    """What a kubelet says of a command that failed, or could not be run."""
+    for cause in (status.get("details") or {}).get("causes") or ():
+        if cause.get("reason") == "ExitCode":
+            return f"command '{' '.join(command)}' exited with {cause.get('message')}: {printed}"
+
+    return str(status.get("message") or "the command failed")

@@ -1,0 +1,125 @@
+"""The target's kubelets, by way of its API server: `nodes/NAME/proxy/metrics/resource`.
+
+The right to do so, `get` on `nodes/proxy`, also opens every container of the target; vnode's roles
+do not give it, and this is used only where an administrator did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kubelet.usage.findings import Findings, PodKey
+from vnode.kubelet.usage.points import Total
+
+_AT_ONCE: Final = 8  # requests to one target
+_PATIENCE: Final = 5.0  # seconds for one node
+_OTHER_PATH: Final = "metrics.k8s.io/resource-metrics-path"  # annotation, metrics-server's
+_PATH: Final = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
+_CPU: Final = "_cpu_usage_seconds_total"
+_MEMORY: Final = "_memory_working_set_bytes"
+_WANTED: Final = tuple(
+    thing + family for thing in ("node", "pod", "container") for family in (_CPU, _MEMORY)
+)
+
+
+async def may_read(client: Client) -> bool:
+    """An administrator of the target lets us. Raises what the client raises."""
+    for verb, subresource in (("get", "proxy"), ("list", "")):
+        asked = {"verb": verb, "resource": kinds.NODES.plural, "subresource": subresource}
+        answer = await client.create(
+            kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}}
+        )
+        if not objects.status(answer).get("allowed"):
+            return False
+
+    return True
+
+
+async def read(
+    client: Client, wanted: Collection[PodKey], now: Callable[[], float], findings: Findings
+) -> None:
+    """Ask every node of the target; one that does not answer is a problem, and no more.
+
+    Raises what the client raises if the nodes cannot be listed.
+    """
+    nodes = await client.list(kinds.NODES, label_selector=keys.REAL_NODES)
+    findings.nodes = {}
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(node: Object) -> None:
+        name = objects.name(node)
+        async with limit:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    text = await client.text(_address(node))
+            except (VnodeError, TimeoutError) as error:
+                findings.problems.append(f"node {name}: {str(error) or 'no answer in time'}")
+                return
+
+        take(text, name, now(), wanted, findings)
+
+    await _all(ask(node) for node in nodes)
+
+
+async def _all(asking: Iterator[Awaitable[None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number, one in enumerate(asking):
+            group.create_task(_awaited(one), name=f"target-kubelet-{number}")
+
+
+async def _awaited(one: Awaitable[None]) -> None:
+    await one
+
+
+def _address(node: Object) -> str:
+    path = objects.annotations(node).get(_OTHER_PATH, "")
+    safe = path if _PATH.fullmatch(path) else "/metrics/resource"
+    return kinds.NODES.path(name=objects.name(node), subresource="proxy") + safe
+
+
+def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings) -> None:
+    """Note what a kubelet's text says of the node and of wanted pods; `now` where it has no time.
+
+    CPU without memory, or the other way round, is left out; so is a line that cannot be read.
+    """
+    cpu: dict[tuple[str, str, str], tuple[float, float]] = {}
+    memory: dict[tuple[str, str, str], int] = {}
+    lines = (line for line in text.splitlines() if line.startswith(_WANTED))
+    for sample in _samples(lines, findings, node):
+        labels = sample.labels
+        where = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
+        if sample.name.endswith(_CPU):
+            cpu[where] = (sample.value, float(sample.timestamp or now))
+        elif sample.name.endswith(_MEMORY):
+            memory[where] = int(sample.value)
+
+    for where in cpu.keys() & memory.keys():
+        total = Total(cpu[where][1], cpu[where][0], memory[where])
+        namespace, pod, container = where
+        if not pod:
+            findings.node(node, total)
+        elif (namespace, pod) in wanted:
+            found = findings.pod((namespace, pod))
+            if container:
+                found.containers[container] = total
+            else:
+                found.whole = total
+
+
+def _samples(lines: Iterator[str], findings: Findings, node: str) -> Iterator[Sample]:
+    for line in lines:
+        try:
+            for family in text_string_to_metric_families(line + "\n"):
+                yield from (s for s in family.samples if s.value >= 0)  # NaN is not
+        except ValueError as error:
+            findings.problems.append(f"node {node}: a line cannot be read: {error}")

@@ -1,0 +1,120 @@
+"""Looks into one target, by the best way that it is allowed.
+
+Kubelets where somebody gave us that right, else the metrics API: of all namespaces where the Source
+is for all, else of each namespace in which we have pods. What is refused is asked for again after a
+minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Final
+
+from vnode.api.clock import Clock
+from vnode.api.errors import Denied, VnodeError
+from vnode.kube.client import Client
+from vnode.kubelet.caching import ExpiringCache
+from vnode.kubelet.usage import kubelets, metrics_api
+from vnode.kubelet.usage.findings import Findings, PodKey
+
+_PATIENCE: Final = 7.0  # seconds for everything: scrapers give up after some ten
+_RIGHTS: Final = 60.0  # seconds until a right is looked up again
+_AT_ONCE: Final = 4  # namespaces
+_KUBELETS, _EVERYWHERE, _NODES = "kubelets", "pods everywhere", "nodes"
+
+
+class TargetReader:
+    """Reads the usage of some pods and of all nodes of a target."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rights: ExpiringCache[str, bool] = ExpiringCache(8, clock)
+
+    async def read(
+        self, client: Client, wanted: Collection[PodKey], selector: str, *, everywhere: bool
+    ) -> Findings:
+        """What was found in time. Raises nothing of its own: what failed is in `problems`.
+
+        `selector` matches the labels of the wanted pods; `everywhere`: the Target is for all
+        namespaces.
+        """
+        found = Findings()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._read(client, wanted, selector, everywhere, found)
+        except TimeoutError:
+            found.problems.append(f"not all answered within {_PATIENCE:.0f} s")
+
+        return found
+
+    async def _read(
+        self,
+        client: Client,
+        wanted: Collection[PodKey],
+        selector: str,
+        everywhere: bool,
+        found: Findings,
+    ) -> None:
+        try:
+            if await self._may_read_kubelets(client):
+                await kubelets.read(client, wanted, lambda: self._clock.now().timestamp(), found)
+        except VnodeError as error:
+            found.problems.append(f"nodes of the target: {error}")
+
+        if not found.nodes:
+            await self._read_nodes(client, found)
+
+        if wanted and not found.pods:
+            await self._read_pods(client, wanted, selector, everywhere, found)
+
+    async def _may_read_kubelets(self, client: Client) -> bool:
+        known = self._rights.get(_KUBELETS)
+        if known is None:
+            known = await kubelets.may_read(client)
+            self._rights.put(_KUBELETS, known, _RIGHTS)
+
+        return known
+
+    async def _read_nodes(self, client: Client, found: Findings) -> None:
+        if self._rights.get(_NODES) is False:
+            return
+
+        try:
+            await metrics_api.read_nodes(client, found)
+        except Denied:
+            self._rights.put(_NODES, False, _RIGHTS)  # a Source of one namespace: no problem
+        except VnodeError as error:
+            found.problems.append(f"metrics of the target's nodes: {error}")
+
+    async def _read_pods(
+        self,
+        client: Client,
+        wanted: Collection[PodKey],
+        selector: str,
+        everywhere: bool,
+        found: Findings,
+    ) -> None:
+        if everywhere and self._rights.get(_EVERYWHERE) is not False:
+            try:
+                await metrics_api.read_pods(client, None, selector, found)
+            except Denied:
+                self._rights.put(_EVERYWHERE, False, _RIGHTS)
+            except VnodeError as error:
+                found.problems.append(f"metrics of pods: {error}")
+                return
+            else:
+                return
+
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(namespace: str) -> None:
+            async with limit:
+                try:
+                    await metrics_api.read_pods(client, namespace, selector, found)
+                except VnodeError as error:
+                    found.problems.append(f"metrics of pods in namespace {namespace}: {error}")
+
+        async with asyncio.TaskGroup() as group:
+            for namespace in sorted({namespace for namespace, _name in wanted}):
+                group.create_task(one(namespace), name=f"usage-{namespace}")

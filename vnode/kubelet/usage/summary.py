@@ -1,0 +1,53 @@
+"""A report as `stats/summary` (v1alpha1), as far as a virtual node knows: CPU and memory. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.kubelet.usage.collector import ContainerUsage, PodUsage, Report
+from vnode.kubelet.usage.points import Point
+
+_NANO: Final = 10**9
+
+
+def render(name: str, created: str | None, report: Report) -> Object:
+    """The summary of the virtual node `name`; `created` is when it was made."""
+    usage = _usage(report.node) if report.node else {}
+    return {
+        "node": {"nodeName": name, "startTime": created, **usage},
+        "pods": [_pod(one) for one in report.pods],
+    }
+
+
+def _pod(one: PodUsage) -> Object:
+    pod = one.pod
+    return {
+        "podRef": {
+            "name": objects.name(pod),
+            "namespace": objects.namespace(pod),
+            "uid": objects.uid(pod),
+        },
+        "startTime": objects.status(pod).get("startTime"),
+        "containers": [_container(each) for each in one.containers],
+        **_usage(one.point),
+    }
+
+
+def _container(each: ContainerUsage) -> Object:
+    return {"name": each.name, "startTime": _time(each.start), **_usage(each.point)}
+
+
+def _usage(point: Point) -> Object:
+    moment = _time(point.time)
+    cpu: Object = {"time": moment, "usageCoreNanoSeconds": int(point.cpu * _NANO)}
+    if point.cores is not None:
+        cpu["usageNanoCores"] = int(point.cores * _NANO)
+
+    return {"cpu": cpu, "memory": {"time": moment, "workingSetBytes": point.memory}}
+
+
+def _time(moment: float) -> str:
+    return objects.timestamp(datetime.fromtimestamp(moment, UTC))
