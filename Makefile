@@ -8,7 +8,7 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make test         all of: lint types contracts unit integration e2e'
+	@echo 'make test         all of: lint types contracts unit integration e2e e2e-metrics'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
@@ -19,7 +19,7 @@ demo:
 	@$(RUN) hack/demo
 
 .PHONY: test
-test: lint types contracts unit integration e2e
+test: lint types contracts unit integration e2e e2e-metrics
 
 .PHONY: lint
 lint:
@@ -48,6 +48,11 @@ integration: binaries
 .PHONY: e2e
 e2e: binaries
 	$(RUN) -m pytest tests/e2e
+
+# A fleet with metrics servers, which take their time: two minutes, most of it waiting.
+.PHONY: e2e-metrics
+e2e-metrics: binaries
+	$(RUN) -m pytest tests/metrics_e2e
 
 .PHONY: bench
 bench: binaries

@@ -175,7 +175,7 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     directory = directory.resolve()
     if state.path(directory).exists():
         raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
-    programs = binaries.locate(_programs(wishes))
+    programs = binaries.locate(programs(wishes))
     if wishes.metrics_server:
         metricsserver.check(networks.mode())
     directory.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     return fleet
 
 
-def _programs(wishes: Wishes) -> list[str]:
+def programs(wishes: Wishes) -> list[str]:
     """Those that this fleet runs; kubectl is for its users."""
     names = list(catalogue.BASIC)
     return [*names, metricsserver.PROCESS] if wishes.metrics_server else names

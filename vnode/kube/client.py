@@ -241,7 +241,7 @@ class Client:
 
     async def text(self, path: str) -> str:
         """An answer that is text, not JSON. Raises as `request` does."""
-        payload = await self._exchange("GET", path, None, None, {"Accept": "text/plain"})
+        payload = await self._exchange("GET", path, None, None, {"Accept": "*/*"})
         return payload.decode(errors="replace")
 
     async def _exchange(

@@ -50,6 +50,8 @@ async def configuration(_node: VirtualNode, request: web.Request) -> web.StreamR
         "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}},
         "authorization": {"mode": "Webhook"},
         "enableSystemLogHandler": False,
+        "enableProfilingHandler": False,
+        "enableDebugFlagsHandler": False,
     }
     return _json({"kubeletconfig": known})
 

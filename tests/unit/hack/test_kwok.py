@@ -71,3 +71,22 @@ def test_a_candidate_schedulers_own_settings_are_kept():
     assert found["clientConnection"]["qps"] == commands.CLIENT_QPS
     assert found["leaderElection"] == {"leaderElect": False}
     assert found["profiles"] == config["profiles"]
+
+
+def test_kwok_tells_usage_only_where_it_is_asked_for():
+    def kinds(*, usage: bool) -> set[str]:
+        text = kwok.configuration("c1", Path("/f/c1"), usage=usage)
+        return {document["kind"] for document in yaml.safe_load_all(text)}
+
+    assert kinds(usage=True) - kinds(usage=False) == {"Metric", "ClusterResourceUsage"}
+
+
+def test_a_node_names_the_path_of_its_own_metrics():
+    (metric,) = (
+        document
+        for document in yaml.safe_load_all(kwok.configuration("c1", Path("/f"), usage=True))
+        if document["kind"] == "Metric"
+    )
+    node = kwok.node("n-1", "c1", "10.0.0.1", kwok.NodeSize(), "a")
+    path = node["metadata"]["annotations"]["metrics.k8s.io/resource-metrics-path"]
+    assert path == metric["spec"]["path"].replace("{nodeName}", "n-1")

@@ -106,8 +106,8 @@ class Collector:
 
     def _say(self, problems: Collection[str]) -> None:
         """Once for each change: a scraper comes every few seconds."""
-        if tuple(problems) != self._said:
-            self._said = tuple(problems)
+        if (sorted_ := tuple(sorted(problems))) != self._said:
+            self._said = sorted_
             shown = "; ".join(self._said[:3]) or "all is read again"
             log.info("usage of %s: %d problems: %s", self._node.name, len(self._said), shown)
 

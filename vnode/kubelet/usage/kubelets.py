@@ -53,7 +53,6 @@ async def read(
     Raises what the client raises if the nodes cannot be listed.
     """
     nodes = await client.list(kinds.NODES, label_selector=keys.REAL_NODES)
-    findings.nodes = {}
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: Object) -> None:

@@ -1,0 +1,200 @@
+"""From findings to what is told: names of proxy pods, counters that go on, nothing invented."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from vnode.api import keys
+from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.usage import collector, exposition, summary
+from vnode.kubelet.usage.collector import Collector, Report
+from vnode.kubelet.usage.findings import Findings, PodReading
+from vnode.kubelet.usage.points import Rate, Total
+
+START = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+KEY = ("default", "web-x")
+
+
+def pod(
+    uid: str = "u1", *, started: str = "2026-01-01T00:00:00Z", name: str = "web"
+) -> dict[str, Any]:
+    running = {"name": "main", "state": {"running": {"startedAt": started}}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": uid},
+        "spec": {"nodeName": "v"},
+        "status": {
+            "phase": "Running",
+            "startTime": "2026-01-01T00:00:00Z",
+            "containerStatuses": [running, {"name": "off", "state": {"terminated": {}}}],
+        },
+    }
+
+
+def rates(after: float, cores: float = 0.5) -> Findings:
+    reading = Rate(START + after, 10.0, cores, 1000)
+    return Findings(pods={KEY: PodReading({"main": reading, "off": reading, "no": reading})})
+
+
+def test_a_delegates_usage_is_told_under_the_name_of_its_proxy():
+    report, _ = collector.build({KEY: pod()}, rates(20), {})
+
+    assert [one.pod["metadata"]["name"] for one in report.pods] == ["web"]
+    assert [each.name for each in report.pods[0].containers] == ["main"]  # those that run
+
+
+def test_a_pod_without_values_is_left_out():
+    report, _ = collector.build({KEY: pod(), ("default", "y"): pod("u2")}, rates(20), {})
+    assert len(report.pods) == 1
+
+
+def test_a_reading_of_a_former_namesake_is_left_out():
+    late = pod(started="2026-01-01T00:01:00Z")
+    report, _ = collector.build({KEY: late}, rates(20), {})
+    assert report.pods == ()
+
+
+def test_a_container_that_was_started_anew_counts_from_its_start():
+    _, known = collector.build({KEY: pod()}, rates(1000), {})
+    again = pod(started="2026-01-01T00:20:00Z")
+    report, _ = collector.build({KEY: again}, rates(1210), known)
+
+    assert report.pods[0].containers[0].point.cpu == pytest.approx(5.0, abs=0.001)
+
+
+def test_a_counter_goes_on_after_a_look_that_found_nothing():
+    _, known = collector.build({KEY: pod()}, rates(20), {})
+    _, known = collector.build({KEY: pod()}, Findings(), known)
+    report, _ = collector.build({KEY: pod()}, rates(40), known)
+
+    assert report.pods[0].point.cpu == pytest.approx(5.0 + 10.0, abs=0.001)
+
+
+def test_a_node_uses_what_all_nodes_of_its_target_use():
+    found = rates(20)
+    found.nodes = {"a": Rate(START, 10.0, 2.0, 10), "b": Rate(START + 1, 10.0, 3.0, 20)}
+    report, _ = collector.build({KEY: pod()}, found, {})
+
+    assert report.whole_target
+    assert report.node is not None
+    assert (report.node.cores, report.node.memory) == (5.0, 30)
+
+
+def test_a_node_that_joins_the_target_makes_no_jump():
+    def look(after: float, **nodes: float) -> Findings:
+        return Findings(nodes={k: Total(START + after, v, 1) for k, v in nodes.items()})
+
+    _, known = collector.build({}, look(0, a=1000.0), {})
+    first, known = collector.build({}, look(10, a=1010.0), known)
+    second, known = collector.build({}, look(20, a=1020.0, b=5e6), known)
+    third, _ = collector.build({}, look(30, a=1030.0, b=5e6 + 20), known)
+
+    assert first.node is not None
+    assert second.node is not None
+    assert third.node is not None
+    assert second.node.cpu - first.node.cpu == pytest.approx(10.0)
+    assert third.node.cpu - second.node.cpu == pytest.approx(30.0)
+
+
+def test_a_node_uses_what_its_pods_use_where_nodes_may_not_be_read():
+    report, _ = collector.build({KEY: pod()}, rates(20), {})
+
+    assert not report.whole_target
+    assert report.node is not None
+    assert report.node.cores == 0.5
+
+
+def test_of_a_node_without_values_nothing_is_told():
+    report, _ = collector.build({KEY: pod()}, Findings(nodes={}), {})
+    assert report.node is None
+    assert summary.render("v", None, report)["node"] == {"nodeName": "v", "startTime": None}
+
+
+def test_the_text_has_kubelet_families_with_times_in_milliseconds():
+    report, _ = collector.build({KEY: pod()}, rates(20.25), {})
+    text = exposition.resource(report).decode()
+
+    where = 'container="main",namespace="default",pod="web"'
+    stamp = f"{int((START + 20.25) * 1000)}"
+    assert f"container_memory_working_set_bytes{{{where}}} 1000.0 {stamp}" in text
+    assert f"container_start_time_seconds{{{where}}} 1.7672256e+09\n" in text
+    names = {s.name for f in text_string_to_metric_families(text) for s in f.samples}
+    assert names == {
+        *(f"{t}_cpu_usage_seconds_total" for t in ("node", "pod", "container")),
+        *(f"{t}_memory_working_set_bytes" for t in ("node", "pod", "container")),
+        "container_start_time_seconds",
+        "resource_scrape_error",
+        "scrape_error",
+    }
+
+
+def test_the_text_says_what_went_wrong():
+    text = exposition.resource(Report(problems=("node a: gone\nfishing",))).decode()
+
+    assert text.startswith("# node a: gone fishing\n")
+    assert "\nresource_scrape_error 1.0\n" in text
+    assert list(text_string_to_metric_families(text))
+
+
+def test_the_summary_refers_to_the_proxy_pod():
+    report, _ = collector.build({KEY: pod()}, rates(20), {})
+    shown = summary.render("v", None, report)
+
+    assert shown["node"]["cpu"]["usageNanoCores"] == 500_000_000
+    (one,) = shown["pods"]
+    assert one["podRef"] == {"name": "web", "namespace": "default", "uid": "u1"}
+    assert one["startTime"] == "2026-01-01T00:00:00Z"
+    (container,) = one["containers"]
+    assert container["memory"] == {"time": "2026-01-01T00:00:20Z", "workingSetBytes": 1000}
+    assert container["cpu"]["usageNanoCores"] == 500_000_000
+
+
+class Counting:
+    """A target whose metrics API counts how often it is asked."""
+
+    def __init__(self, clock) -> None:
+        self.looks = 0
+        self.selectors: set[str] = set()
+        self._clock = clock
+
+    async def create(self, kind, body):
+        return {"status": {"allowed": False}}
+
+    async def list(self, kind, namespace=None, *, label_selector=""):
+        if kind.kind == "PodMetrics":
+            self.looks += 1
+            self.selectors.add(label_selector)
+
+        await asyncio.sleep(0.5)
+        return []
+
+
+@pytest.mark.looptime
+async def test_many_scrapers_make_one_look(clock):
+    target = Counting(clock)
+    labels = {keys.PARENT_CLUSTER_NAME: "c1"}
+    chaperon = {"metadata": {"name": "web-x", "namespace": "default", "labels": labels}}
+    link = SimpleNamespace(
+        client=target,
+        target=SimpleNamespace(namespace="default"),
+        candidate=lambda uid: chaperon if uid == "u1" else None,
+    )
+    links: Any = {"v": link}
+
+    async def nobody(*_names: str) -> None:
+        return None
+
+    node = VirtualNode("v", links, nobody, lambda _node: [pod(), pod("u2", name="lonely")])
+    one = Collector(node, clock)
+
+    await asyncio.gather(*(one.report() for _ in range(20)))
+    assert target.looks == 1
+    assert target.selectors == {f"{keys.PARENT_CLUSTER_NAME}=c1"}
+
+    await asyncio.sleep(collector.SHARED)
+    await one.report()
+    assert target.looks == 2

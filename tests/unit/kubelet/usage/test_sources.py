@@ -1,0 +1,224 @@
+"""What the metrics API and kubelets say, and what is left out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from vnode.api.errors import ConfigError, Denied, NotFound, ServerError, VnodeError
+from vnode.kubelet.usage import kubelets, metrics_api
+from vnode.kubelet.usage.findings import Findings
+from vnode.kubelet.usage.points import Rate, Total
+from vnode.kubelet.usage.reader import TargetReader
+
+AT = "2026-01-01T00:00:10Z"
+AT_UNIX = 1767225610.0
+POD = ("default", "web-x")
+
+TEXT = """\
+# HELP node_cpu_usage_seconds_total words
+node_cpu_usage_seconds_total 100.5 1767225610000
+node_memory_working_set_bytes 2.5e+09 1767225610000
+container_cpu_usage_seconds_total{container="main",POD} 3.25 1767225609500
+container_memory_working_set_bytes{container="main",POD} 1048576 1767225609500
+container_cpu_usage_seconds_total{container="half",POD} 3.25 1767225609500
+pod_cpu_usage_seconds_total{namespace="default",pod="web-x"} 4
+pod_memory_working_set_bytes{namespace="default",pod="web-x"} 2097152
+pod_cpu_usage_seconds_total{namespace="other",pod="stranger"} 4
+pod_memory_working_set_bytes{namespace="other",pod="stranger"} 1
+some_other_family{x="y"} 1
+""".replace("POD", 'namespace="default",pod="web-x"')
+
+
+class Target:
+    """An API server that answers from a table: (kind, namespace) -> items, or an error."""
+
+    def __init__(self, answers: dict[tuple[str, str | None], Any], *, proxy: bool = False) -> None:
+        self.answers = answers
+        self.proxy = proxy
+        self.asked: list[tuple[str, str | None]] = []
+        self.texts: dict[str, str | VnodeError] = {}
+
+    async def create(self, kind, body):
+        return {"status": {"allowed": self.proxy}}
+
+    async def list(self, kind, namespace=None, *, label_selector=""):
+        self.asked.append((kind.kind, namespace))
+        answer = self.answers.get((kind.kind, namespace), NotFound(404, "NotFound", "no such API"))
+        if isinstance(answer, VnodeError):
+            raise answer
+
+        return answer
+
+    async def text(self, path):
+        answer = self.texts[path]
+        if isinstance(answer, VnodeError):
+            raise answer
+
+        return answer
+
+
+DENIED = Denied(403, "Forbidden", "no")
+
+
+def metrics(name: str, namespace: str = "default", **changes: Any) -> dict[str, Any]:
+    usage = {"cpu": "250m", "memory": "64Mi"}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "timestamp": AT,
+        "window": "10.5s",
+        "containers": [{"name": "main", "usage": usage}],
+        **changes,
+    }
+
+
+async def read(target: Target, clock, *, everywhere: bool, wanted=(POD,)) -> Findings:
+    return await TargetReader(clock).read(target, wanted, "a=b", everywhere=everywhere)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("15s", 15.0), ("1m10.5s", 70.5), ("250ms", 0.25), ("1h0m0s", 3600.0), ("2µs", 2e-6)],
+)
+def test_a_duration_is_read_as_go_writes_it(text: str, expected: float):
+    assert metrics_api.seconds(text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", ["10", "x", "1s x", "-1s"])
+def test_what_is_no_duration_is_an_error(text: str):
+    with pytest.raises(ValueError, match="is not a duration"):
+        metrics_api.seconds(text)
+
+
+def test_a_usage_has_the_time_and_window_of_its_object():
+    item = metrics("web-x")
+    rate = metrics_api.rate(item, item["containers"][0])
+    assert rate == Rate(AT_UNIX, 10.5, 0.25, 64 * 2**20)
+
+
+def test_an_amount_that_is_none_is_an_error():
+    with pytest.raises(ConfigError):
+        metrics_api.rate(metrics("x"), {"usage": {"cpu": "much", "memory": "1"}})
+
+
+async def test_one_bad_pod_does_not_spoil_the_others(clock):
+    bad = metrics("bad", timestamp="yesterday")
+    target = Target(
+        {("PodMetrics", "default"): [bad, metrics("web-x"), metrics("n", containers=[])]}
+    )
+
+    found = await read(target, clock, everywhere=False)
+
+    assert set(found.pods) == {POD}
+    assert any("default/bad" in problem for problem in found.problems)
+
+
+async def test_a_source_of_one_namespace_reads_pods_there_and_no_nodes(clock):
+    target = Target({("PodMetrics", "default"): [metrics("web-x")], ("NodeMetrics", None): DENIED})
+
+    found = await read(target, clock, everywhere=False)
+
+    assert found.pods[POD].containers["main"].cores == 0.25
+    assert found.nodes is None
+    assert found.problems == []
+
+
+async def test_without_a_right_to_all_pods_each_namespace_is_asked(clock):
+    answers = {("PodMetrics", None): DENIED, ("PodMetrics", "default"): [metrics("web-x")]}
+    target = Target({**answers, ("NodeMetrics", None): DENIED})
+    reader = TargetReader(clock)
+
+    first = await reader.read(target, [POD], "", everywhere=True)
+    target.asked.clear()
+    second = await reader.read(target, [POD], "", everywhere=True)
+
+    assert set(first.pods) == set(second.pods) == {POD}
+    assert target.asked == [("PodMetrics", "default")]  # what was refused is not asked again
+
+
+async def test_one_namespace_that_is_refused_does_not_spoil_the_others(clock):
+    target = Target(
+        {
+            ("PodMetrics", "default"): [metrics("web-x")],
+            ("PodMetrics", "closed"): DENIED,
+            ("NodeMetrics", None): DENIED,
+        }
+    )
+
+    found = await read(target, clock, everywhere=False, wanted=[POD, ("closed", "y")])
+
+    assert set(found.pods) == {POD}
+    assert any("closed" in problem for problem in found.problems)
+
+
+async def test_a_target_without_a_metrics_api_is_a_problem_and_no_error(clock):
+    found = await read(Target({}), clock, everywhere=True)
+
+    assert (found.pods, found.nodes) == ({}, None)
+    assert any("no such API" in problem for problem in found.problems)
+
+
+async def test_all_nodes_are_read_where_that_is_allowed(clock):
+    node = {"metadata": {"name": "n"}, "timestamp": AT, "window": "10s"}
+    usage = {"cpu": "2", "memory": "1Gi"}
+    target = Target({("NodeMetrics", None): [{**node, "usage": usage}, {**node, "usage": {}}]})
+
+    found = await read(target, clock, everywhere=True, wanted=())
+
+    assert found.nodes == {"n": Rate(AT_UNIX, 10.0, 2.0, 2**30)}
+    assert len(found.problems) == 1
+
+
+def test_a_kubelets_text_is_read_with_its_times():
+    found = Findings()
+    kubelets.take(TEXT, "n", 1.0, {POD}, found)
+
+    assert found.nodes == {"n": Total(AT_UNIX, 100.5, 2_500_000_000)}
+    assert set(found.pods) == {POD}
+    assert found.pods[POD].containers == {"main": Total(AT_UNIX - 0.5, 3.25, 1048576)}
+    assert found.pods[POD].whole == Total(1.0, 4.0, 2097152)  # a line without a time is of now
+
+
+def test_a_line_that_cannot_be_read_is_left_out():
+    found = Findings()
+    kubelets.take("node_cpu_usage_seconds_total{ oh no\n" + TEXT, "n", 1.0, {POD}, found)
+
+    assert POD in found.pods
+    assert any("a line cannot be read" in problem for problem in found.problems)
+
+
+async def test_kubelets_are_asked_where_that_is_allowed_and_one_may_fail(clock):
+    annotation = {"metrics.k8s.io/resource-metrics-path": "/metrics/nodes/good/metrics/resource"}
+    odd = {"metrics.k8s.io/resource-metrics-path": "/../../secrets"}
+    nodes = [
+        {"metadata": {"name": "good", "annotations": annotation}},
+        {"metadata": {"name": "bad", "annotations": odd}},
+    ]
+    target = Target({("Node", None): nodes}, proxy=True)
+    target.texts = {
+        "/api/v1/nodes/good/proxy/metrics/nodes/good/metrics/resource": TEXT,
+        "/api/v1/nodes/bad/proxy/metrics/resource": ServerError(503, "", "gone fishing"),
+    }
+
+    found = await read(target, clock, everywhere=False)
+
+    assert set(found.pods) == {POD}
+    assert set(found.nodes or {}) == {"good"}
+    assert any("gone fishing" in problem for problem in found.problems)
+    assert target.asked == [("Node", None)]
+
+
+async def test_the_metrics_api_stands_in_for_kubelets_that_do_not_answer(clock):
+    target = Target(
+        {
+            ("Node", None): [{"metadata": {"name": "bad"}}],
+            ("PodMetrics", "default"): [metrics("web-x")],
+        },
+        proxy=True,
+    )
+    target.texts = {"/api/v1/nodes/bad/proxy/metrics/resource": ServerError(503, "", "gone")}
+
+    found = await read(target, clock, everywhere=False)
+
+    assert found.pods[POD].containers["main"].cores == 0.25
