@@ -50,6 +50,10 @@ class Wishes:
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
 
+    def programs(self) -> list[str]:
+        """The names of those that it takes."""
+        return [*catalogue.BASIC, *([metricsserver.PROCESS] if self.metrics_server else [])]
+
     def check(self) -> None:
         """FleetError for names that are no DNS labels, doubled, or connected but absent."""
         for name in self.names:
@@ -175,7 +179,7 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     directory = directory.resolve()
     if state.path(directory).exists():
         raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
-    programs = binaries.locate(programs(wishes))
+    programs = binaries.locate(wishes.programs())
     if wishes.metrics_server:
         metricsserver.check(networks.mode())
     directory.mkdir(parents=True, exist_ok=True)
@@ -188,12 +192,6 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
         fleet.down()
         raise
     return fleet
-
-
-def programs(wishes: Wishes) -> list[str]:
-    """Those that this fleet runs; kubectl is for its users."""
-    names = list(catalogue.BASIC)
-    return [*names, metricsserver.PROCESS] if wishes.metrics_server else names
 
 
 def _claim(directory: Path, names: Sequence[str]) -> None:

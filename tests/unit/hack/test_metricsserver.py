@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.fleetlib import addresses, cli, fleet, metricsserver
+from hack.fleetlib import addresses, cli, metricsserver
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.tools import catalogue
 
@@ -31,4 +31,4 @@ def test_it_is_got_only_where_it_is_asked_for():
     assert "metrics-server" not in catalogue.BASIC
     for words, wanted in (([], False), (["--metrics-server"], True)):
         arguments = cli.parser().parse_args(["up", "/d", "c1", *words])
-        assert ("metrics-server" in fleet.programs(cli.wishes(arguments))) is wanted
+        assert ("metrics-server" in cli.wishes(arguments).programs()) is wanted

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 from aiohttp import web
-from prometheus_client.core import GaugeMetricFamily
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -50,35 +49,42 @@ async def own(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
         for pod in running
         for entry in objects.status(pod).get("containerStatuses") or ()
     )
-    name = GaugeMetricFamily("kubelet_node_name", "The node's name. Always 1.", None, ["node"])
-    name.add_metric([node.name], 1)
-    by_state = GaugeMetricFamily(
-        "kubelet_running_containers", "Containers by state.", None, ["container_state"]
+    return _text(
+        exposition.render(
+            [
+                exposition.gauge("kubelet_node_name", "The name. Always 1.", 1, node=node.name),
+                exposition.gauge(
+                    "kubelet_running_containers",
+                    "Containers by state.",
+                    containers,
+                    container_state="running",
+                ),
+                exposition.gauge("kubelet_running_pods", "Pods that run.", len(running)),
+            ]
+        )
     )
-    by_state.add_metric(["running"], containers)
-    pods = GaugeMetricFamily("kubelet_running_pods", "Pods that run.", len(running))
-    return _text(exposition.text([name, by_state, pods]))
 
 
 async def health(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     """`metrics/slis`: what `healthz` says, as a number."""
-    family = GaugeMetricFamily(
-        "kubernetes_healthcheck", "1 if the check passes, else 0.", None, ["name", "type"]
+    healthy = 1 if node.link.health.healthy else 0
+    meaning = "1 if the check passes, else 0."
+    check = exposition.gauge(
+        "kubernetes_healthcheck", meaning, healthy, name="syncloop", type="healthz"
     )
-    family.add_metric(["syncloop", "healthz"], 1 if node.link.health.healthy else 0)
-    return _text(exposition.text([family]))
+    return _text(exposition.render([check]))
 
 
 async def cadvisor(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     """Nothing, as of a kubelet without containers: an error would be an alarm at each scrape."""
     why = _ELSEWHERE.format(target=node.link.target) + "their cAdvisor tells; see metrics/resource"
-    return _text(exposition.text([], [why]))
+    return _text(exposition.render([], [why]))
 
 
 async def probes(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     """Nothing, as of a kubelet that probes nothing."""
     why = _ELSEWHERE.format(target=node.link.target) + "their kubelets probe them"
-    return _text(exposition.text([], [why]))
+    return _text(exposition.render([], [why]))
 
 
 def _text(body: bytes) -> web.Response:

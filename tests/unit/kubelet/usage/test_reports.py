@@ -121,7 +121,7 @@ def test_the_text_has_kubelet_families_with_times_in_milliseconds():
     where = 'container="main",namespace="default",pod="web"'
     stamp = f"{int((START + 20.25) * 1000)}"
     assert f"container_memory_working_set_bytes{{{where}}} 1000.0 {stamp}" in text
-    assert f"container_start_time_seconds{{{where}}} 1.7672256e+09\n" in text
+    assert f"container_start_time_seconds{{{where}}} 1767225600.0\n" in text
     names = {s.name for f in text_string_to_metric_families(text) for s in f.samples}
     assert names == {
         *(f"{t}_cpu_usage_seconds_total" for t in ("node", "pod", "container")),
