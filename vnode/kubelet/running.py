@@ -76,8 +76,27 @@ async def _run(
 
 def failure(command: list[str], status: Object, printed: str) -> str:
     """What a kubelet says of a command that failed, or could not be run."""
-    for cause in (status.get("details") or {}).get("causes") or ():
-        if cause.get("reason") == "ExitCode":
-            return f"command '{' '.join(command)}' exited with {cause.get('message')}: {printed}"
+    try:
+        known = msgspec.convert(status, _Status)
+    except msgspec.ValidationError:
+        known = _Status()
 
-    return str(status.get("message") or "the command failed")
+    for cause in known.details.causes:
+        if cause.reason == "ExitCode":
+            return f"command '{' '.join(command)}' exited with {cause.message}: {printed}"
+
+    return known.message or "the command failed"
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    details: _Details = msgspec.field(default_factory=_Details)

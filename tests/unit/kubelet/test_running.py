@@ -15,6 +15,7 @@ EXITED = {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "me
         (EXITED, "oh no", "command 'sh -x' exited with 3: oh no"),
         ({"status": "Failure", "message": "no such container"}, "", "no such container"),
         ({}, "", "the command failed"),
+        ({"message": 1, "details": "x"}, "", "the command failed"),
     ],
 )
 def test_a_failure_is_told_as_a_kubelet_tells_it(status, printed: str, expected: str):

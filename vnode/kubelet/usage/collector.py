@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.delegates import VirtualNode, has_container
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey, PodReading
 from vnode.kubelet.usage.points import Point, Reading
@@ -175,7 +175,8 @@ def _running(pod: Object) -> dict[str, float]:
         for entry in status.get(field_) or ():
             started = ((entry.get("state") or {}).get("running") or {}).get("startedAt")
             moment: datetime | None = objects.parse_timestamp(str(started)) if started else None
-            if moment is not None:
-                found[str(entry.get("name"))] = moment.timestamp()
+            name = str(entry.get("name"))
+            if moment is not None and has_container(pod, name):  # a status is the target's word
+                found[name] = moment.timestamp()
 
     return found

@@ -5,9 +5,13 @@ counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from vnode.kubelet.usage import points
 from vnode.kubelet.usage.points import Reading
+
+_PROBLEMS: Final = 20
+_WORDS: Final = 300  # characters of each
 
 PodKey: TypeAlias = tuple[str, str]
 """(namespace, name) of a pod in the target."""
@@ -32,6 +36,11 @@ class Findings:
     nodes: dict[str, Reading] | None = None
     problems: list[str] = field(default_factory=list)
 
+    def problem(self, text: str) -> None:
+        """Note what could not be read: briefly, since others may choose the words."""
+        if len(self.problems) < _PROBLEMS:
+            self.problems.append(text if len(text) <= _WORDS else text[:_WORDS] + "...")
+
     def pod(self, key: PodKey) -> PodReading:
         """The entry of a pod, made if it is not there."""
         return self.pods.setdefault(key, PodReading())
@@ -41,4 +50,10 @@ class Findings:
         if self.nodes is None:
             self.nodes = {}
 
-        self.nodes[name] = reading
+        if points.plausible(reading):
+            self.nodes[name] = reading
+
+    def container(self, key: PodKey, name: str, reading: Reading) -> None:
+        """Note what a container uses."""
+        if points.plausible(reading):
+            self.pod(key).containers[name] = reading

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -18,6 +19,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
+from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey
 from vnode.kubelet.usage.points import Total
 
@@ -39,7 +41,8 @@ async def may_read(client: Client) -> bool:
         answer = await client.create(
             kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}}
         )
-        if not objects.status(answer).get("allowed"):
+        status = answer.get("status")
+        if not isinstance(status, dict) or status.get("allowed") is not True:
             return False
 
     return True
@@ -56,34 +59,31 @@ async def read(
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(node: Object) -> None:
-        name = objects.name(node)
         async with limit:
             try:
+                known = msgspec.convert(objects.metadata(node), _Metadata)
                 async with asyncio.timeout(_PATIENCE):
-                    text = await client.text(_address(node))
-            except (VnodeError, TimeoutError) as error:
-                findings.problems.append(f"node {name}: {str(error) or 'no answer in time'}")
+                    text = await client.text(_address(known))
+            except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
+                findings.problem(f"a node: {str(error) or 'no answer in time'}")
                 return
 
-        take(text, name, now(), wanted, findings)
+        take(text, known.name, now(), wanted, findings)
 
-    await _all(ask(node) for node in nodes)
-
-
-async def _all(asking: Iterator[Awaitable[None]]) -> None:
     async with asyncio.TaskGroup() as group:
-        for number, one in enumerate(asking):
-            group.create_task(_awaited(one), name=f"target-kubelet-{number}")
+        for number, node in enumerate(nodes):
+            group.create_task(ask(node), name=f"target-kubelet-{number}")
 
 
-async def _awaited(one: Awaitable[None]) -> None:
-    await one
+class _Metadata(msgspec.Struct):
+    name: str
+    annotations: dict[str, str] | None = None
 
 
-def _address(node: Object) -> str:
-    path = objects.annotations(node).get(_OTHER_PATH, "")
+def _address(node: _Metadata) -> str:
+    path = (node.annotations or {}).get(_OTHER_PATH, "")
     safe = path if _PATH.fullmatch(path) else "/metrics/resource"
-    return kinds.NODES.path(name=objects.name(node), subresource="proxy") + safe
+    return kinds.NODES.path(name=node.name, subresource="proxy") + safe
 
 
 def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings) -> None:
@@ -101,7 +101,7 @@ def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings:
         if sample.name.endswith(_CPU):
             cpu[where] = (sample.value, float(sample.timestamp or now))
         elif sample.name.endswith(_MEMORY):
-            memory[where] = int(sample.value)
+            memory[where] = int(min(sample.value, 2**63))
 
     for where in cpu.keys() & memory.keys():
         total = Total(cpu[where][1], cpu[where][0], memory[where])
@@ -109,11 +109,10 @@ def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings:
         if not pod:
             findings.node(node, total)
         elif (namespace, pod) in wanted:
-            found = findings.pod((namespace, pod))
             if container:
-                found.containers[container] = total
-            else:
-                found.whole = total
+                findings.container((namespace, pod), container, total)
+            elif points.plausible(total):
+                findings.pod((namespace, pod)).whole = total
 
 
 def _concerns(line: str, pods: Collection[str]) -> bool:
@@ -131,4 +130,4 @@ def _samples(lines: Iterator[str], findings: Findings, node: str) -> Iterator[Sa
             for family in text_string_to_metric_families(line + "\n"):
                 yield from (s for s in family.samples if s.value >= 0)  # NaN is not
         except ValueError as error:
-            findings.problems.append(f"node {node}: a line cannot be read: {error}")
+            findings.problem(f"node {node}: a line cannot be read: {error}")

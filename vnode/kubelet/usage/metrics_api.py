@@ -6,15 +6,42 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from vnode.api import keys, kinds, objects, quantities
 from vnode.api.errors import ConfigError
-from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.points import Rate
 
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|us|µs|ns|m|s)")
+_NONSENSE: Final = (ConfigError, msgspec.ValidationError, ValueError, OverflowError)
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Usage(msgspec.Struct):
+    cpu: str | float
+    memory: str | float
+
+
+class _Container(msgspec.Struct):
+    name: str
+    usage: _Usage
+
+
+class Metrics(msgspec.Struct):
+    """PodMetrics, with containers, or NodeMetrics, with a usage of its own."""
+
+    metadata: _Metadata
+    timestamp: str
+    window: str
+    containers: list[_Container] = []
+    usage: _Usage | None = None
 
 
 async def read_pods(
@@ -23,13 +50,12 @@ async def read_pods(
     """Pods that match, of all namespaces if none is named. Raises what the client raises."""
     for item in await client.list(kinds.POD_METRICS, namespace, label_selector=selector):
         try:
-            rates = {str(c["name"]): rate(item, c) for c in item.get("containers") or ()}
-        except (ConfigError, KeyError, TypeError, ValueError) as error:
-            findings.problems.append(f"metrics of pod {objects.key(item)} make no sense: {error!r}")
-            continue
-
-        if rates:
-            findings.pod((objects.namespace(item), objects.name(item))).containers.update(rates)
+            found = msgspec.convert(item, Metrics)
+            for container in found.containers:
+                key = (found.metadata.namespace, found.metadata.name)
+                findings.container(key, container.name, rate(found, container.usage))
+        except _NONSENSE as error:
+            findings.problem(f"metrics of a pod make no sense: {error}")
 
 
 async def read_nodes(client: Client, findings: Findings) -> None:
@@ -38,23 +64,24 @@ async def read_nodes(client: Client, findings: Findings) -> None:
     findings.nodes = {}
     for item in items:
         try:
-            findings.node(objects.name(item), rate(item, item))
-        except (ConfigError, KeyError, TypeError, ValueError) as error:
-            findings.problems.append(f"metrics of node {objects.name(item)}: {error!r}")
+            found = msgspec.convert(item, Metrics)
+            if found.usage is not None:
+                findings.node(found.metadata.name, rate(found, found.usage))
+        except _NONSENSE as error:
+            findings.problem(f"metrics of a node make no sense: {error}")
 
 
-def rate(item: Object, used: Object) -> Rate:
-    """One `usage`, with time and window of the PodMetrics or NodeMetrics that it is in."""
-    moment = objects.parse_timestamp(str(item["timestamp"]))
+def rate(metrics: Metrics, usage: _Usage) -> Rate:
+    """One usage, with the time and window of the object that it is in. Raises `_NONSENSE`."""
+    moment = objects.parse_timestamp(metrics.timestamp)
     if moment is None or moment.tzinfo is None:
-        raise ValueError(f"timestamp {item['timestamp']}")
+        raise ValueError(f"timestamp {metrics.timestamp[:40]!r}")
 
-    usage = used["usage"]
     return Rate(
         moment.timestamp(),
-        seconds(str(item["window"])),
-        quantities.nano(usage["cpu"]) / quantities.NANO,
-        quantities.value(usage["memory"]),
+        seconds(metrics.window),
+        quantities.nano(usage.cpu) / quantities.NANO,
+        quantities.value(usage.memory),
     )
 
 

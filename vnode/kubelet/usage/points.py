@@ -11,6 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+_MOST_CPU: Final = 1e12  # cores, or core-seconds
+_MOST_MEMORY: Final = 2**62  # bytes
+_LATEST: Final = 4_102_444_800.0  # the year 2100
 _LEAST: Final = 1e-6  # core-seconds: to metrics-server a counter of 0 is no value at all
 
 
@@ -48,6 +51,18 @@ class Point:
     cpu: float
     cores: float | None
     memory: int
+
+
+def plausible(reading: Reading) -> bool:
+    """No number that a machine cannot have: a target may say anything, and others count on it."""
+    cpu = reading.cores if isinstance(reading, Rate) else reading.cpu
+    window = reading.window if isinstance(reading, Rate) else 0.0
+    return (
+        0 <= cpu < _MOST_CPU
+        and 0 <= reading.memory < _MOST_MEMORY
+        and 0 < reading.time < _LATEST
+        and 0 <= window < _LATEST
+    )
 
 
 def advance(previous: Point | None, reading: Reading) -> Point:

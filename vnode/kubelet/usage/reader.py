@@ -44,7 +44,7 @@ class TargetReader:
             async with asyncio.timeout(_PATIENCE):
                 await self._read(client, wanted, selector, everywhere, found)
         except TimeoutError:
-            found.problems.append(f"not all answered within {_PATIENCE:.0f} s")
+            found.problem(f"not all answered within {_PATIENCE:.0f} s")
 
         return found
 
@@ -60,7 +60,7 @@ class TargetReader:
             if await self._may_read_kubelets(client):
                 await kubelets.read(client, wanted, lambda: self._clock.now().timestamp(), found)
         except VnodeError as error:
-            found.problems.append(f"nodes of the target: {error}")
+            found.problem(f"nodes of the target: {error}")
 
         if not found.nodes:
             await self._read_nodes(client, found)
@@ -85,7 +85,7 @@ class TargetReader:
         except Denied:
             self._rights.put(_NODES, False, _RIGHTS)  # a Source of one namespace: no problem
         except VnodeError as error:
-            found.problems.append(f"metrics of the target's nodes: {error}")
+            found.problem(f"metrics of the target's nodes: {error}")
 
     async def _read_pods(
         self,
@@ -101,7 +101,7 @@ class TargetReader:
             except Denied:
                 self._rights.put(_EVERYWHERE, False, _RIGHTS)
             except VnodeError as error:
-                found.problems.append(f"metrics of pods: {error}")
+                found.problem(f"metrics of pods: {error}")
                 return
             else:
                 return
@@ -113,7 +113,7 @@ class TargetReader:
                 try:
                     await metrics_api.read_pods(client, namespace, selector, found)
                 except VnodeError as error:
-                    found.problems.append(f"metrics of pods in namespace {namespace}: {error}")
+                    found.problem(f"metrics of pods in namespace {namespace}: {error}")
 
         async with asyncio.TaskGroup() as group:
             for namespace in sorted({namespace for namespace, _name in wanted}):

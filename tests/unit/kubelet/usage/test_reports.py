@@ -26,7 +26,7 @@ def pod(
     running = {"name": "main", "state": {"running": {"startedAt": started}}}
     return {
         "metadata": {"name": name, "namespace": "default", "uid": uid},
-        "spec": {"nodeName": "v"},
+        "spec": {"nodeName": "v", "containers": [{"name": "main"}, {"name": "off"}]},
         "status": {
             "phase": "Running",
             "startTime": "2026-01-01T00:00:00Z",

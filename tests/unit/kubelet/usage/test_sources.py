@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from vnode.api.errors import ConfigError, Denied, NotFound, ServerError, VnodeError
+from vnode.api.errors import Denied, NotFound, ServerError, VnodeError
 from vnode.kubelet.usage import kubelets, metrics_api
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.points import Rate, Total
@@ -92,14 +93,39 @@ def test_what_is_no_duration_is_an_error(text: str):
 
 
 def test_a_usage_has_the_time_and_window_of_its_object():
-    item = metrics("web-x")
-    rate = metrics_api.rate(item, item["containers"][0])
+    item = msgspec.convert(metrics("web-x"), metrics_api.Metrics)
+    rate = metrics_api.rate(item, item.containers[0].usage)
     assert rate == Rate(AT_UNIX, 10.5, 0.25, 64 * 2**20)
 
 
-def test_an_amount_that_is_none_is_an_error():
-    with pytest.raises(ConfigError):
-        metrics_api.rate(metrics("x"), {"usage": {"cpu": "much", "memory": "1"}})
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "not an object",
+        {},
+        metrics("a", timestamp=5),
+        metrics("a", timestamp="9999-12-31T23:59:59Z"),
+        metrics("a", window="-1s"),
+        metrics("a", containers=[{"name": "main", "usage": {"cpu": "much", "memory": "1"}}]),
+        metrics("a", containers=[{"name": "main", "usage": {"cpu": "1e60", "memory": "1"}}]),
+        metrics("a", containers=[{"name": "main", "usage": {"cpu": "1", "memory": "1e60"}}]),
+        metrics("a", containers=[{"name": "main", "usage": {"cpu": "-1", "memory": "1"}}]),
+    ],
+)
+async def test_what_no_machine_uses_is_left_out(clock, odd: Any):
+    items = [odd, metrics("web-x")]
+    target = Target({("PodMetrics", "default"): items, ("NodeMetrics", None): items})
+
+    assert set((await read(target, clock, everywhere=False)).pods) == {POD}
+
+
+@pytest.mark.parametrize("odd", ["+Inf", "NaN", "-1", "1e300"])
+def test_what_no_kubelet_counts_is_left_out(odd: str):
+    found = Findings()
+    kubelets.take(TEXT.replace(" 2.5e+09 ", f" {odd} "), "n", 1.0, {POD}, found)
+
+    assert not found.nodes
+    assert set(found.pods) == {POD}
 
 
 async def test_one_bad_pod_does_not_spoil_the_others(clock):
@@ -111,7 +137,7 @@ async def test_one_bad_pod_does_not_spoil_the_others(clock):
     found = await read(target, clock, everywhere=False)
 
     assert set(found.pods) == {POD}
-    assert any("default/bad" in problem for problem in found.problems)
+    assert any("yesterday" in problem for problem in found.problems)
 
 
 async def test_a_source_of_one_namespace_reads_pods_there_and_no_nodes(clock):
@@ -162,7 +188,7 @@ async def test_a_target_without_a_metrics_api_is_a_problem_and_no_error(clock):
 async def test_all_nodes_are_read_where_that_is_allowed(clock):
     node = {"metadata": {"name": "n"}, "timestamp": AT, "window": "10s"}
     usage = {"cpu": "2", "memory": "1Gi"}
-    target = Target({("NodeMetrics", None): [{**node, "usage": usage}, {**node, "usage": {}}]})
+    target = Target({("NodeMetrics", None): [{**node, "usage": usage}, {"metadata": {}}]})
 
     found = await read(target, clock, everywhere=True, wanted=())
 
