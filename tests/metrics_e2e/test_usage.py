@@ -22,7 +22,7 @@ NODES = ("admiralty-default-c2", "admiralty-default-c3")
 USED_CPU, USED_MEMORY = "150m", "64Mi"
 USAGE = {"kwok.x-k8s.io/usage-cpu": USED_CPU, "kwok.x-k8s.io/usage-memory": USED_MEMORY}
 OTHERS = {"c2": "2", "c3": "3"}  # cores that a pod of the target's own uses
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(420)
 
 
 def deployment(replicas: int) -> Object:
@@ -61,7 +61,7 @@ async def scaled(fleet: Fleet) -> AsyncIterator[Object]:
             kinds.PODS,
             lambda pods: kit.running(pods, 4),
             namespace="default",
-            seconds=120,
+            seconds=180,
         )
         yield await kit.until_one(source, AUTOSCALERS, NAME, "default", _sees_usage, 60)
         await source.delete(AUTOSCALERS, NAME, "default")
@@ -83,7 +83,7 @@ async def _metrics(
 ) -> dict[str, Object]:
     """The metrics API cannot be watched, and metrics-server has news every ten seconds."""
     found: dict[str, Object] = {}
-    for _ in range(120):
+    for _ in range(240):
         try:
             items = await source.list(kind, "default" if kind.namespaced else None)
         except VnodeError:
@@ -95,7 +95,7 @@ async def _metrics(
 
         await asyncio.sleep(0.5)
 
-    raise AssertionError(f"not so within a minute: {found}")
+    raise AssertionError(f"not so within two minutes: {found}")
 
 
 def _milli(usage: Object) -> float:
