@@ -112,6 +112,11 @@ def until(directory: Path, name: str, process: str, ready: Callable[[], bool]) -
             raise FleetError(f"{process} of {name} {what}:\n{processes.tail(known.log)}")
 
 
+def real_node(cluster: str) -> str:
+    """The name of the cluster's real node, if it has one."""
+    return f"{cluster}-real"
+
+
 def create_nodes(
     api: Api, place: Site, count: int, size: kwok.NodeSize, first: int = 0
 ) -> list[str]:
@@ -168,6 +173,7 @@ def _write_certificates(place: Site, pki: Path, authority: certificates.Authorit
         "front-proxy-client": proxy.client("front-proxy-client"),
         "kwok": authority.server("kwok", [place.address]),
         "metrics-server": authority.server("metrics-server", [place.address]),
+        "kubelet": authority.server(real_node(place.name), [place.address]),
     }
     for name, pair in pairs.items():
         certificates.write_pair(pki, name, pair)
@@ -180,6 +186,10 @@ def _write_kubeconfigs(place: Site, authority: certificates.Authority) -> None:
         place.folder / "controller-manager.kubeconfig": ("system:kube-controller-manager", ()),
         place.folder / "scheduler.kubeconfig": ("system:kube-scheduler", ()),
         place.folder / "kwok.kubeconfig": ("kwok", (certificates.ADMINISTRATORS,)),
+        place.folder / "kubelet.kubeconfig": (
+            f"system:node:{real_node(place.name)}",
+            ("system:nodes",),
+        ),
     }
     for file, (user, groups) in users.items():
         pair = authority.client(user, *groups)

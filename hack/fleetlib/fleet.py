@@ -28,6 +28,7 @@ from hack.fleetlib import (
 )
 from hack.fleetlib.api import Api
 from hack.fleetlib.errors import FleetError
+from hack.fleetlib.realnode import node as realnode
 from hack.fleetlib.tools import binaries, catalogue
 
 if TYPE_CHECKING:
@@ -49,10 +50,15 @@ class Wishes:
     connections: Sequence[tuple[str, str]] = ()
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
+    real_nodes: Sequence[str] = ()
 
     def programs(self) -> list[str]:
         """The names of those that it takes."""
-        return [*catalogue.BASIC, *([metricsserver.PROCESS] if self.metrics_server else [])]
+        return [
+            *catalogue.USUAL,
+            *([metricsserver.PROCESS] if self.metrics_server else []),
+            *(["kubelet"] if self.real_nodes else []),
+        ]
 
     def check(self) -> None:
         """FleetError for names that are no DNS labels, doubled, or connected but absent."""
@@ -64,6 +70,9 @@ class Wishes:
         for end in (end for connection in self.connections for end in connection):
             if end not in self.names:
                 raise FleetError(f"--connect names {end!r}, which is not started here")
+        for name in self.real_nodes:
+            if name not in self.names:
+                raise FleetError(f"--real-node names {name!r}, which is not started here")
         if self.connections and not self.agents:
             raise FleetError("--connect needs --agents")
 
@@ -107,7 +116,10 @@ class Fleet:
         processes.stop(self.directory, name, process, number)
 
     def start(self, name: str, process: str) -> None:
-        """Start a process again as it was first started. Agents and API servers: until ready."""
+        """Start a process again as it was first started. What others rely on: until ready."""
+        if process == realnode.PROCESS:
+            realnode.start_again(self.directory, self.site(name))
+            return
         processes.start(self.directory, name, process)
         if process == agents.AGENT:
             agents.wait_for_agent(self.directory, self.site(name))
@@ -162,6 +174,9 @@ class Fleet:
             running = [p for cluster in fleet.clusters.values() for p in cluster.processes.values()]
             processes.end(running, signal.SIGKILL)
             fleet.ending = True
+        for cluster in fleet.clusters.values():
+            if realnode.PROCESS in cluster.processes:
+                realnode.remove(realnode.cgroup(fleet.plan, cluster.index))
         networks.remove(fleet.plan, len(fleet.clusters))
         for name in fleet.clusters:
             shutil.rmtree(self.directory / name, ignore_errors=True)
@@ -179,9 +194,11 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     directory = directory.resolve()
     if state.path(directory).exists():
         raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
-    programs = binaries.locate(wishes.programs())
     if wishes.metrics_server:
         metricsserver.check(networks.mode())
+    if wishes.real_nodes:
+        realnode.check(networks.mode())
+    programs = binaries.locate(wishes.programs())
     directory.mkdir(parents=True, exist_ok=True)
     _claim(directory, wishes.names)
     fleet = Fleet(directory)
@@ -218,6 +235,9 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
         binary = programs[metricsserver.PROCESS]
         with progress.reported("starting metrics servers"):
             _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
+    if wishes.real_nodes:
+        with progress.reported("starting real nodes"):
+            _each(wishes.real_nodes, lambda name: _add_real_node(fleet, name))
     if wishes.agents:
         with progress.reported("starting agents"):
             _each(sites, lambda place: _add_agent(fleet, place, wishes, programs))
@@ -225,6 +245,12 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
         names = ", ".join(f"{source} to {target}" for source, target in wishes.connections)
         with progress.reported(f"connecting {names}"):
             _each(wishes.connections, lambda pair: fleet.connect(*pair))
+
+
+def _add_real_node(fleet: Fleet, name: str) -> None:
+    known = fleet.state()
+    own_cgroup = realnode.cgroup(known.plan, known.cluster(name).index)
+    realnode.start(fleet.directory, fleet.site(name), own_cgroup)
 
 
 def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:

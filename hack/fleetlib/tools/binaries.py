@@ -36,7 +36,7 @@ def system_and_machine() -> tuple[str, str]:
     return sys.platform, machine
 
 
-def locate(names: Iterable[str] = tuple(catalogue.TOOLS)) -> dict[str, Path]:
+def locate(names: Iterable[str] = catalogue.USUAL) -> dict[str, Path]:
     """The path of each program, got first if it has to be; FleetError when one cannot be had."""
     tools = [_tool(name) for name in names]
     found = {tool.name: path for tool in tools if (path := present(tool)) is not None}

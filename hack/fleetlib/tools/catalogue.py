@@ -1,6 +1,6 @@
 """Which programs a fleet needs, their versions, and where each may come from.
 
-A new program (kubelet, helm, metrics-server) is one more `Tool` here; nothing else has to change.
+A new program (helm, metrics-server) is one more `Tool` here; nothing else has to change.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Tool:
     module: Module
     package: str
     release: Release
+    on_request: bool = False  # got only by who asks for it by name
 
 
 def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
@@ -65,7 +66,7 @@ _KUBERNETES_MODULE = Module(
 )
 
 
-def _kubernetes(name: str) -> Tool:
+def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
     url = f"https://dl.k8s.io/release/v{{version}}/bin/{{os}}/{{arch}}/{name}"
     return Tool(
         name=name,
@@ -74,6 +75,7 @@ def _kubernetes(name: str) -> Tool:
         module=_KUBERNETES_MODULE,
         package=f"k8s.io/kubernetes/cmd/{name}",
         release=Release(url, f"{url}.sha256"),
+        on_request=on_request,
     )
 
 
@@ -87,6 +89,7 @@ TOOLS: dict[str, Tool] = {
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),
         _kubernetes("kubectl"),
+        _kubernetes("kubelet", on_request=True),
         Tool(
             name="etcd",
             family="etcd",
@@ -127,9 +130,10 @@ TOOLS: dict[str, Tool] = {
                 "https://api.github.com/repos/kubernetes-sigs/metrics-server/releases/tags"
                 "/v{version}",
             ),
+            on_request=True,
         ),
     )
 }
 
-BASIC = tuple(name for name in TOOLS if name != "metrics-server")
+USUAL: tuple[str, ...] = tuple(name for name, tool in TOOLS.items() if not tool.on_request)
 """What every fleet needs; the rest is got when somebody asks for it."""

@@ -28,7 +28,7 @@ def test_loopback_addresses_are_refused_with_the_reason():
 
 
 def test_it_is_got_only_where_it_is_asked_for():
-    assert "metrics-server" not in catalogue.BASIC
+    assert "metrics-server" not in catalogue.USUAL
     for words, wanted in (([], False), (["--metrics-server"], True)):
         arguments = cli.parser().parse_args(["up", "/d", "c1", *words])
         assert ("metrics-server" in cli.wishes(arguments).programs()) is wanted

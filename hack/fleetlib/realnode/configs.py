@@ -1,0 +1,137 @@
+"""The configuration files of a real node. Pure.
+
+Settings that are not obvious are explained beside them; the rest are the programs' defaults.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from hack.fleetlib import addresses
+from hack.fleetlib.realnode import images, packages, registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.fleetlib.commands import Site
+
+# Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
+KUBELET_PORT: Final = 6250
+_HEALTH_PORT: Final = 6248
+CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
+
+
+def containerd(folder: Path) -> str:
+    """containerd 1.6 and 1.7; no registry but ours, networks from `folder`."""
+    return f"""version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = {_quoted(images.PAUSE)}
+  # Without it a root without CAP_SYS_RESOURCE, as in a container, cannot start a pod.
+  restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = "overlayfs"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = {_quoted(str(packages.CNI_FOLDER))}
+  conf_dir = {_quoted(str(folder / "net.d"))}
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = {_quoted(str(folder / "certs.d"))}
+"""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def registry_hosts() -> str:
+    """Where containerd looks for the images of any registry."""
+    url = f"http://127.0.0.1:{registry.PORT}"
+    return f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
+
+
+def network(pod_range: str) -> dict[str, Any]:
+    """A bridge for the pods, masqueraded towards everything else."""
+    addressing = {
+        "type": "host-local",
+        "ranges": [[{"subnet": pod_range}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    }
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "ipMasq": True,
+        "hairpinMode": True,
+        "ipam": addressing,
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge, ports]}
+
+
+def pod_range(place: Site) -> str:
+    """A part of the cluster's range in which kwok, which counts from the start, never arrives."""
+    first, second, _rest = place.pod_range.split(".", 2)
+    return f"{first}.{second}.200.0/24"
+
+
+def firewall(place: Site) -> str:
+    """For nft: the API server's Service works without kube-proxy, all others refuse at once."""
+    server = f"{place.address}:{addresses.API_SERVER}"
+    rule = f"ip daddr {addresses.FIRST_SERVICE} tcp dport 443 dnat to {server}"
+    return f"""flush ruleset
+table ip node {{
+  chain arriving {{ type nat hook prerouting priority -100; {rule}; }}
+  chain leaving {{ type nat hook output priority -100; {rule}; }}
+  chain passing {{
+    type filter hook forward priority 0;
+    ip daddr {addresses.SERVICE_RANGE} reject;
+  }}
+}}
+"""
+
+
+def kubelet(place: Site, folder: Path, cgroup: str) -> dict[str, Any]:
+    """The KubeletConfiguration."""
+    authentication = {
+        "anonymous": {"enabled": False},
+        "webhook": {"enabled": True},
+        "x509": {"clientCAFile": place.pki("ca.crt")},
+    }
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": place.address,
+        "port": KUBELET_PORT,
+        "healthzPort": _HEALTH_PORT,
+        "authentication": authentication,
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": place.pki("kubelet.crt"),
+        "tlsPrivateKeyFile": place.pki("kubelet.key"),
+        "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{cgroup}",
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "makeIPTablesUtilChains": False,
+        # No DNS: an empty file, and an address without which every pod gets a warning.
+        "resolvConf": str(folder / "resolv.conf"),
+        "clusterDNS": ["10.96.0.10"],
+        # The machine's disk is not ours: how full it is must not evict pods or delete images.
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},
+        "serializeImagePulls": False,
+    }
+
+
+def kubelet_flags(place: Site, folder: Path, name: str) -> list[str]:
+    """What cannot be said in the file."""
+    return [
+        f"--config={folder / 'kubelet.yaml'}",
+        f"--kubeconfig={place.file('kubelet.kubeconfig')}",
+        f"--hostname-override={name}",
+        f"--node-ip={place.address}",
+    ]

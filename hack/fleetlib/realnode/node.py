@@ -1,0 +1,125 @@
+"""A real node as the fleet sees it: a process of a cluster, `real-node`, and a Node that is Ready.
+
+`hack/fleet stop` and `start` work on it as on any process; a stop is like pulling the plug.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hack.fleetlib import addresses, clusters, processes
+from hack.fleetlib.api import Api, condition
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.realnode import cgroups, configs, packages
+from hack.fleetlib.realnode.init import Settings
+from hack.fleetlib.state import Process
+from hack.fleetlib.tools import binaries
+
+if TYPE_CHECKING:
+    from hack.fleetlib.addresses import Plan
+    from hack.fleetlib.api import Object
+    from hack.fleetlib.commands import Site
+
+PROCESS = "real-node"
+_REPOSITORY = Path(__file__).resolve().parents[3]
+_NAMESPACES = ["--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+def cgroup(plan: Plan, index: int) -> str:
+    """The name of a node's cgroups: unique on this machine, as the fleet's links are."""
+    return f"{plan.prefix}-{index}"
+
+
+def check(mode: addresses.Mode) -> None:
+    """FleetError that names the cure, unless real nodes can run here. Asked before anything is."""
+    packages.check()
+    if mode != "netns":
+        raise FleetError("a real node needs network namespaces: unset VNODE_FLEET_NETWORK")
+
+
+def start(directory: Path, place: Site, own_cgroup: str) -> None:
+    """Write the node's files, start it for the first time, and wait until it is Ready."""
+    kubelet = binaries.locate(["kubelet"])["kubelet"]
+    folder = place.folder / PROCESS
+    _write_files(place, folder, own_cgroup)
+    name = clusters.real_node(place.name)
+    settings = Settings(
+        name=name,
+        folder=str(folder),
+        logs=str(place.folder),
+        cgroup=own_cgroup,
+        kubelet=[str(kubelet), *configs.kubelet_flags(place, folder, name)],
+    )
+    settings.write(folder / "settings.json")
+    argv = ["unshare", *_NAMESPACES, sys.executable, "-m", "hack.fleetlib.realnode.init"]
+    argv.append(str(folder / "settings.json"))
+    environment = {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
+    definition = Process(argv, place.file(f"{PROCESS}.log"), environment)
+    begun = _now()
+    processes.start(directory, place.name, PROCESS, definition)
+    wait(place, begun)
+
+
+def start_again(directory: Path, place: Site) -> None:
+    """Start a node that was stopped, and wait until it is Ready."""
+    begun = _now()
+    processes.start(directory, place.name, PROCESS)
+    wait(place, begun)
+
+
+def _write_files(place: Site, folder: Path, own_cgroup: str) -> None:
+    (folder / "net.d").mkdir(parents=True)
+    (folder / "certs.d" / "_default").mkdir(parents=True)
+    network = configs.network(configs.pod_range(place))
+    files = {
+        "containerd.toml": configs.containerd(folder),
+        "certs.d/_default/hosts.toml": configs.registry_hosts(),
+        "net.d/pods.conflist": json.dumps(network, indent=1),
+        "firewall.nft": configs.firewall(place),
+        "kubelet.yaml": yaml.safe_dump(configs.kubelet(place, folder, own_cgroup)),
+        "resolv.conf": "",
+    }
+    for file, text in files.items():
+        (folder / file).write_text(text)
+
+
+def _now() -> datetime.datetime:
+    """The current second: heartbeats are not told more precisely."""
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+
+
+def wait(place: Site, since: datetime.datetime) -> None:
+    """Until the Node is Ready by its own word of after `since`; an old one may still say so."""
+    name = clusters.real_node(place.name)
+    try:
+        Api(place.kubeconfig).wait(
+            "/api/v1/nodes",
+            lambda nodes: _fresh(nodes.get(name), since),
+            clusters.READY_SECONDS,
+            {"fieldSelector": f"metadata.name={name}"},
+        )
+    except TimeoutError as error:
+        logs = {log: processes.tail(place.file(f"{log}.log")) for log in _LOGS}
+        text = "\n".join(f"--- {log}.log\n{tail}" for log, tail in logs.items())
+        raise FleetError(f"node {name} of {place.name}: {error}\n{text}") from None
+
+
+_LOGS = (PROCESS, "containerd", "kubelet")
+
+
+def _fresh(node: Object | None, since: datetime.datetime) -> bool:
+    ready = condition(node, "Ready")
+    if ready.get("status") != "True":
+        return False
+    return datetime.datetime.fromisoformat(ready["lastHeartbeatTime"]) >= since
+
+
+def remove(own_cgroup: str) -> None:
+    """Take away what outlives the processes of a node that has been ended."""
+    cgroups.remove(own_cgroup)
