@@ -8,8 +8,11 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make test         all of: lint types contracts unit integration e2e e2e-metrics'
+	@echo 'make test         all of: lint types contracts unit integration e2e, and as root'
+	@echo '                  e2e-metrics realnode'
+	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
+	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
 	@echo 'PYTHON=python3.13 chooses the interpreter.'
@@ -19,7 +22,12 @@ demo:
 	@$(RUN) hack/demo
 
 .PHONY: test
-test: lint types contracts unit integration e2e e2e-metrics
+test: lint types contracts unit integration e2e
+ifeq ($(shell id -u),0)
+test: e2e-metrics realnode
+else
+test: left-out
+endif
 
 .PHONY: lint
 lint:
@@ -52,11 +60,29 @@ e2e: binaries
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
 e2e-metrics: binaries
+	@$(PYTHON) hack/binaries metrics-server > /dev/null
 	$(RUN) -m pytest tests/metrics_e2e
+
+.PHONY: realnode
+realnode: binaries realnode-programs
+	$(RUN) -m pytest tests/realnode
+
+.PHONY: realnode-programs
+realnode-programs:
+	@$(PYTHON) hack/realnode-packages && $(PYTHON) hack/binaries kubelet > /dev/null
+
+.PHONY: left-out
+left-out: e2e
+	@echo 'left out: tests/realnode runs containers, tests/metrics_e2e needs network namespaces,'
+	@echo 'and both need root'
 
 .PHONY: bench
 bench: binaries
 	$(RUN) hack/bench $(BENCH)
+
+.PHONY: bench-streams
+bench-streams: binaries realnode-programs
+	$(RUN) hack/bench-streams $(BENCH)
 
 .PHONY: binaries
 binaries:

@@ -6,19 +6,15 @@ The delegates are pods of kwok, which serves a log file, local commands and an e
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import pty
 import socket
 import ssl
-import struct
-import termios
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
 
-from tests import papers
+from tests import papers, terminals
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
@@ -158,43 +154,12 @@ async def test_words_and_odd_characters_of_a_command_arrive_unchanged(node: Sett
 
 @BOTH
 async def test_a_terminal_and_its_changes_of_size_arrive(node: Setting, spdy: bool):
-    outer, inner = pty.openpty()
-    _resize(outer, 40, 101)
-    process = await asyncio.create_subprocess_exec(
-        *kubelets.kubectl(node.fleet, "c1"),
-        *("exec", "-it", "web", "--", "sh", "-c", "while read x; do stty size; done"),
-        stdin=inner,
-        stdout=inner,
-        stderr=inner,
-        env=kubelets.environment(spdy=spdy),
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )
-    os.close(inner)
-    try:
-        await _until_shown(outer, b"40 101")
-        _resize(outer, 50, 132)
-        await _until_shown(outer, b"50 132")
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-        os.close(outer)
-
-
-def _resize(terminal: int, rows: int, columns: int) -> None:
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-async def _until_shown(terminal: int, text: bytes) -> None:
-    """Press return until the terminal shows `text`: sizes travel beside the input, not with it."""
-    seen = b""
-    async with asyncio.timeout(15):
-        while text not in seen:
-            os.write(terminal, b"\n")
-            seen += await asyncio.to_thread(os.read, terminal, 4096)
-            await asyncio.sleep(0.1)
+    words = ("exec", "-it", "web", "--", "sh", "-c", "while read x; do stty size; done")
+    command = [*kubelets.kubectl(node.fleet, "c1"), *words]
+    async with terminals.started(command, kubelets.environment(spdy=spdy), 40, 101) as terminal:
+        await terminal.until_shown(b"40 101", typing=b"\n")
+        terminal.resize(50, 132)
+        await terminal.until_shown(b"50 132", typing=b"\n")
 
 
 @BOTH

@@ -39,6 +39,8 @@ DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until 
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
+# On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
+DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts

@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import changeable, keys, kinds, objects
 from vnode.api.objects import Object
-from vnode.pods import agreement, changes
+from vnode.pods import agreement, changes, feedback
 
 RECREATE_AFTER: Final = timedelta(seconds=60)
 """How long a source has to react to a lost delegate before the target replaces it (contract, 9)."""
@@ -105,11 +105,17 @@ def report(chaperon: Object, pod: Object) -> Report:
     but for those that the source has changed and the pod does not have yet. A
     reservation is withdrawn by a rejection that is newer, that is, one not reported yet: a pod that
     was rejected, and then found a place, is called unscheduled until it is bound. A pod of which
-    nothing is known but that it exists is not worth a write.
+    nothing is known but that it exists is not worth a write. That a pod was deleted is noted: its
+    containers may yet end well, which is not the same as having finished.
     """
     known = objects.annotations(chaperon)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
     wanted.pop(keys.POD_MISSING_SINCE, None)
+    if not objects.is_terminating(pod):
+        wanted.pop(keys.DELEGATE_DELETED, None)
+    elif objects.status(chaperon).get("phase") not in feedback.FINISHED:
+        wanted[keys.DELEGATE_DELETED] = "true"
+
     verdict = rejection(objects.status(pod))
     if verdict is not None and verdict != rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)

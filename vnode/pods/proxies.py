@@ -187,6 +187,10 @@ class ProxyController:
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         notes = objects.annotations(candidate)
         if keys.POD_MISSING_SINCE in notes:
+            if keys.DELEGATE_DELETED in notes:  # also if it ended well: its owner counts on it
+                await self._feed_back(proxy, candidate)
+                await self._lost(proxy, _gone_in(link))
+
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
             return None
 
@@ -240,7 +244,7 @@ class ProxyController:
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
             return await self._create(proxy, link)
 
-        await self._lost(proxy, f"the delegate pod in target {link.target} is gone")
+        await self._lost(proxy, _gone_in(link))
         return None
 
     async def _lost(self, proxy: Object, why: str) -> None:
@@ -337,3 +341,7 @@ class ProxyController:
 
         self._echoes.expect(objects.key(proxy), proxy, after)
         return after
+
+
+def _gone_in(link: Link) -> str:
+    return f"the delegate pod in target {link.target} is gone"

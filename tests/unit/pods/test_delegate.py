@@ -125,3 +125,19 @@ def test_a_rejection_from_before_the_reservation_does_not_withdraw_it():
 )
 def test_only_the_schedulers_verdicts_are_rejections(reason, expected):
     assert delegate.rejection({"conditions": [unscheduled(reason, "why")]}) == expected
+
+
+def test_that_a_delegate_was_deleted_is_noted_while_it_has_not_finished():
+    going = {"metadata": {"deletionTimestamp": objects.timestamp(NOW)}, "status": {}}
+
+    notes = delegate.report(chaperon(phase="Running"), going).metadata["metadata"]["annotations"]
+    assert notes == {keys.DELEGATE_DELETED: "true"}
+
+    assert not delegate.report(chaperon(phase="Succeeded"), going).metadata
+
+
+def test_a_delegate_in_the_place_of_a_deleted_one_is_not_deleted():
+    known = chaperon(phase="Running", annotations={keys.DELEGATE_DELETED: "true"})
+
+    notes = delegate.report(known, {"metadata": {}, "status": {}}).metadata["metadata"]
+    assert notes["annotations"] == {keys.DELEGATE_DELETED: None}

@@ -1,0 +1,51 @@
+"""A source and a target with a real kubelet: what kwok cannot show is shown here. Needs root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit import Fleet
+from tests.realnode.cluster import SOURCE, TARGET, Cluster
+
+_WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", TARGET, "--agents"]
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Two clusters, connected in namespace default; or those in $VNODE_TEST_FLEET, which stay."""
+    if folder := os.environ.get("VNODE_TEST_FLEET"):
+        yield Fleet(Path(folder))
+        return
+
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    fleet.run("up", *_WORDS, "--connect", f"{SOURCE}:{TARGET}")
+    try:
+        yield fleet
+    finally:
+        fleet.run("down")
+
+
+@pytest.fixture(scope="session")
+def target(fleet: Fleet) -> Cluster:
+    """The cluster whose node is real."""
+    return Cluster(fleet, TARGET)
+
+
+@pytest.fixture(scope="session")
+def source(fleet: Fleet) -> Cluster:
+    """The cluster that users talk to."""
+    label = "multicluster-scheduler=enabled"
+    fleet.kubectl(SOURCE, "label", "namespace", "default", label, "--overwrite")
+    return Cluster(fleet, SOURCE)
+
+
+@pytest.fixture(scope="session")
+def web(source: Cluster) -> Iterator[str]:
+    """A pod that serves a page on port 8080, for tests that only look at it."""
+    source.start("web", "mkdir /www; echo hello > /www/index.html; exec httpd -f -p 8080 -h /www")
+    yield "web"
+    source.remove("web")

@@ -1,0 +1,167 @@
+"""What containers do on a real node is seen on the proxy: logs, ends, restarts, volumes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.kit import deployment
+from tests.realnode.cluster import Cluster, pod
+from vnode.api import objects
+from vnode.api.objects import Object
+
+
+def test_logs_are_what_the_container_wrote(source: Cluster):
+    log = source.finish("speaks", "seq 1 100")
+
+    assert log.splitlines() == [str(n) for n in range(1, 101)]
+    assert source.ask("logs", "speaks", "--tail=2").splitlines() == ["99", "100"]
+    source.remove("speaks")
+
+
+async def test_followed_logs_come_line_by_line_and_end_with_the_container(source: Cluster):
+    source.start("slow", "echo one; sleep 1000")
+    async with source.session("logs", "-f", "slow") as process:
+        assert process.stdout
+        async with asyncio.timeout(20):
+            assert await process.stdout.readline() == b"one\n"
+            say = ("exec", "slow", "--", "sh", "-c", "echo two > /proc/1/fd/1")
+            await asyncio.to_thread(source.ask, *say)
+            assert await process.stdout.readline() == b"two\n"
+            await asyncio.to_thread(source.remove, "slow")
+            assert await process.wait() == 0
+
+
+def test_logs_of_the_previous_container(source: Cluster):
+    script = "[ -e /state/again ] && exec sleep 1000; touch /state/again; echo first; exit 1"
+    made = pod(
+        "again",
+        script,
+        container={"volumeMounts": [{"name": "state", "mountPath": "/state"}]},
+        volumes=[{"name": "state", "emptyDir": {}}],
+    )
+    source.apply(made)
+    source.until("again", ".status.containerStatuses[0].restartCount", "1")
+
+    assert source.ask("logs", "again", "--previous") == "first\n"
+    source.remove("again")
+
+
+def test_a_job_completes(source: Cluster):
+    template = pod("", "echo done", restartPolicy="Never")
+    spec = {
+        "completions": 2,
+        "parallelism": 2,
+        "template": {
+            "metadata": {"annotations": template["metadata"]["annotations"]},
+            "spec": template["spec"],
+        },
+    }
+    source.apply(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "twice"}, "spec": spec}
+    )
+    source.ask("wait", "--for=condition=Complete", "job/twice", "--timeout=45s")
+
+    assert source.ask("logs", "job/twice") == "done\n"
+    source.ask("delete", "job", "twice", "--wait")
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_the_exit_code_of_a_container_is_on_the_proxy(source: Cluster, code: int):
+    name = f"exits-{code}"
+    source.apply(pod(name, f"exit {code}", restartPolicy="Never"))
+    source.until(name, ".status.phase", "Failed" if code else "Succeeded")
+
+    (status,) = source.get("pod", name)["status"]["containerStatuses"]
+    assert status["state"]["terminated"]["exitCode"] == code
+    source.remove(name)
+
+
+def test_init_containers_run_first_and_have_logs(source: Cluster):
+    shared = [{"name": "shared", "mountPath": "/shared"}]
+    init = {
+        "name": "first",
+        "image": "busybox",
+        "command": ["sh", "-c", "echo preparing; echo prepared > /shared/file"],
+        "volumeMounts": shared,
+    }
+    log = source.finish(
+        "prepared",
+        "cat /shared/file",
+        container={"volumeMounts": shared},
+        initContainers=[init],
+        volumes=[{"name": "shared", "emptyDir": {}}],
+    )
+
+    assert log == "prepared\n"
+    assert source.ask("logs", "prepared", "-c", "first") == "preparing\n"
+    source.remove("prepared")
+
+
+def test_a_configmap_of_the_target_is_mounted(source: Cluster, target: Cluster):
+    target.ask("create", "configmap", "words", "--from-literal=word=hello")
+    log = source.finish(
+        "reads",
+        "cat /words/word",
+        container={"volumeMounts": [{"name": "words", "mountPath": "/words"}]},
+        volumes=[{"name": "words", "configMap": {"name": "words"}}],
+    )
+
+    assert log == "hello"
+    source.remove("reads")
+    target.ask("delete", "configmap", "words")
+
+
+def test_a_liveness_probe_restarts_the_container_and_the_proxy_counts(source: Cluster):
+    probe = {
+        "exec": {"command": ["test", "-e", "/tmp/alive"]},
+        "periodSeconds": 1,
+        "failureThreshold": 1,
+        "initialDelaySeconds": 1,
+    }
+    source.start("lively", "touch /tmp/alive; sleep 1000", container={"livenessProbe": probe})
+    assert source.restarts("lively") == 0
+
+    source.ask("exec", "lively", "--", "rm", "/tmp/alive")
+
+    source.until("lively", ".status.containerStatuses[0].restartCount", "1")
+    source.remove("lively")
+
+
+@pytest.mark.parametrize("where", ["proxy", "delegate"])
+def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
+    source: Cluster, target: Cluster, where: str
+):
+    name = f"evicted-{where}"
+    source.apply(deployment(name, 1, pod(name, "trap 'exit 0' TERM; sleep 1000 & wait")))
+    source.ask("wait", "--for=condition=Available", f"deployment/{name}", "--timeout=45s")
+    proxy = _only(source, name)
+    delegate = target.delegate_of(proxy)
+
+    if where == "proxy":
+        _evict(source, objects.name(proxy))
+    else:
+        _evict(target, delegate)
+
+    for cluster, gone in ((source, objects.name(proxy)), (target, delegate)):
+        cluster.ask("wait", "--for=delete", f"pod/{gone}", "--timeout=45s")
+    source.ask("wait", "--for=condition=Available", f"deployment/{name}", "--timeout=45s")
+    assert target.delegate_of(_only(source, name)) != delegate
+    source.ask("delete", "deployment", name, "--wait")
+
+
+def _only(cluster: Cluster, app: str) -> Object:
+    (found,) = cluster.get("pods", "-l", f"app={app}")["items"]
+    return found
+
+
+def _evict(cluster: Cluster, name: str) -> None:
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": "default"},
+    }
+    path = f"/api/v1/namespaces/default/pods/{name}/eviction"
+    cluster.ask("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction).encode())

@@ -1,0 +1,161 @@
+"""exec, attach, run, port-forward and cp through a virtual node, with a real container at the end.
+
+What kwok does otherwise than a kubelet is looked at here: exit codes, long input and its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import terminals
+from tests.integration import kubelets
+from tests.realnode.cluster import Cluster
+
+BOTH = pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
+MIB = 1024 * 1024
+
+
+@BOTH
+def test_a_command_keeps_its_exit_code_and_its_two_outputs(source: Cluster, web: str, spdy: bool):
+    script = "echo out; echo err >&2; exit 3"
+
+    done = source.kubectl("exec", web, "--", "sh", "-c", script, spdy=spdy)
+
+    assert done.code == 3
+    assert done.out == b"out\n"
+    assert done.err.splitlines()[0] == b"err"
+
+
+@BOTH
+def test_a_command_that_does_not_exist_fails_as_in_the_target(
+    source: Cluster, target: Cluster, web: str, spdy: bool
+):
+    there = target.kubectl(
+        "exec", target.delegate_of(source.get("pod", web)), "--", "nonesuch", spdy=spdy
+    )
+
+    here = source.kubectl("exec", web, "--", "nonesuch", spdy=spdy)
+
+    assert here.code == there.code != 0
+    assert b"nonesuch" in here.err
+
+
+@BOTH
+def test_input_of_any_length_arrives_whole_and_ends(source: Cluster, web: str, spdy: bool):
+    content = os.urandom(8 * MIB)
+
+    done = source.kubectl("exec", "-i", web, "--", "sha256sum", stdin=content, spdy=spdy)
+
+    assert done.code == 0, done.err
+    assert done.out.split()[0].decode() == hashlib.sha256(content).hexdigest()
+
+
+@BOTH
+def test_output_of_any_length_arrives_whole(source: Cluster, web: str, spdy: bool):
+    script = f"head -c {8 * MIB} /dev/urandom | tee /tmp/sent-{spdy}"
+    sums = ("exec", web, "--", "sha256sum", f"/tmp/sent-{spdy}")
+
+    done = source.kubectl("exec", web, "--", "sh", "-c", script, spdy=spdy)
+
+    assert len(done.out) == 8 * MIB
+    assert source.ask(*sums).split()[0] == hashlib.sha256(done.out).hexdigest()
+
+
+@BOTH
+async def test_a_terminal_in_a_container_has_the_size_of_the_users(
+    source: Cluster, web: str, spdy: bool
+):
+    command = source.command("exec", "-it", web, "--", "sh")
+    async with terminals.started(command, kubelets.environment(spdy=spdy), 33, 101) as terminal:
+        await terminal.until_shown(b"33 101", typing=b"stty size\n")
+        terminal.resize(44, 132)
+        await terminal.until_shown(b"44 132", typing=b"stty size\n")
+        terminal.type(b"exit 7\n")
+        async with asyncio.timeout(20):
+            assert await terminal.process.wait() == 7
+
+
+async def test_a_user_who_is_gone_leaves_nothing_running(source: Cluster, web: str):
+    script = "echo up; cat; touch /tmp/ended"
+    async with source.session("exec", "-i", web, "--", "sh", "-c", script) as process:
+        assert process.stdout
+        async with asyncio.timeout(20):
+            assert await process.stdout.readline() == b"up\n"
+        process.kill()
+
+    gone = "for _ in $(seq 50); do [ -e /tmp/ended ] && exit 0; usleep 100000; done; exit 1"
+    assert source.kubectl("exec", web, "--", "sh", "-c", gone).code == 0
+
+
+@BOTH
+async def test_attach_speaks_with_the_first_process(source: Cluster, spdy: bool):
+    name = f"attached-{'spdy' if spdy else 'websocket'}"
+    source.start(name, "cat", container={"stdin": True})
+    async with source.session("attach", "-i", name, spdy=spdy) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"hello\n")
+        async with asyncio.timeout(20):
+            assert await process.stdout.readline() == b"hello\n"
+
+    source.remove(name)
+
+
+def test_run_with_input_prints_output_and_removes_the_pod(source: Cluster):
+    words = ("run", "once", "-i", "--rm", "--restart=Never", "--image=busybox", "--quiet")
+    elected = "--annotations=multicluster.admiralty.io/elect="
+
+    done = source.kubectl(*words, elected, "--", "sha256sum", stdin=b"some words")
+
+    assert done.code == 0, done.err
+    assert done.out.split()[0].decode() == hashlib.sha256(b"some words").hexdigest()
+    assert source.kubectl("get", "pod", "once").code != 0
+
+
+@BOTH
+async def test_port_forward_reaches_a_server_in_the_pod(source: Cluster, web: str, spdy: bool):
+    async with source.session("port-forward", web, ":8080", spdy=spdy) as process:
+        assert process.stdout
+        async with asyncio.timeout(20):
+            shown = (await process.stdout.readline()).decode()
+            port = int(shown.split(" -> ")[0].rpartition(":")[2])
+            answers = await asyncio.gather(*(_page(port) for _ in range(10)))
+
+    assert all(b"200 OK" in answer and answer.endswith(b"hello\n") for answer in answers)
+
+
+async def _page(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /index.html HTTP/1.0\r\n\r\n")
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_port_where_nobody_listens_is_an_error_and_no_end(source: Cluster, web: str):
+    async with source.session("port-forward", web, ":9") as process:
+        assert process.stdout
+        assert process.stderr
+        async with asyncio.timeout(20):
+            shown = (await process.stdout.readline()).decode()
+            port = int(shown.split(" -> ")[0].rpartition(":")[2])
+            assert await _page(port) == b""
+            while b"refused" not in await process.stderr.readline():
+                pass
+
+
+def test_files_are_copied_both_ways_byte_by_byte(source: Cluster, web: str, tmp_path: Path):
+    sent, back = tmp_path / "sent", tmp_path / "back"
+    sent.write_bytes(os.urandom(3 * MIB))
+
+    source.ask("cp", str(sent), f"{web}:/tmp/copied")
+    source.ask("cp", f"{web}:/tmp/copied", str(back))
+
+    assert back.read_bytes() == sent.read_bytes()
