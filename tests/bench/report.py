@@ -19,13 +19,13 @@ def text(run: Run) -> str:
     parts = [
         machine,
         "Seconds from create; others = cores that other programs took meanwhile",
-        _grid(_TIMES, map(_times, run.phases)),
+        grid(_TIMES, map(_times, run.phases)),
         "Requests a pod, by API server",
         _requests(run.phases),
         "CPU milliseconds a pod, and MiB of RSS at the end of the last burst",
         _processes(run.phases),
         f"NOT ALL WAS MEASURED: {run.failure}" if run.failure else "",
-        _grid(("aim", "limit", "measured", ""), map(_aim, figures.aims(run))),
+        grid(("aim", "limit", "measured", ""), map(aim, figures.aims(run))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -55,7 +55,7 @@ def _requests(phases: Sequence[Phase]) -> str:
         shown = [kind for kind in kinds if max(shares[kind]) >= _RARE]
         rows += [[f"{cluster} {kind}", *map(_share, shares[kind])] for kind in shown]
     rows.append(["all, with rarer ones", *(f"{phase.requests_per_pod:.1f}" for phase in phases)])
-    return _grid(("", *(phase.name for phase in phases)), rows)
+    return grid(("", *(phase.name for phase in phases)), rows)
 
 
 def _share(value: float) -> str:
@@ -73,20 +73,21 @@ def _processes(phases: Sequence[Phase]) -> str:
         ]
         rows.append([name, *spent, f"{last[name].rss:.0f}"])
     rows.append(["benchmark", *(f"{1000 * p.bench_cpu / p.pods:.1f}" for p in phases), ""])
-    return _grid(("", *(phase.name for phase in phases), "MiB"), rows)
+    return grid(("", *(phase.name for phase in phases), "MiB"), rows)
 
 
-def _aim(aim: figures.Aim) -> list[str]:
-    sign = "<=" if aim.most else ">="
+def aim(one: figures.Aim) -> list[str]:
+    """A row of the table of aims."""
+    sign = "<=" if one.most else ">="
     return [
-        aim.text,
-        f"{sign} {aim.limit:g}",
-        f"{aim.measured:.3g}",
-        "ok" if aim.reached else "MISSED",
+        one.text,
+        f"{sign} {one.limit:g}",
+        f"{one.measured:.3g}",
+        "ok" if one.reached else "MISSED",
     ]
 
 
-def _grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns as wide as they must be; the first one to the left, numbers to the right."""
     lines = [list(head), *(list(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
