@@ -57,6 +57,7 @@ def test_a_number_of_nodes_is_not_negative(number, capsys):
         (("c1", "c1"), "same name"),
         (("c1", "--agents", "--connect", "c1:c2"), "not started here"),
         (("c1", "--connect", "c1:c1"), "needs --agents"),
+        (("c1", "--real-node", "c2"), "not started here"),
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused_at_once(words, reason):
@@ -85,3 +86,9 @@ def test_a_command_for_a_fleet_that_is_not_there_fails_in_one_line(tmp_path, cap
 def test_the_other_commands_take_a_directory_and_a_name(words):
     found = cli.parser().parse_args(words)
     assert (str(found.directory), found.name) == ("d", "c1")
+
+
+def test_real_nodes_are_listed_or_repeated():
+    wishes = parsed("c1", "c2", "c3", "--real-node", "c1,c2", "--real-node", "c3")
+    assert wishes.real_nodes == ["c1", "c2", "c3"]
+    wishes.check()

@@ -1,0 +1,120 @@
+"""The pure parts of a real node: its images, its registry, its files; and cgroups in a folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hack.fleetlib.addresses import Plan
+from hack.fleetlib.commands import Site
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry
+
+PLACE = Site("c2", Path("/fleet/c2"), "10.201.9.11", "127.0.0.1", "10.243.0.0/16")
+BUILT = images.build(b"the program", ["sh", "busybox", "cat"])
+
+
+def test_an_image_names_its_blobs_by_their_sums():
+    manifest = json.loads(BUILT.manifests["busybox"].content)
+    layer = BUILT.blobs[manifest["layers"][0]["digest"]]
+    configuration = json.loads(BUILT.blobs[manifest["config"]["digest"]].content)
+
+    assert manifest["layers"][0]["size"] == len(layer.content)
+    unpacked = gzip.decompress(layer.content)
+    sums = ["sha256:" + hashlib.sha256(unpacked).hexdigest()]
+    assert configuration["rootfs"]["diff_ids"] == sums
+
+
+def test_every_applet_is_a_link_to_the_one_program():
+    manifest = json.loads(BUILT.manifests["busybox"].content)
+    layer = BUILT.blobs[manifest["layers"][0]["digest"]].content
+    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+        links = {one.name: one.linkname for one in archive if one.issym()}
+        program = archive.extractfile("bin/busybox")
+        assert program is not None
+        assert program.read() == b"the program"
+
+    assert links == {"bin/sh": "busybox", "bin/cat": "busybox"}
+
+
+@pytest.mark.parametrize("name", ["library/busybox", "busybox", "some/where/busybox"])
+def test_a_registry_has_busybox_under_any_name_and_tag(name: str):
+    asked = f"/v2/{name}/manifests/1.2?ns=docker.io"
+    assert registry.find(BUILT, asked) is BUILT.manifests["busybox"]
+
+
+def test_a_registry_has_blobs_and_manifests_by_digest():
+    for digest, blob in BUILT.blobs.items():
+        assert registry.find(BUILT, f"/v2/library/busybox/blobs/{digest}") is blob
+
+    digest = BUILT.manifests["pause"].digest
+    found = registry.find(BUILT, f"/v2/pause/manifests/{digest}")
+    assert found is BUILT.manifests["pause"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v2/library/nginx/manifests/latest", "/v2/busybox/blobs/sha256:0", "/", "/v2/x"]
+)
+def test_a_registry_has_nothing_else(path: str):
+    assert registry.find(BUILT, path) is None
+
+
+def test_a_kubelet_keeps_off_the_ports_of_virtual_nodes():
+    made = configs.kubelet(PLACE, Path("/fleet/c2/real-node"), "vn09-1")
+
+    assert made["address"] == PLACE.address
+    assert made["port"] < 7000
+    assert made["cgroupRoot"] == "/vn09-1"
+
+
+def test_pods_get_addresses_in_the_clusters_range_that_kwok_does_not_reach():
+    assert configs.pod_range(PLACE) == "10.243.200.0/24"
+
+
+def test_cgroups_of_version_one_get_the_cpus_of_their_parent(tmp_path: Path):
+    for controller in ("cpuset", "memory"):
+        (tmp_path / controller).mkdir()
+        (tmp_path / controller / "cgroup.procs").touch()
+    (tmp_path / "cpuset" / "cpuset.cpus").write_text("0-3\n")
+    (tmp_path / "cpuset" / "cpuset.mems").write_text("0\n")
+
+    cgroups.create("node", tmp_path)
+
+    assert (tmp_path / "memory" / "node").is_dir()
+    assert (tmp_path / "cpuset" / "node" / "cpuset.cpus").read_text() == "0-3\n"
+    assert (tmp_path / "cpuset" / "node" / "cgroup.clone_children").read_text() == "1"
+
+
+def test_cgroups_are_removed_with_all_below_them(tmp_path: Path):
+    (tmp_path / "memory" / "node" / "pods" / "one").mkdir(parents=True)
+    (tmp_path / "memory" / "other").mkdir()
+    (tmp_path / "memory" / "cgroup.procs").touch()
+
+    cgroups.remove("node", tmp_path)
+    cgroups.remove("node", tmp_path)
+
+    assert [path.name for path in (tmp_path / "memory").iterdir() if path.is_dir()] == ["other"]
+
+
+def test_nodes_of_all_fleets_have_cgroups_of_their_own():
+    names = {node.cgroup(Plan("netns", slot), index) for slot in (1, 2) for index in (0, 1)}
+    assert len(names) == 4
+
+
+def test_what_is_lacking_is_named_together_with_the_cure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(packages.shutil, "which", lambda program: None)
+    with pytest.raises(FleetError, match=r"runc.*hack/realnode-packages"):
+        packages.check()
+
+
+def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
+    with pytest.raises(FleetError, match="root"):
+        packages.check()
