@@ -165,3 +165,17 @@ def _evict(cluster: Cluster, name: str) -> None:
     }
     path = f"/api/v1/namespaces/default/pods/{name}/eviction"
     cluster.ask("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction).encode())
+
+
+def test_a_node_that_loses_power_starts_its_pods_again_and_the_proxy_counts(
+    source: Cluster, target: Cluster
+):
+    source.start("survives", "sleep 1000")
+
+    target.fleet.run("stop", target.name, "real-node", "--kill")
+    target.fleet.run("start", target.name, "real-node")
+
+    source.until("survives", ".status.containerStatuses[0].restartCount", "1")
+    source.ask("wait", "--for=condition=Ready", "pod/survives", "--timeout=45s")
+    assert source.kubectl("exec", "survives", "--", "sh", "-c", "exit 4").code == 4
+    source.remove("survives")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.fleetlib import addresses, clusters, processes
+from hack.fleetlib import addresses, clusters, processes, state
 from hack.fleetlib.api import Api, condition
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import cgroups, configs, packages
@@ -63,14 +64,14 @@ def start(directory: Path, place: Site, own_cgroup: str) -> None:
     definition = Process(argv, place.file(f"{PROCESS}.log"), environment)
     begun = _now()
     processes.start(directory, place.name, PROCESS, definition)
-    wait(place, begun)
+    wait(directory, place, begun)
 
 
 def start_again(directory: Path, place: Site) -> None:
     """Start a node that was stopped, and wait until it is Ready."""
     begun = _now()
     processes.start(directory, place.name, PROCESS)
-    wait(place, begun)
+    wait(directory, place, begun)
 
 
 def _write_files(place: Site, folder: Path, own_cgroup: str) -> None:
@@ -94,22 +95,35 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
-def wait(place: Site, since: datetime.datetime) -> None:
-    """Until the Node is Ready by its own word of after `since`; an old one may still say so."""
+def wait(directory: Path, place: Site, since: datetime.datetime) -> None:
+    """Until the Node is Ready by its own word of after `since`; an old one may still say so.
+
+    FleetError, with the ends of the logs, when it takes too long or the process has ended.
+    """
+    deadline = time.monotonic() + clusters.READY_SECONDS
+    while not _ready(place, since):
+        ended = not state.load(directory).process(place.name, PROCESS).alive
+        if ended or time.monotonic() > deadline:
+            what = "ended" if ended else f"was not Ready within {clusters.READY_SECONDS:.0f} s"
+            logs = {log: processes.tail(place.file(f"{log}.log")) for log in _LOGS}
+            text = "\n".join(f"--- {log}.log\n{tail}" for log, tail in logs.items())
+            raise FleetError(f"the real node of {place.name} {what}\n{text}")
+
+
+def _ready(place: Site, since: datetime.datetime) -> bool:
+    """Watch for a little while: in between somebody has to see whether the process has ended."""
     name = clusters.real_node(place.name)
+    selector = {"fieldSelector": f"metadata.name={name}"}
     try:
         Api(place.kubeconfig).wait(
-            "/api/v1/nodes",
-            lambda nodes: _fresh(nodes.get(name), since),
-            clusters.READY_SECONDS,
-            {"fieldSelector": f"metadata.name={name}"},
+            "/api/v1/nodes", lambda nodes: _fresh(nodes.get(name), since), _LOOK, selector
         )
-    except TimeoutError as error:
-        logs = {log: processes.tail(place.file(f"{log}.log")) for log in _LOGS}
-        text = "\n".join(f"--- {log}.log\n{tail}" for log, tail in logs.items())
-        raise FleetError(f"node {name} of {place.name}: {error}\n{text}") from None
+    except TimeoutError:
+        return False
+    return True
 
 
+_LOOK = 3.0  # seconds between two looks at the process
 _LOGS = (PROCESS, "containerd", "kubelet")
 
 
