@@ -188,7 +188,7 @@ class ProxyController:
         notes = objects.annotations(candidate)
         if keys.POD_MISSING_SINCE in notes:
             if keys.DELEGATE_DELETED in notes:  # also if it ended well: its owner counts on it
-                await self._feed_back(proxy, candidate)
+                await self._feed_back(proxy, candidate, link)
                 await self._lost(proxy, _gone_in(link))
 
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
