@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -166,3 +167,34 @@ def test_files_are_copied_both_ways_byte_by_byte(source: Cluster, web: str, tmp_
     source.ask("cp", f"{web}:/tmp/copied", str(back))
 
     assert back.read_bytes() == sent.read_bytes()
+
+
+async def test_debug_puts_a_container_into_the_pod_and_attaches(source: Cluster, web: str):
+    """An ephemeral container with the processes of the other; kubectl ends with its own input."""
+    command = ["sh", "-c", "read line; echo heard $line; cat /proc/1/cmdline"]
+    options = ["-i", "--image=busybox", "--target=main", "--container=look"]
+    async with source.session("debug", web, *options, "--", *command) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"hello\n")
+        async with asyncio.timeout(30):
+            said = await process.stdout.readuntil(b"httpd")
+
+    assert b"heard hello" in said
+    statuses = source.get("pod", web)["status"]["ephemeralContainerStatuses"]
+    assert [status["name"] for status in statuses] == ["look"]
+
+
+def test_resources_are_resized_in_place(source: Cluster, target: Cluster, web: str):
+    """The kubelet does it, and the proxy shows what it did."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "20m"}}}
+    patch = json.dumps({"spec": {"containers": [container]}})
+    done = source.kubectl("patch", "pod", web, "--subresource=resize", "--patch", patch)
+    assert done.code == 0, done.err
+
+    path = "jsonpath={.status.containerStatuses[0].resources.requests.cpu}=20m"
+    done = source.kubectl("wait", "pod", web, f"--for={path}", "--timeout=60s")
+
+    assert done.code == 0, done.err
+    delegate = target.get("pod", target.delegate_of(source.get("pod", web)))
+    assert delegate["status"]["containerStatuses"][0]["restartCount"] == 0
