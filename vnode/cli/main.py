@@ -23,6 +23,16 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
     "connect": ("vnode.cli.connect", "Let one cluster run pods in another."),
+    "disconnect": ("vnode.cli.removing.disconnect", "Take a connection away."),
+    "uninstall": ("vnode.cli.removing.uninstall", "Take vnode out of a cluster."),
+    "get": ("vnode.cli.get.command", "Show targets, nodes, pods or sources."),
+    "explain": ("vnode.cli.explain.command", "Tell the whole story of a pod."),
+    "top": ("vnode.cli.top.command", "Show what targets and pods use, live."),
+    "doctor": ("vnode.cli.doctor.command", "Check both sides of each connection."),
+    "cordon": ("vnode.cli.draining.cordoning", "Send no more pods to a target."),
+    "uncordon": ("vnode.cli.draining.uncordoning", "Send pods to a target again."),
+    "drain": ("vnode.cli.draining.command", "Cordon a target and evict its pods."),
+    "completion": ("vnode.cli.completion", "Print a script for the shell's completion."),
     "scheduler-config": ("vnode.cli.scheduler_config", "Print the candidate scheduler's file."),
 }
 
@@ -97,10 +107,20 @@ def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, VnodeError)), leaves[0])
 
 
-def main() -> NoReturn:
-    """Entry point. Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 130 Ctrl-C."""
+FOUND_TROUBLE: Final = 3
+"""Exit code of a command that looked, and found something that does not work."""
+
+
+def kubectl_plugin() -> NoReturn:
+    """Entry point of `kubectl-vnode`, which makes `kubectl vnode` work."""
+    main("kubectl vnode")
+
+
+def main(name: str = "vnode") -> NoReturn:
+    """Entry point. Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 3 the command
+    found trouble (doctor), 130 Ctrl-C."""
     try:
-        cli.main(standalone_mode=False)
+        code = cli.main(prog_name=name, complete_var="_VNODE_COMPLETE", standalone_mode=False)
     except VnodeError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
@@ -110,4 +130,4 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
 
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -10,6 +10,7 @@ from vnode.api.objects import Object, Objects
 
 READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
+CREDENTIALS_LAST: Final = "CredentialsLast"
 
 
 def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:

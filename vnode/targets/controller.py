@@ -29,9 +29,10 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Links, TargetKey
-from vnode.targets import conditions, model, strangers
+from vnode.targets import conditions, expiry, model, strangers
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, Identity, fingerprint
+from vnode.targets.expiry import End
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import CONNECTING
 from vnode.targets.reporting import Reporter
@@ -157,7 +158,7 @@ class TargetController:
 
             try:
                 spec = model.parse(obj)
-                endpoint, print_ = await self._endpoint(spec)
+                endpoint, print_, end = await self._endpoint(spec)
             except ConfigError as error:
                 await self._stop(key)
                 await self._say(obj, healthy=False, reason="Invalid", message=str(error))
@@ -167,8 +168,8 @@ class TargetController:
                 return _RESTART
 
             await self._ensure(spec, endpoint, print_)
-            await self._report(key, obj)
-            return None
+            await self._report(key, obj, end)
+            return expiry.look_again(end, self._clock.now())
 
     async def _forget(self, key: TargetKey) -> None:
         """The object is gone: the connection ends, after its farewell if that is ours to say."""
@@ -182,17 +183,19 @@ class TargetController:
         if self._secrets is not None:
             self._secrets.use(key, None)
 
-    async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str]:
+    async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, End | None]:
+        """Where the target is, what that was made from, and when its credentials end."""
         assert self._secrets is not None, "reconciled outside run"
         self._secrets.use(spec.key, spec.secret)
         if spec.secret is None:
-            return self._local.endpoint, fingerprint(spec, b"")
+            return self._local.endpoint, fingerprint(spec, b""), None
 
         kubeconfig = await self._secrets.kubeconfig(spec.secret)
         endpoint = endpoints.from_kubeconfig(
             kubeconfig, spec.secret.context or None, trust=self._trust
         )
-        return endpoint, fingerprint(spec, kubeconfig)
+        end = expiry.of_kubeconfig(kubeconfig, spec.secret.context)
+        return endpoint, fingerprint(spec, kubeconfig), end
 
     async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
         known = self._running.get(spec.key)
@@ -231,7 +234,7 @@ class TargetController:
             known.task.cancel()
             await asyncio.wait([known.task])
 
-    async def _report(self, key: TargetKey, obj: Object) -> None:
+    async def _report(self, key: TargetKey, obj: Object, end: End | None) -> None:
         """What the connection has found; nothing that it has not looked at yet."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
@@ -242,6 +245,9 @@ class TargetController:
 
         health, now = link.health, self._clock.now()
         news = [ready(obj, health.healthy, health.reason, health.message, now)]
+        if (credentials := expiry.condition(obj, end, now)) is not None:
+            news.append(credentials)
+
         clusters = connection.strangers.clusters
         if link.synced and (clusters or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
             holds, reason, message = strangers.explain(self._identity.name, clusters)

@@ -1,0 +1,162 @@
+"""Which cluster a command talks to, by kubectl's rules, and the options that say so.
+
+`--kubeconfig`, else the files of $KUBECONFIG (the first that names a thing wins), else
+`~/.kube/config`, else the service account of the pod that we run in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import yaml
+
+from vnode.api import documents
+from vnode.api.errors import ConfigError
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+
+_HOME: Final = Path("~/.kube/config")
+# What a kubeconfig may name by a path that is relative to its own folder, by section.
+_FILES: Final = {
+    "cluster": ("certificate-authority",),
+    "user": ("client-certificate", "client-key", "tokenFile"),
+}
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The text of a kubeconfig, and the folder to which its relative paths belong."""
+
+    text: bytes
+    base: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the user said about the cluster; None where nothing was said."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    def load(self, *, home: bool = True) -> Kubeconfig | None:
+        """The kubeconfig that is meant; None if there is none. `home` allows ~/.kube/config."""
+        if self.kubeconfig is not None:
+            return _read(self.kubeconfig)
+
+        listed = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+        if len(listed) == 1:
+            return _read(listed[0])
+
+        if listed:
+            return merged([file for file in listed if file.exists()])
+
+        default = _HOME.expanduser()
+        return _read(default) if home and default.exists() else None
+
+    def endpoint(self, *, home: bool = True) -> Endpoint:
+        """Where the API server is; ConfigError names what to pass if nothing says so."""
+        config = self.load(home=home)
+        if config is not None:
+            return endpoint.from_kubeconfig(
+                config.text, self.context, trust=endpoint.OPERATOR, base=config.base
+            )
+
+        try:
+            return endpoint.in_cluster()
+        except ConfigError as error:
+            raise ConfigError(
+                "no cluster is named: pass --kubeconfig FILE, set KUBECONFIG, or run in a pod that "
+                "has a service account token"
+            ) from error
+
+    def client(self, name: str = "cluster") -> Client:
+        """A client for it; `name` is what error messages call the cluster."""
+        return Client(self.endpoint(), name=name)
+
+
+def merged(files: list[Path]) -> Kubeconfig:
+    """Several kubeconfigs as one, as kubectl merges them; ConfigError names the file at fault."""
+    whole: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
+    for file in files:
+        config = _parsed(file)
+        if "current-context" not in whole and config.get("current-context"):
+            whole["current-context"] = config["current-context"]
+
+        for plural, known in whole.items():
+            if isinstance(known, list):
+                names = {entry.get("name") for entry in known}
+                known += [
+                    _with_absolute_paths(entry, file.absolute().parent)
+                    for entry in config.get(plural) or ()
+                    if isinstance(entry, dict) and entry.get("name") not in names
+                ]
+
+    return Kubeconfig(yaml.safe_dump(whole).encode(), Path())
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        config = documents.parse(_read(file).text.decode())
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ConfigError(f"kubeconfig {file} is neither YAML nor JSON: {error}") from error
+
+    if config is not None and not isinstance(config, dict):
+        raise ConfigError(f"kubeconfig {file} is not a mapping with clusters, contexts and users")
+
+    return config or {}
+
+
+def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
+    changed = dict(entry)
+    for section, fields in _FILES.items():
+        if isinstance(values := entry.get(section), dict):
+            paths = {field: str(base / str(values[field])) for field in fields if values.get(field)}
+            changed[section] = {**values, **paths}
+
+    return changed
+
+
+def _read(path: Path) -> Kubeconfig:
+    try:
+        return Kubeconfig(path.read_bytes(), path.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot read kubeconfig {path}: {error.strerror}") from error
+
+
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+def options(function: Command) -> Command:
+    """The options `--kubeconfig` and `--context`; the command gets both as arguments."""
+    function = click.option("--context", help="Of the kubeconfig; the current one if not given.")(
+        function
+    )
+    return click.option(
+        "--kubeconfig", type=FILE, help="By default $KUBECONFIG, ~/.kube/config, or the own pod's."
+    )(function)
+
+
+def namespaced(function: Command) -> Command:
+    """The option `--namespace`; the default is the context's."""
+    return click.option("-n", "--namespace", help="By default that of the context.")(function)
+
+
+def all_namespaces(function: Command) -> Command:
+    """The options `--namespace` and `--all-namespaces`."""
+    function = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")(
+        function
+    )
+    return namespaced(function)
+
+
+def scope(client: Client, namespace: str | None, everywhere: bool) -> str | None:
+    """The namespace to look at, None for all."""
+    return None if everywhere else namespace or client.endpoint.namespace

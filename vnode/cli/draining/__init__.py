@@ -1,0 +1,1 @@
+"""`vnode cordon`, `uncordon` and `drain`: kubectl's commands for nodes, by the name of a Target."""

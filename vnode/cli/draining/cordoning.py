@@ -1,0 +1,42 @@
+"""`vnode cordon`: the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vnode.cli import access, naming
+from vnode.cli.access import Access
+from vnode.cli.draining import cordons
+from vnode.cli.main import run
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("cordon")
+    @click.argument("target")
+    @access.options
+    @access.namespaced
+    @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+    def cordon_command(
+        target: str,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        dry_run: bool,
+    ) -> None:
+        """Send no more pods to a target; those that run there go on.
+
+        TARGET is NAME, NAMESPACE/NAME, or the name of its virtual node.
+        """
+
+        async def do() -> None:
+            async with Access(kubeconfig, context).client() as client:
+                node = await naming.node(client, target, namespace)
+                await cordons.set_cordon(client, node, True, click.echo, dry_run=dry_run)
+
+        run(do())
+
+    return cordon_command

@@ -1,0 +1,104 @@
+"""Evicting pods, and waiting for their end; disruption budgets are respected.
+
+The API server refuses an eviction that would violate a budget with 429; it is asked again until the
+budget allows it, which another pod's becoming ready can bring about at any moment, and no watch on
+budgets tells for certain. The end of a pod is watched: a proxy goes when its delegate has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.errors import ConfigError, NotFound, TooManyRequests
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+_AGAIN: Final = 5.0  # seconds until an eviction that a budget forbids is tried again, kubectl's
+_AT_ONCE: Final = 16  # evictions under way
+
+Say = Callable[[str], None]
+
+
+async def evict(
+    client: Client,
+    node_name: str,
+    pods: Sequence[Object],
+    say: Say,
+    *,
+    grace: int | None,
+    timeout: float | None,
+    again: float = _AGAIN,
+) -> None:
+    """Evict the pods, and return when all are gone.
+
+    ConfigError after `timeout` seconds (None: never) names those that are left.
+    """
+    left = {objects.uid(pod): pod for pod in pods}
+    gone = asyncio.Event()
+
+    def on_pod(old: Object | None, new: Object | None) -> None:
+        if new is None and old is not None and (pod := left.pop(objects.uid(old), None)):
+            say(f"pod/{objects.name(pod)} evicted")
+
+        if not left:
+            gone.set()
+
+    informer = Informer(client, kinds.PODS, field_selector=f"spec.nodeName={node_name}")
+    informer.subscribe(on_pod)
+    slots = asyncio.Semaphore(_AT_ONCE)
+    try:
+        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+            watch = group.create_task(informer.run(), name="drained-pods")
+            await informer.synced.wait()
+            present = {objects.uid(pod) for pod in informer.store.values()}
+            for uid in left.keys() - present:
+                on_pod(left[uid], None)
+
+            on_pod(None, {})
+            for pod in pods:
+                group.create_task(_evict(client, pod, slots, say, grace, again), name="evict")
+
+            await gone.wait()
+            watch.cancel()
+    except TimeoutError:
+        names = ", ".join(sorted(objects.key(pod) for pod in left.values()))
+        raise ConfigError(
+            f"drain did not complete within {timeout:.0f} s; still there: {names}"
+        ) from None
+
+
+async def _evict(
+    client: Client, pod: Object, slots: asyncio.Semaphore, say: Say, grace: int | None, again: float
+) -> None:
+    name, namespace = objects.name(pod), objects.namespace(pod)
+    options: Object = {"preconditions": {"uid": objects.uid(pod)}}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": options,
+    }
+    say(f"evicting pod {namespace}/{name}")
+    while True:
+        try:
+            async with slots:
+                await client.create(
+                    kinds.PODS, body, namespace, name=name, subresource="eviction"
+                )
+        except NotFound:
+            return
+        except TooManyRequests as error:
+            say(
+                f'error when evicting pods/"{name}" -n "{namespace}" (will retry after '
+                f"{again:.0f}s): {error.message}"
+            )
+            await asyncio.sleep(again)
+        else:
+            return

@@ -1,0 +1,164 @@
+"""`vnode get`, the part that talks to the API server: lists once, or lists and then follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.cli import tables
+from vnode.cli.get import views
+from vnode.cli.get.views import Row, View
+from vnode.kube import watching
+from vnode.kube.client import Client
+from vnode.kube.watching import Selection
+
+Print = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be shown, and how."""
+
+    view: View
+    names: tuple[str, ...]
+    namespace: str | None  # None: all
+    format: str
+    selector: str = ""
+
+    def shows(self, obj: Object) -> bool:
+        """The object was asked for."""
+        return (not self.names or objects.name(obj) in self.names) and self.view.shows(obj)
+
+
+class Listing:
+    """Prints what `request` asks for."""
+
+    def __init__(self, client: Client, request: Request, out: Print) -> None:
+        self._client = client
+        self._request = request
+        self._out = out
+        self._clock = SystemClock()
+        self._widths: list[int] = []
+        self._targets: dict[str, str] = {}  # virtual node -> target; of use for pods only
+
+    async def once(self) -> dict[int, str]:
+        """List and print; the versions to watch from, by the number of the selection.
+
+        Raises ConfigError for a name that is not there.
+        """
+        if self._request.view is views.PODS:
+            self._targets = await self._nodes()
+
+        found: list[tuple[Kind, Object]] = []
+        versions: dict[int, str] = {}
+        for number, selection in enumerate(self._selections()):
+            listed = await self._list(selection)
+            if listed is not None:
+                versions[number] = listed[1]
+                found += [(selection.kind, obj) for obj in listed[0] if self._request.shows(obj)]
+
+        self._show(found)
+        missing = set(self._request.names) - {objects.name(obj) for _kind, obj in found}
+        if missing:
+            raise ConfigError(f"{self._request.view.name} {', '.join(sorted(missing))}: not found")
+
+        return versions
+
+    async def follow(self) -> None:
+        """List and print, and print each change, until cancelled."""
+        versions = await self.once()
+        async with asyncio.TaskGroup() as group:
+            for number, selection in enumerate(self._selections()):
+                if number in versions:
+                    group.create_task(
+                        self._watch(selection, versions[number]), name=f"watch-{number}"
+                    )
+
+    def _selections(self) -> list[Selection]:
+        request = self._request
+        return [
+            Selection(
+                selection.kind,
+                selection.namespace,
+                ",".join(filter(None, (selection.label_selector, request.selector))),
+                selection.field_selector,
+            )
+            for selection in request.view.selections(request.namespace)
+        ]
+
+    async def _list(self, selection: Selection) -> tuple[list[Object], str] | None:
+        """None for what is cluster-wide and not ours to see, where namespaced things are too."""
+        try:
+            return await self._client.list_at(
+                selection.kind,
+                selection.namespace,
+                label_selector=selection.label_selector,
+                field_selector=selection.field_selector,
+            )
+        except NotFound as error:
+            raise ConfigError(f"vnode is not installed here: run vnode install ({error.message})") from error
+        except Denied:
+            if selection.kind in (kinds.CLUSTER_TARGETS, kinds.CLUSTER_SOURCES):
+                return None
+
+            raise
+
+    async def _nodes(self) -> dict[str, str]:
+        try:
+            [selection] = views.NODES.selections(None)
+            nodes = await self._client.list(kinds.NODES, label_selector=selection.label_selector)
+        except VnodeError:  # whoever may see pods only sees the names of their nodes
+            return {}
+
+        return {objects.name(node): views.node_target(node) for node in nodes}
+
+    async def _watch(self, selection: Selection, version: str) -> None:
+        while True:
+            try:
+                stream = watching.stream(self._client, selection, version)
+                async with aclosing(stream) as batches:
+                    async for batch in batches:
+                        for event in batch:
+                            version = objects.resource_version(event.object)
+                            if event.type != watching.BOOKMARK and self._request.shows(
+                                event.object
+                            ):
+                                self._show([(selection.kind, event.object)], heading=False)
+            except Gone:
+                _items, version = await self._client.list_at(selection.kind, selection.namespace)
+
+    def _show(self, found: Sequence[tuple[Kind, Object]], *, heading: bool = True) -> None:
+        request = self._request
+        if request.format == "name":
+            for kind, obj in found:
+                self._out(tables.reference(kind, obj))
+        elif request.format in ("json", "yaml"):
+            objs = [tables.typed(kind, obj) for kind, obj in found]
+            single = not heading or (len(request.names) == 1 and len(objs) == 1)
+            self._out(tables.document(objs, request.format, single=single))
+            if request.format == "yaml" and not heading:
+                self._out("---")
+        elif found or not heading:
+            self._table(found, heading=heading)
+        elif not request.names:
+            where = f" in namespace {request.namespace}" if request.namespace else ""
+            self._out(f"No {request.view.name} found{where if request.view.namespaced else ''}.")
+
+    def _table(self, found: Sequence[tuple[Kind, Object]], *, heading: bool) -> None:
+        now = self._clock.now()
+        rows = [Row(kind, obj, now, self._targets) for kind, obj in found]
+        everywhere = self._request.namespace is None
+        for line in tables.lines(
+            views.columns(self._request.view, everywhere=everywhere),
+            rows,
+            wide=self._request.format == "wide",
+            heading=heading,
+            widths=self._widths,
+        ):
+            self._out(line)

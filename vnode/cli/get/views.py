@@ -1,0 +1,174 @@
+"""What `vnode get` shows of each resource: which objects, and which columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.cli import pods, tables
+from vnode.cli.tables import Column
+from vnode.kube.watching import Selection
+from vnode.nodes import virtual
+from vnode.targets import conditions, model, source_rbac
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object with what its cells need beside it."""
+
+    kind: Kind
+    object: Object
+    now: datetime
+    targets: Mapping[str, str] = field(default_factory=dict)  # virtual node -> its target
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One resource of `vnode get`; `selections` tells for a namespace what is listed for it."""
+
+    name: str
+    selections: Callable[[str | None], list[Selection]]
+    columns: tuple[Column, ...]
+    namespaced: bool = True
+    shows: Callable[[Object], bool] = lambda _obj: True
+    kind_of: Callable[[Object], Kind] = tables.target_kind
+
+
+def _meta(read: Callable[[Object], str]) -> Callable[[Row], str]:
+    return lambda row: read(row.object)
+
+
+def _condition(type_: str, part: str) -> Callable[[Row], str]:
+    return lambda row: str((objects.condition(row.object, type_) or {}).get(part, ""))
+
+
+def _age(row: Row) -> str:
+    return tables.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
+
+
+def subject(source: Object) -> str:
+    """Whom a Source lets in."""
+    try:
+        return str(source_rbac.parse(source))
+    except ConfigError:
+        return "<invalid>"
+
+
+def node_word(node: Object) -> str:
+    """`Ready,SchedulingDisabled` and the like."""
+    status = str((objects.condition(node, "Ready") or {}).get("status", "Unknown"))
+    words = [{"True": "Ready", "False": "NotReady"}.get(status, "Unknown")]
+    if objects.spec(node).get("unschedulable"):
+        words.append("SchedulingDisabled")
+
+    return ",".join(words)
+
+
+def node_target(node: Object) -> str:
+    """The target behind a virtual node; "" if it is none of ours."""
+    return str(virtual.target_of(node) or "")
+
+
+def _allocatable(resource: str) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        return str((objects.status(row.object).get("allocatable") or {}).get(resource, ""))
+
+    return cell
+
+
+def _where(row: Row) -> str:
+    node = str(objects.spec(row.object).get("nodeName") or "")
+    return row.targets.get(node, node)
+
+
+def _pending_because(row: Row) -> str:
+    condition = objects.condition(row.object, "PodScheduled") or {}
+    return str(condition.get("message", "")) if condition.get("status") == "False" else ""
+
+
+_NAME: Final = Column("NAME", _meta(objects.name))
+_NAMESPACE: Final = Column("NAMESPACE", _meta(objects.namespace))
+_READY: Final = Column("READY", _condition(conditions.READY, "status"))
+_REASON: Final = Column("REASON", _condition(conditions.READY, "reason"))
+_MESSAGE: Final = Column("MESSAGE", _condition(conditions.READY, "message"), wide=True)
+_AGE: Final = Column("AGE", _age)
+
+TARGETS: Final = View(
+    "targets",
+    lambda namespace: [Selection(kinds.TARGETS, namespace), Selection(kinds.CLUSTER_TARGETS)],
+    (
+        _NAMESPACE,
+        _NAME,
+        _READY,
+        _REASON,
+        Column("NODE", _meta(lambda obj: model.key_of(obj).node_name)),
+        _AGE,
+        Column("CREDENTIALS", _condition(conditions.CREDENTIALS_LAST, "message"), wide=True),
+        _MESSAGE,
+    ),
+)
+SOURCES: Final = View(
+    "sources",
+    lambda namespace: [Selection(kinds.SOURCES, namespace), Selection(kinds.CLUSTER_SOURCES)],
+    (_NAMESPACE, _NAME, _READY, _REASON, Column("SUBJECT", _meta(subject)), _AGE, _MESSAGE),
+    kind_of=tables.source_kind,
+)
+NODES: Final = View(
+    "nodes",
+    lambda _namespace: [
+        Selection(kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}")
+    ],
+    (
+        _NAME,
+        Column("STATUS", _meta(node_word)),
+        Column("TARGET", _meta(node_target)),
+        Column("CPU", _allocatable("cpu")),
+        Column("MEMORY", _allocatable("memory")),
+        Column("PODS", _allocatable("pods")),
+        _AGE,
+        Column("REASON", _condition("Ready", "reason"), wide=True),
+        _MESSAGE,
+    ),
+    namespaced=False,
+    kind_of=lambda _obj: kinds.NODES,
+)
+PODS: Final = View(
+    "pods",
+    lambda namespace: [Selection(kinds.PODS, namespace)],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column("READY", _meta(pods.ready)),
+        Column("STATUS", _meta(pods.word)),
+        Column("RESTARTS", _meta(pods.restarts)),
+        Column("TARGET", _where),
+        _AGE,
+        Column("IP", _meta(lambda obj: str(objects.status(obj).get("podIP") or "")), wide=True),
+        Column("WAITS FOR", _pending_because, wide=True),
+    ),
+    shows=pods.is_proxy,
+    kind_of=lambda _obj: kinds.PODS,
+)
+
+VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES)}
+ALIASES: Final = {
+    "target": "targets",
+    "tg": "targets",
+    "node": "nodes",
+    "no": "nodes",
+    "pod": "pods",
+    "po": "pods",
+    "source": "sources",
+}
+
+
+def columns(view: View, *, everywhere: bool) -> tuple[Column, ...]:
+    """Without the namespace where it is the same for all rows."""
+    several = everywhere or view in (TARGETS, SOURCES)
+    return tuple(column for column in view.columns if several or column is not _NAMESPACE)

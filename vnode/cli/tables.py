@@ -1,0 +1,139 @@
+"""Rows as kubectl's tables, objects as JSON, YAML or names. Pure but for the colours.
+
+A table is columns and rows of text; a wide one has more columns. Ages are written as kubectl
+writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import yaml
+
+from vnode.api import kinds, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.cli import terminal
+
+FORMATS: Final = ("table", "wide", "json", "yaml", "name")
+_GAP: Final = 3  # spaces between columns, as kubectl has it
+_COLOURS: Final = {
+    "Ready": terminal.GOOD,
+    "True": terminal.GOOD,
+    "Running": terminal.GOOD,
+    "False": terminal.BAD,
+    "NotReady": terminal.BAD,
+    "Failed": terminal.BAD,
+    "Pending": terminal.DOUBTFUL,
+    "Unknown": terminal.DOUBTFUL,
+    "Terminating": terminal.DOUBTFUL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A title, and what a row has under it; `wide` ones are shown on request only."""
+
+    title: str
+    cell: Callable[[Any], str]
+    wide: bool = False
+
+
+def lines(
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    *,
+    wide: bool = False,
+    heading: bool = True,
+    widths: list[int] | None = None,
+) -> list[str]:
+    """The table's lines. `widths` keeps the columns of an earlier table, and learns from this."""
+    shown = [column for column in columns if wide or not column.wide]
+    cells = [[column.cell(row) or "<none>" for column in shown] for row in rows]
+    if heading:
+        cells.insert(0, [column.title for column in shown])
+
+    widths = [] if widths is None else widths
+    widths += [0] * (len(shown) - len(widths))
+    for row in cells:
+        widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+
+    return [_line(row, widths, plain=heading and not i) for i, row in enumerate(cells)]
+
+
+def _line(row: list[str], widths: Sequence[int], *, plain: bool) -> str:
+    last = len(row) - 1
+    return "".join(
+        (cell if plain else terminal.styled(cell, _COLOURS.get(cell)))
+        + (" " * (width - len(cell) + _GAP) if i < last else "")
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ).rstrip()
+
+
+def age(since: str | None, now: datetime) -> str:
+    """How long ago a timestamp is: `45s`, `5m10s`, `3h12m`, `2d4h`, `30d`, `2y30d`."""
+    moment = objects.parse_timestamp(since) if since else None
+    return duration(now - moment) if moment else "<unknown>"
+
+
+def duration(length: timedelta) -> str:
+    """As kubectl says it: two units where the larger one is small, else one."""
+    seconds = int(length.total_seconds())
+    if seconds < 0:
+        return "0s"
+
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    for is_small, text in (
+        (seconds < 120, f"{seconds}s"),
+        (minutes < 10, _two(minutes, "m", seconds % 60, "s")),
+        (minutes < 180, f"{minutes}m"),
+        (hours < 8, _two(hours, "h", minutes % 60, "m")),
+        (hours < 48, f"{hours}h"),
+        (days < 8, _two(days, "d", hours % 24, "h")),
+        (days < 730, f"{days}d"),
+    ):
+        if is_small:
+            return text
+
+    return _two(days // 365, "y", days % 365, "d")
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}" + (f"{small}{small_unit}" if small else "")
+
+
+def document(objs: Objects, format_: str, *, single: bool = False) -> str:
+    """The objects as JSON or YAML: one as itself, several as a List."""
+    whole: Object = objs[0] if single else {"apiVersion": "v1", "kind": "List", "items": objs}
+    if format_ == "json":
+        return json.dumps(whole, indent=4, ensure_ascii=False)
+
+    text: str = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=100)
+    return text.rstrip("\n")
+
+
+def reference(kind: Kind, obj: Object) -> str:
+    """`node/NAME`, or `target.multicluster.admiralty.io/NAME`, which kubectl takes back."""
+    group = f".{kind.group}" if kind.group else ""
+    return f"{kind.kind.lower()}{group}/{objects.name(obj)}"
+
+
+def typed(kind: Kind, obj: Object) -> Object:
+    """The object with its kind, which items of a list lack; managed fields are nobody's reading."""
+    metadata = {k: v for k, v in objects.metadata(obj).items() if k != "managedFields"}
+    rest = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
+
+
+def target_kind(obj: Object) -> Kind:
+    """Target or ClusterTarget, by its namespace."""
+    return kinds.TARGETS if objects.namespace(obj) else kinds.CLUSTER_TARGETS
+
+
+def source_kind(obj: Object) -> Kind:
+    """Source or ClusterSource, by its namespace."""
+    return kinds.SOURCES if objects.namespace(obj) else kinds.CLUSTER_SOURCES

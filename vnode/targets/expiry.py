@@ -1,0 +1,134 @@
+"""When the credentials of a kubeconfig end, and the condition that says so in time.
+
+A token or a certificate in a Secret ends at a moment that it names itself; nobody renews it but
+whoever wrote it, so the Target says so a week ahead. Credentials that an exec plugin or a provider
+fetches have no such end. Signatures are not checked: this serves to warn, not to trust.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from cryptography import x509
+
+from vnode.api import documents, objects
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.targets import conditions
+
+AHEAD: Final = timedelta(days=7)
+"""How long before their end the credentials of a Target are called ending."""
+
+_LONGEST: Final = 43200.0  # seconds
+_CURE: Final = "run vnode connect again, or put a new kubeconfig into the Secret"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Credentials that end: `what` is "token" or "client certificate", `subject` whose it is."""
+
+    what: str
+    at: datetime
+    subject: str = ""
+
+
+def of_token(token: str) -> End | None:
+    """The end of a JSON web token; None if it is none, or has no end."""
+    try:
+        payload = token.split(".")[1]
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        at = datetime.fromtimestamp(float(claims["exp"]), UTC)
+        return End("token", at, str(claims.get("sub", "")))
+    except (
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        OSError,
+        binascii.Error,
+        msgspec.DecodeError,
+    ):
+        return None
+
+
+def of_certificate(pem: bytes) -> End | None:
+    """The end of a PEM certificate; None if it is none."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+        names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    except ValueError:
+        return None
+
+    subject = str(names[0].value) if names else ""
+    return End("client certificate", certificate.not_valid_after_utc, subject)
+
+
+def of_kubeconfig(text: bytes, context: str = "") -> End | None:
+    """The end of the credentials that a kubeconfig carries inline; None if there is none to see."""
+    user = _user(text, context)
+    if token := user.get("token"):
+        return of_token(str(token))
+
+    if data := user.get("client-certificate-data"):
+        try:
+            return of_certificate(base64.b64decode(str(data)))
+        except (binascii.Error, ValueError):
+            return None
+
+    return None
+
+
+def _user(text: bytes, context: str) -> dict[str, Any]:
+    try:
+        config = documents.parse(text.decode())
+        chosen = _named(config, "contexts", context or config["current-context"])["context"]
+        user = _named(config, "users", chosen["user"])["user"]
+    except (ConfigError, UnicodeDecodeError, KeyError, TypeError, StopIteration):
+        return {}
+
+    return user if isinstance(user, dict) else {}
+
+
+def _named(config: Any, plural: str, name: Any) -> Any:
+    return next(entry for entry in config[plural] if entry["name"] == name)
+
+
+def condition(target: Object, end: End | None, now: datetime) -> Object | None:
+    """The condition of a Target whose credentials end then; None if there is nothing to say.
+
+    It changes when credentials are replaced, AHEAD of their end, and at their end: never between.
+    """
+    if end is None:
+        if objects.condition(target, conditions.CREDENTIALS_LAST) is None:
+            return None
+
+        verdict = (True, "NoEnd", "the credentials have no end of their own")
+        return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+
+    moment = f"{end.at:%Y-%m-%d %H:%M} UTC"
+    if now >= end.at:
+        verdict = (False, "Ended", f"the {end.what} ended on {moment}: {_CURE}")
+    elif now >= end.at - AHEAD:
+        verdict = (False, "EndingSoon", f"the {end.what} ends on {moment}: {_CURE}")
+    else:
+        verdict = (True, "Lasting", f"the {end.what} ends on {moment}")
+
+    return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+
+
+def look_again(end: End | None, now: datetime) -> float | None:
+    """In how many seconds the condition may be another one; None if it will not.
+
+    Half a day at most, because wall clocks may be set.
+    """
+    if end is None:
+        return None
+
+    turns = [turn for turn in (end.at - AHEAD, end.at) if turn > now]
+    return min((turns[0] - now).total_seconds() + 1, _LONGEST) if turns else None
