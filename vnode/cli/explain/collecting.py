@@ -1,0 +1,184 @@
+"""Reads the facts: from the source, and from each target with its own Secret's credentials.
+
+A target that does not answer is a fact, too: it gets a few seconds, and the others do not wait.
+Commands that a Secret's kubeconfig would run (exec plugins) are not run on the user's machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.cli import pods
+from vnode.cli.explain.facts import Facts, TargetFacts
+from vnode.cli.wiring import LEASE
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.targets import model, secrets
+
+PATIENCE: Final = 6.0  # seconds for one target
+
+
+async def collect(
+    client: Client, name: str, namespace: str, *, agent_namespace: str, clock: Clock
+) -> Facts:
+    """All about the pod; ConfigError if it is not there."""
+    try:
+        pod = await client.get(kinds.PODS, name, namespace)
+    except NotFound as error:
+        raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
+
+    targets = await covering(client, namespace) if pods.is_proxy(pod) else []
+    async with asyncio.TaskGroup() as group:
+        asked = [
+            group.create_task(_ask(client, target, pod), name=f"ask {objects.key(target)}")
+            for target in targets
+        ]
+
+    selector = f"involvedObject.uid={objects.uid(pod)}"
+    return Facts(
+        pod,
+        clock.now(),
+        await _maybe(client, kinds.NAMESPACES, namespace),
+        await _events(client, namespace, selector),
+        tuple(task.result() for task in asked),
+        await _maybe(client, kinds.LEASES, LEASE, agent_namespace),
+    )
+
+
+async def covering(client: Client, namespace: str) -> Objects:
+    """The Targets and ClusterTargets that pods of the namespace may use, in a stable order."""
+    found: Objects = []
+    for kind, where in ((kinds.TARGETS, namespace), (kinds.CLUSTER_TARGETS, None)):
+        try:
+            found += await client.list(kind, where)
+        except (NotFound, Denied):
+            continue
+
+    return sorted(found, key=objects.key)
+
+
+@asynccontextmanager
+async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
+    """A client for the cluster behind a Target, with the credentials that the agent has.
+
+    Raises ConfigError for what cannot be used, ApiError for a Secret that may not be read.
+    """
+    spec = model.parse(target)
+    if spec.secret is None:
+        yield local
+        return
+
+    try:
+        secret = await local.get(kinds.SECRETS, spec.secret.name, spec.secret.namespace)
+    except NotFound:
+        secret = None
+
+    kubeconfig = secrets.kubeconfig(secret, spec.secret)
+    where = endpoint.from_kubeconfig(kubeconfig, spec.secret.context or None)
+    async with Client(where, name=objects.name(target)) as client:
+        yield client
+
+
+async def _ask(local: Client, target: Object, pod: Object) -> TargetFacts:
+    key = model.key_of(target)
+    facts = TargetFacts(key, target, await _maybe(local, kinds.NODES, key.node_name))
+    try:
+        async with asyncio.timeout(PATIENCE), connected(local, target) as client:
+            return await _look(client, facts, pod)
+    except TimeoutError:
+        return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")
+    except VnodeError as error:
+        return replace(facts, silence=str(error))
+
+
+async def _look(client: Client, facts: TargetFacts, pod: Object) -> TargetFacts:
+    namespace, selector = objects.namespace(pod), f"{keys.PARENT_UID}={objects.uid(pod)}"
+    chaperons = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
+    if not chaperons:
+        return facts
+
+    delegate = await _maybe(client, kinds.PODS, objects.name(chaperons[0]), namespace)
+    facts = replace(facts, chaperon=chaperons[0], delegate=delegate)
+    if delegate is None or objects.status(delegate).get("phase") == "Running":
+        return facts
+
+    events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
+    return replace(facts, events=events, missing=await _missing(client, delegate))
+
+
+async def _missing(client: Client, delegate: Object) -> tuple[str, ...]:
+    lacking = []
+    for kind, name in sorted(references(delegate), key=lambda used: (used[0].kind, used[1])):
+        try:
+            await client.get(kind, name, objects.namespace(delegate))
+        except NotFound:
+            lacking.append(f'{kind.kind} "{name}"')
+        except Denied:
+            continue
+
+    return tuple(lacking)
+
+
+def references(pod: Object) -> set[tuple[Kind, str]]:
+    """The ConfigMaps and Secrets without which a pod does not start. Pure."""
+    spec = objects.spec(pod)
+    found: set[tuple[Kind, str]] = set()
+    for volume in spec.get("volumes") or ():
+        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
+            found.update(_named(source.get("configMap"), kinds.CONFIG_MAPS))
+            found.update(_named(source.get("secret"), kinds.SECRETS))
+
+    for field in ("initContainers", "containers"):
+        for container in spec.get(field) or ():
+            for source in container.get("envFrom") or ():
+                found.update(_named(source.get("configMapRef"), kinds.CONFIG_MAPS))
+                found.update(_named(source.get("secretRef"), kinds.SECRETS))
+
+            for variable in container.get("env") or ():
+                value = variable.get("valueFrom") or {}
+                found.update(_named(value.get("configMapKeyRef"), kinds.CONFIG_MAPS))
+                found.update(_named(value.get("secretKeyRef"), kinds.SECRETS))
+
+    return found
+
+
+def _named(reference: Object | None, kind: Kind) -> Iterator[tuple[Kind, str]]:
+    if reference and not reference.get("optional"):
+        if name := reference.get("name") or reference.get("secretName"):
+            yield kind, str(name)
+
+
+async def _maybe(
+    client: Client, kind: Kind, name: str, namespace: str | None = None
+) -> Object | None:
+    try:
+        return await client.get(kind, name, namespace)
+    except (NotFound, Denied):
+        return None
+
+
+async def _events(client: Client, namespace: str, selector: str) -> Objects:
+    """Oldest first; none where they may not be read, as in targets."""
+    try:
+        found = await client.list(kinds.EVENTS, namespace, field_selector=selector)
+    except (NotFound, Denied):
+        return []
+
+    return sorted(found, key=moment)
+
+
+def moment(event: Object) -> str:
+    """When an Event last happened, as the API writes times."""
+    last = event.get("lastTimestamp") or event.get("eventTime")
+    return str(last or objects.metadata(event).get("creationTimestamp") or "")
+
+

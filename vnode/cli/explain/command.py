@@ -1,0 +1,81 @@
+"""`vnode explain`: the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from vnode.api.clock import SystemClock
+from vnode.cli import access, manifests, tables
+from vnode.cli.access import Access
+from vnode.cli.explain import collecting, rendering, story
+from vnode.cli.main import run
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("explain")
+    @click.argument("what", metavar="[pod] NAME", nargs=-1, required=True)
+    @access.options
+    @access.namespaced
+    @click.option(
+        "--agent-namespace",
+        default=manifests.NAMESPACE,
+        show_default=True,
+        help="The agents' own namespace.",
+    )
+    @click.option(
+        "-o",
+        "--output",
+        type=click.Choice(("text", "json", "yaml")),
+        default="text",
+        show_default=True,
+        help="How to tell it.",
+    )
+    def explain_command(
+        what: tuple[str, ...],
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        agent_namespace: str,
+        output: str,
+    ) -> None:
+        """Tell the whole story of a pod: what happened, how it stands, what to do.
+
+        Asks the targets with the credentials of their own Secrets.
+        """
+        name = _name(what)
+
+        async def tell() -> None:
+            clock = SystemClock()
+            async with Access(kubeconfig, context).client() as client:
+                facts = await collecting.collect(
+                    client,
+                    name,
+                    namespace or client.endpoint.namespace,
+                    agent_namespace=agent_namespace,
+                    clock=clock,
+                )
+
+            told = story.tell(facts)
+            if output == "text":
+                width = shutil.get_terminal_size().columns
+                click.echo(rendering.as_text(told, facts.now, width))
+            else:
+                click.echo(tables.document([rendering.as_object(told)], output, single=True))
+
+        run(tell())
+
+    return explain_command
+
+
+def _name(words: tuple[str, ...]) -> str:
+    """`pod NAME`, `pod/NAME` or `NAME`."""
+    *kind, name = [part for word in words for part in word.split("/")]
+    if kind not in ([], ["pod"], ["pods"], ["po"]):
+        raise click.UsageError("say: vnode explain pod NAME")
+
+    return name

@@ -1,0 +1,243 @@
+"""The present state of a pod, in one line, and what to do about it. Pure.
+
+Each function looks at one kind of pod and gives a `Verdict`; the order in `judge` is the order in
+which a reader would ask. Cures name commands that the reader can run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.cli import pods, tables
+from vnode.cli.explain import advice
+from vnode.cli.explain.facts import Facts, TargetFacts
+from vnode.pods.candidates import State as Said
+from vnode.pods.feedback import FINISHED
+
+_LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
+_GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
+
+
+class State(Enum):
+    """Where a pod stands. `good` states need nothing to be done."""
+
+    RUNNING = "Running"
+    FINISHED = "Finished"
+    STARTING = "Starting"
+    WAITING = "WaitingForTarget"
+    ENDING = "Ending"
+    NOT_ELECTED = "NotElected"
+    GATED = "Gated"
+    NO_TARGET = "NoTarget"
+    NO_AGENT = "NoAgent"
+    UNSCHEDULABLE = "Unschedulable"
+    NOT_STARTING = "NotStarting"
+    UNREACHABLE = "TargetUnreachable"
+    LOST = "TargetGone"
+    STUCK_ENDING = "StuckTerminating"
+
+    @property
+    def is_good(self) -> bool:
+        """All is well, or will be without anybody's doing."""
+        return self in (
+            State.RUNNING,
+            State.FINISHED,
+            State.STARTING,
+            State.WAITING,
+            State.ENDING,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A state, one line about it, and what to do, step by step; nothing if all is well."""
+
+    state: State
+    text: str
+    cures: tuple[str, ...] = ()
+
+
+def judge(facts: Facts) -> Verdict:
+    """Where the pod stands now."""
+    pod = facts.pod
+    if not pods.is_proxy(pod):
+        return Verdict(State.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
+
+    if objects.is_terminating(pod):
+        return _ending(facts)
+
+    if (phase := objects.status(pod).get("phase")) in FINISHED:
+        return Verdict(State.FINISHED, f"the pod has ended: {phase}")
+
+    return _bound(facts) if facts.node_name else _pending(facts)
+
+
+def agent_is_alive(facts: Facts) -> bool:
+    """The source's agent renews its lease; True where the lease may not be read."""
+    if facts.lease is None:
+        return True
+
+    spec = objects.spec(facts.lease)
+    renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
+    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
+    return renewed is not None and facts.now - renewed < life and bool(spec.get("holderIdentity"))
+
+
+def _pending(facts: Facts) -> Verdict:
+    gates = [gate.get("name", "") for gate in objects.spec(facts.pod).get("schedulingGates") or ()]
+    if gates:
+        return Verdict(
+            State.GATED,
+            f"the pod waits for its scheduling gates to be taken off: {', '.join(gates)}",
+            ("whoever put the gate there takes it off (a queue such as Kueue: see its workload)",),
+        )
+
+    if not agent_is_alive(facts):
+        return Verdict(State.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
+
+    if not facts.targets:
+        return Verdict(
+            State.NO_TARGET,
+            "no Target or ClusterTarget is there for this namespace",
+            ("vnode connect --source FILE --target FILE --namespace NAMESPACE makes one",),
+        )
+
+    if not any(target.is_ready for target in facts.targets):
+        return Verdict(
+            State.UNREACHABLE,
+            "none of its targets can be used now",
+            tuple(f"{t.name}: {t.ready.get('message', 'not looked at yet')}" for t in facts.targets)
+            + ("vnode doctor checks both sides of each connection",),
+        )
+
+    waiting = [t.name for t in facts.targets if t.candidate in (Said.WAITING, Said.RESERVED)]
+    said = objects.condition(facts.pod, "PodScheduled") or {}
+    if waiting and not (said.get("status") == "False" and "no answer" in str(said.get("message"))):
+        return Verdict(State.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}")
+
+    if said.get("status") == "False":
+        words = [t.rejection for t in facts.targets] + [str(said.get("message", ""))]
+        return Verdict(
+            State.UNSCHEDULABLE, "no target has a place for the pod", advice.unschedulable(words)
+        )
+
+    return Verdict(State.WAITING, "the pod is in the queue of the agent")
+
+
+def _bound(facts: Facts) -> Verdict:
+    target = facts.chosen
+    if target is None:
+        return Verdict(
+            State.LOST,
+            f"the Target behind node {facts.node_name} is gone",
+            ("the agent deletes the pod, for its owner to replace it; see that it runs",),
+        )
+
+    if not target.is_ready:
+        reason = target.ready.get("message") or target.silence or "not looked at yet"
+        return Verdict(
+            State.UNREACHABLE,
+            f"target {target.name} cannot be used now; what it last said may be old",
+            (str(reason), "vnode doctor checks both sides; containers run on meanwhile"),
+        )
+
+    shown = target.delegate or facts.pod
+    if target.missing:
+        return Verdict(
+            State.NOT_STARTING,
+            f"target {target.name} lacks what the pod uses: {', '.join(target.missing)}",
+            tuple(advice.missing(target.missing, objects.namespace(facts.pod), target.name)),
+        )
+
+    if trouble := advice.container_trouble(shown):
+        return Verdict(State.NOT_STARTING, *trouble)
+
+    if objects.status(shown).get("phase") == "Running":
+        return Verdict(State.RUNNING, f"the pod runs in target {target.name}")
+
+    return _starting(facts, target, shown)
+
+
+def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
+    warnings = [event for event in target.events if event.get("type") == "Warning"]
+    if warnings:
+        return Verdict(
+            State.NOT_STARTING,
+            f"target {target.name} says: {warnings[-1].get('message', '')}",
+            ("kubectl describe pod of the delegate, in the target, has all of its events",),
+        )
+
+    if target.silence == "" and target.chaperon is not None and target.delegate is None:
+        return Verdict(
+            State.NOT_STARTING,
+            f"target {target.name} has made no delegate pod yet",
+            advice.target_agent(target.name),
+        )
+
+    node = objects.spec(shown).get("nodeName") if shown is target.delegate else ""
+    where = f" on node {node}" if node else ""
+    return Verdict(State.STARTING, f"the containers start in target {target.name}{where}")
+
+
+def _ending(facts: Facts) -> Verdict:
+    target = facts.chosen
+    foreign = [name for name in objects.finalizers(facts.pod) if keys.is_foreign(name)]
+    if target is not None and (target.silence or not target.is_ready):
+        why = target.silence or target.ready.get("message", "")
+        return Verdict(
+            State.STUCK_ENDING,
+            f"target {target.name} cannot be asked whether the containers have ended",
+            advice.stuck(str(why), facts.pod),
+        )
+
+    if target is not None and target.delegate is not None:
+        since = _since_deletion(target.delegate, facts)
+        grace = objects.metadata(target.delegate).get("deletionGracePeriodSeconds") or 0
+        if since is None or since > timedelta(seconds=grace) + _GRACE_SLACK:
+            return Verdict(
+                State.STUCK_ENDING,
+                f"the delegate in target {target.name} has not ended",
+                advice.delegate_lingers(target.name, target.delegate, asked=since is not None),
+            )
+
+        return Verdict(
+            State.ENDING,
+            f"its containers in target {target.name} are ending, for "
+            f"{tables.duration(since)} of {grace}s",
+        )
+
+    if target is not None and target.chaperon is not None:
+        return Verdict(
+            State.STUCK_ENDING,
+            f"the chaperon in target {target.name} waits for that cluster's agent",
+            advice.target_agent(target.name),
+        )
+
+    if foreign:
+        return Verdict(
+            State.STUCK_ENDING,
+            f"finalizers of others keep the pod: {', '.join(foreign)}",
+            ("whoever put them there takes them off",),
+        )
+
+    if not agent_is_alive(facts):
+        return Verdict(
+            State.STUCK_ENDING, "nothing runs any more, but no agent lets it go", advice.AGENT
+        )
+
+    return Verdict(State.ENDING, "nothing runs any more; the agent lets the pod go")
+
+
+def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:
+    """For how long the delegate is ending; None if nobody has asked it to."""
+    metadata = objects.metadata(delegate)
+    deadline = objects.parse_timestamp(str(metadata.get("deletionTimestamp") or ""))
+    if deadline is None:
+        return None
+
+    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    return facts.now - (deadline - grace)

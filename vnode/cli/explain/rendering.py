@@ -1,0 +1,68 @@
+"""A story as text for people, or as an object for programs. Pure but for the colours."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import datetime
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.cli import tables, terminal
+from vnode.cli.explain.story import Line, Story
+
+_AGO: Final = 10  # columns for how long ago something was
+
+
+def as_text(story: Story, now: datetime, width: int = 100) -> str:
+    """The chapters, then how it stands, then what to do."""
+    verdict = story.verdict
+    lines = [terminal.styled(f"Pod {story.pod}: {story.word}", bold=True)]
+    for chapter in story.chapters:
+        lines += ["", terminal.styled(chapter.title, bold=True)]
+        for line in chapter.lines:
+            lines += _wrapped(line, now, width)
+
+    colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
+    lines += ["", terminal.styled("Now", bold=True)]
+    lines.append("  " + terminal.styled(f"{verdict.state.value}: {verdict.text}", colour))
+    if verdict.cures:
+        lines += ["", terminal.styled("What to do", bold=True)]
+        lines += [f"  - {cure}" for cure in verdict.cures]
+
+    return "\n".join(lines)
+
+
+def _wrapped(line: Line, now: datetime, width: int) -> list[str]:
+    ago = tables.age(line.at, now) if objects.parse_timestamp(line.at) else ""
+    first = f"  {ago + ' ago' if ago else '':<{_AGO}} "
+    return textwrap.wrap(
+        " ".join(line.text.split()),
+        max(width, 40),
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def as_object(story: Story) -> Object:
+    """For `-o json` and `-o yaml`."""
+    return {
+        "apiVersion": "vnode.dev/v1alpha1",
+        "kind": "PodStory",
+        "pod": story.pod,
+        "chapters": [
+            {
+                "title": chapter.title,
+                "lines": [
+                    {"text": line.text, **({"time": line.at} if line.at else {})}
+                    for line in chapter.lines
+                ],
+            }
+            for chapter in story.chapters
+        ],
+        "state": story.verdict.state.value,
+        "message": story.verdict.text,
+        "cures": list(story.verdict.cures),
+    }

@@ -1,0 +1,249 @@
+"""The story of a pod in chapters, each a few dated lines, in the order in which things happen. Pure.
+
+Admission, queue, targets, decision, delegate, feedback; chapters that have not been reached are
+left out. How it stands now, and what to do, is `judging`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.cli import pods
+from vnode.cli.explain import judging
+from vnode.cli.explain.collecting import moment
+from vnode.cli.explain.facts import Facts, TargetFacts
+from vnode.cli.explain.judging import Verdict
+from vnode.pods.candidates import State as Said
+
+_CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that happened `at` an API timestamp, or holds ("")."""
+
+    text: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A step of the pod's way."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What there is to tell."""
+
+    pod: str
+    word: str
+    chapters: tuple[Chapter, ...]
+    verdict: Verdict
+
+
+def tell(facts: Facts) -> Story:
+    """The whole story."""
+    chapters = [Chapter("Admission", tuple(_admission(facts)))]
+    if pods.is_proxy(facts.pod):
+        chapters.append(Chapter("Queue", tuple(_queue(facts))))
+        chapters += [
+            Chapter(f"Target {target.key}", tuple(_target(facts, target)))
+            for target in facts.targets
+        ]
+        chapters.append(Chapter("Decision", tuple(_decision(facts))))
+        chapters.append(Chapter("Delegate", tuple(_delegate(facts))))
+        chapters.append(Chapter("Feedback", tuple(_feedback(facts))))
+
+    return Story(
+        objects.key(facts.pod),
+        pods.word(facts.pod),
+        tuple(chapter for chapter in chapters if chapter.lines),
+        judging.judge(facts),
+    )
+
+
+def _admission(facts: Facts) -> Iterable[Line]:
+    pod, notes = facts.pod, objects.annotations(facts.pod)
+    owner = objects.controller_reference(pod)
+    by = f" by {owner.get('kind')} {owner.get('name')}" if owner else ""
+    yield Line(f"created{by}", str(objects.metadata(pod).get("creationTimestamp") or ""))
+    if not pods.is_proxy(pod):
+        scheduler = objects.spec(pod).get("schedulerName", "default-scheduler")
+        yield Line(f"not a proxy pod: left to {scheduler}")
+        return
+
+    if keys.ELECT in notes:
+        yield Line("elected by its own annotation")
+    elif facts.namespace and keys.ELECT in objects.annotations(facts.namespace):
+        yield Line(f"elected by the annotation of its namespace {objects.namespace(pod)}")
+    elif keys.SOURCE_POD_MANIFEST not in notes:
+        yield Line("not elected, but bound to a virtual node by another scheduler, or by its spec")
+
+    if keys.PROXY_CONSTRAINTS in notes:
+        yield Line(f"virtual nodes are chosen by the annotation {keys.PROXY_CONSTRAINTS}")
+
+    if keys.NO_RESERVATION in notes:
+        yield Line("no place is reserved first: the first suitable target gets it")
+
+
+def _queue(facts: Facts) -> Iterable[Line]:
+    spec = objects.spec(facts.pod)
+    for gate in spec.get("schedulingGates") or ():
+        yield Line(f"held by the scheduling gate {gate.get('name')}")
+
+    if spec.get("nodeName"):
+        return
+
+    if spec.get("priority"):
+        yield Line(f"priority {spec['priority']}")
+
+    if not judging.agent_is_alive(facts):
+        renewed = str(objects.spec(facts.lease or {}).get("renewTime") or "never")
+        yield Line("no agent leads: its lease was last renewed", renewed)
+
+    for event in facts.events:
+        if event.get("reason") == "FailedScheduling":
+            yield Line(f"not placed{_times(event)}", moment(event))
+
+
+def _times(event: Object) -> str:
+    count = int(event.get("count") or 1)
+    return f", {count} times since {event.get('firstTimestamp')}" if count > 1 else ""
+
+
+def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
+    ready = target.ready
+    word = {"True": "ready", "False": "not ready"}.get(str(ready.get("status")), "not known yet")
+    since = str(ready.get("lastTransitionTime") or "")
+    text = "" if target.is_ready else f": {ready.get('reason', '')}: {ready.get('message', '')}"
+    yield Line(f"{word}{text}" if ready else word, since)
+    if target.node and objects.spec(target.node).get("unschedulable"):
+        yield Line(f"its node {target.key.node_name} is cordoned")
+
+    if target.silence:
+        yield Line(f"could not be asked from here: {target.silence}")
+
+    if target.chaperon is not None:
+        yield from _candidate(target, target.chaperon)
+    elif verdict := verdict_of(facts, target):
+        yield Line(f"not asked: {verdict}" if not target.silence else verdict)
+
+
+def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
+    created = str(objects.metadata(chaperon).get("creationTimestamp") or "")
+    yield Line(f"asked: chaperon {objects.key(chaperon)}", created)
+    condition = objects.condition(chaperon, "PodScheduled") or {}
+    at = str(condition.get("lastTransitionTime") or "")
+    match target.candidate:
+        case Said.REJECTED:
+            yield Line(f"rejected: {target.rejection}", at)
+        case Said.RESERVED:
+            yield Line("a place is reserved there")
+        case Said.COMMITTED:
+            yield Line("a place was reserved, and the candidate allowed to take it")
+        case _:
+            yield Line("has not answered yet")
+
+    if missing := objects.annotations(chaperon).get(keys.POD_MISSING_SINCE):
+        yield Line("its delegate is missing", missing)
+
+
+def verdict_of(facts: Facts, target: TargetFacts) -> str:
+    """What the pod's own condition says of a target: `c2: reason` of `0/2 targets: ...`."""
+    condition = objects.condition(facts.pod, "PodScheduled") or {}
+    message = str(condition.get("message") or "")
+    if condition.get("status") != "False" or ": " not in message:
+        return ""
+
+    names = "|".join(re.escape(other.name) for other in facts.targets)
+    _head, _colon, text = message.partition(": ")
+    parts = re.split(rf"(?:^|; )((?:{names})(?:, (?:{names}))*(?: and \d+ more)?): ", text)
+    for listed, reason in zip(parts[1::2], parts[2::2], strict=True):
+        if target.name in listed.partition(" and ")[0].split(", "):
+            return reason
+
+    return ""
+
+
+def _decision(facts: Facts) -> Iterable[Line]:
+    if not facts.node_name:
+        return
+
+    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
+    at = str(scheduled.get("lastTransitionTime") or "")
+    target = facts.chosen
+    where = f"target {target.key}" if target else "a target that is gone"
+    yield Line(f"bound to node {facts.node_name}, {where}", at)
+
+
+def _delegate(facts: Facts) -> Iterable[Line]:
+    target = facts.chosen
+    if target is None:
+        return
+
+    if target.delegate is not None:
+        delegate = target.delegate
+        node = objects.spec(delegate).get("nodeName")
+        where = f" on node {node}" if node else ", not on a node yet"
+        yield Line(
+            f"pod {objects.key(delegate)} in {target.name}{where}: {pods.word(delegate)}",
+            str(objects.metadata(delegate).get("creationTimestamp") or ""),
+        )
+    elif target.chaperon is not None:
+        yield Line(f"there is no delegate pod in {target.name}")
+    elif not target.silence:
+        yield Line(f"there is no chaperon for it in {target.name}")
+
+    for what in target.missing:
+        yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
+
+    for container in pods.containers(target.delegate or facts.pod):
+        yield _container(container)
+
+    for event in target.events:
+        if event.get("type") == "Warning":
+            text = f"{event.get('reason')}: {event.get('message')}{_times(event)}"
+            yield Line(text, moment(event))
+
+
+def _container(container: Object) -> Line:
+    name, detail = pods.state(container)
+    said = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
+    restarts = int(container.get("restartCount") or 0)
+    text = f"container {container.get('name')}: {name}" + (f", {said}" if said else "")
+    if name == "terminated":
+        text += f", exit code {detail.get('exitCode')}"
+
+    if restarts:
+        text += f", {restarts} restarts"
+
+    at = detail.get("finishedAt") or detail.get("startedAt")
+    return Line(text, str(at or ""))
+
+
+def _feedback(facts: Facts) -> Iterable[Line]:
+    metadata, target = objects.metadata(facts.pod), facts.chosen
+    if facts.node_name and target is not None:
+        status = objects.status(facts.pod)
+        if not target.is_ready:
+            since = str(target.ready.get("lastTransitionTime") or "")
+            yield Line("this pod's status stands still: the target is not ready", since)
+        else:
+            yield Line(f"this pod says {status.get('phase', 'nothing')}, as its delegate does")
+
+    if "deletionTimestamp" in metadata:
+        yield Line("its deletion was asked for", str(metadata["deletionTimestamp"]))
+        for name in objects.finalizers(facts.pod):
+            yield Line(f"kept by the finalizer {name}")
+
+    for event in facts.events:
+        if event.get("type") == "Warning" and event.get("reason") != "FailedScheduling":
+            yield Line(f"{event.get('reason')}: {event.get('message')}", moment(event))
