@@ -1,0 +1,295 @@
+"""The checks of one cluster: facts in, findings out. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from vnode import __version__
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object, Objects
+from vnode.cli import manifests, tables
+from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.runtime import certificates
+
+SKEW_WARN: Final = 5.0  # seconds; below, the network and whole seconds explain it
+SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
+_SOON: Final = timedelta(days=1)  # webhook certificates are renewed long before
+_SILENCE: Final = timedelta(seconds=15)  # in which a scheduler that runs has looked at a pod
+_LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ, and a leader may change
+_INSTALL: Final = "vnode install, as an administrator of this cluster"
+
+_Said = tuple[Level, str, str]  # level, text, cure
+
+
+def check(facts: ClusterFacts) -> list[Finding]:
+    """All findings about one cluster, the most basic first."""
+    if facts.unreachable:
+        cure = "see that the API server runs, and the kubeconfig's address and credentials"
+        return [Finding(facts.name, "reachable", Level.FAIL, facts.unreachable, cure)]
+
+    found = [Finding(facts.name, "reachable", Level.OK, f"Kubernetes {facts.version}")]
+    checks = [
+        ("clock", skew(facts.skew)),
+        ("CRDs", _crds(facts)),
+        ("agent's rights", _roles(facts)),
+        ("agent", _agent(facts)),
+    ]
+    if facts.targets:
+        checks += [
+            ("webhook", _webhook(facts)),
+            ("webhook certificate", _serving(facts)),
+            ("admission", _admission(facts)),
+        ]
+
+    if facts.sources or facts.chaperons or facts.waiting or facts.scheduler_lease:
+        checks.append(("candidate scheduler", _scheduler(facts)))
+
+    found += [Finding(facts.name, name, *said) for name, said in checks if said]
+    found += _sources(facts)
+    found += _kubelets(facts)
+    found += _namesakes(facts)
+    return found
+
+
+def skew(seconds: float | None) -> _Said:
+    """About a clock that is so many seconds ahead of ours."""
+    if seconds is None:
+        return Level.SKIP, "the API server does not tell its time", ""
+
+    direction = "ahead of" if seconds > 0 else "behind"
+    text = f"{abs(seconds):.0f} s {direction} this machine's"
+    cure = "let NTP set the clocks of both machines"
+    if abs(seconds) >= SKEW_FAIL:
+        return Level.FAIL, text, cure
+
+    return (Level.WARN, text, cure) if abs(seconds) >= SKEW_WARN else (Level.OK, "as ours", "")
+
+
+def contains(present: Any, wanted: Any) -> bool:
+    """Everything that a manifest names is there; what the API server adds does not matter."""
+    if isinstance(wanted, Mapping):
+        return isinstance(present, Mapping) and all(
+            contains(present.get(key), value) for key, value in wanted.items() if value != {}
+        )
+
+    if isinstance(wanted, list):
+        return (
+            isinstance(present, list)
+            and len(present) == len(wanted)
+            and all(map(contains, present, wanted))
+        )
+
+    return bool(present == wanted)
+
+
+def _crds(facts: ClusterFacts) -> _Said:
+    if facts.crds is None:
+        return Level.SKIP, "may not be read with these credentials", ""
+
+    return _compared(manifests.crds(), facts.crds, "spec", _are_served(facts.crds))
+
+
+def _are_served(crds: Objects) -> str:
+    for crd in crds:
+        condition = objects.condition(crd, "Established") or {}
+        if condition.get("status") != "True":
+            return f"{objects.name(crd)} is not established"
+
+    return ""
+
+
+def _roles(facts: ClusterFacts) -> _Said:
+    if facts.roles is None:
+        return Level.SKIP, "may not be read with these credentials", ""
+
+    wanted = [
+        obj
+        for obj in manifests.rbac(manifests.NAMESPACE)
+        if manifests.kind_of(obj) is kinds.CLUSTER_ROLES
+    ]
+    return _compared(wanted, facts.roles, "rules", "")
+
+
+def _compared(wanted: Objects, present: Objects, field: str, trouble: str) -> _Said:
+    known = {objects.name(obj): obj for obj in present}
+    missing = [objects.name(obj) for obj in wanted if objects.name(obj) not in known]
+    if missing:
+        return Level.FAIL, f"not there: {', '.join(missing)}", _INSTALL
+
+    if trouble:
+        return Level.FAIL, trouble, "kubectl describe crd says why"
+
+    other = [
+        objects.name(obj)
+        for obj in wanted
+        if not contains(known[objects.name(obj)].get(field), obj.get(field))
+    ]
+    if other:
+        return (
+            Level.WARN,
+            f"not as vnode {__version__} has them: {', '.join(other)}",
+            f"{_INSTALL} (with the version that the agent has)",
+        )
+
+    return Level.OK, f"{len(wanted)}, as vnode {__version__} has them", ""
+
+
+def _agent(facts: ClusterFacts) -> _Said:
+    if not facts.may_read_leases:
+        return Level.SKIP, "its lease may not be read with these credentials", ""
+
+    cure = "start vnode agent in this cluster; --agent-namespace if it is not in vnode"
+    if facts.agent_lease is None:
+        return Level.FAIL, "it has never run here: there is no lease", cure
+
+    text, alive = lease(facts.agent_lease, facts)
+    if not alive:
+        return Level.FAIL, f"it does not run: {text}", cure
+
+    version = objects.annotations(facts.summary or {}).get(keys.AGENT_VERSION, "")
+    if version and version != __version__:
+        return Level.WARN, f"it is vnode {version}, this is {__version__}", "use one version"
+
+    return Level.OK, text, ""
+
+
+def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
+    """What a lease says, and whether its holder is alive. Ages are by the cluster's own clock."""
+    spec = objects.spec(obj)
+    holder = spec.get("holderIdentity")
+    renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
+    if not holder or renewed is None:
+        return "nobody holds its lease", False
+
+    age = facts.now + timedelta(seconds=facts.skew or 0) - renewed
+    life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
+    return f"{holder} leads, seen {tables.duration(age)} ago", age < life
+
+
+def _webhook(facts: ClusterFacts) -> _Said:
+    if facts.webhook_denied:
+        return Level.SKIP, "its configuration may not be read with these credentials", ""
+
+    [hook] = (facts.webhook or {}).get("webhooks") or [None]
+    if hook is None:
+        return Level.FAIL, "its configuration is not there: no pod is elected", _INSTALL
+
+    bundle = (hook.get("clientConfig") or {}).get("caBundle")
+    if not bundle:
+        cure = "start the agent, which writes it; if it runs, see its log"
+        return Level.FAIL, "it has no caBundle: the API server cannot trust it", cure
+
+    authorities = _ends(str(bundle))
+    alive = [end for end in authorities if end > facts.now]
+    if not alive:
+        return Level.FAIL, "no certificate in its caBundle is valid", "restart the agent"
+
+    return Level.OK, f"its CA ends on {in_days(max(alive), facts.now)}", ""
+
+
+def _ends(bundle: str) -> list[datetime]:
+    try:
+        pem = base64.b64decode(bundle)
+        return [certificates.expiry(found) for found in certificates.parse_bundle(pem)]
+    except ValueError:
+        return []
+
+
+def _serving(facts: ClusterFacts) -> _Said | None:
+    if facts.serving is None:
+        return None  # a Service's address is not ours to reach; the trial pod tells
+
+    text = f"ends on {in_days(facts.serving, facts.now)}"
+    if facts.serving - facts.now < _SOON:
+        return Level.FAIL, text, "the agent renews it long before: see its log"
+
+    return Level.OK, text, ""
+
+
+def _admission(facts: ClusterFacts) -> _Said:
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if facts.admission is None:
+        return (
+            Level.WARN,
+            f"no namespace has the label {label}={value}, or no pod may be created there",
+            f"kubectl label namespace NAMESPACE {label}={value}",
+        )
+
+    if facts.admission:
+        cure = "see that the API server reaches the agent: vnode install --webhook-url"
+        return Level.FAIL, f"a trial pod: {facts.admission}", cure
+
+    return Level.OK, "a trial pod was elected (and not kept)", ""
+
+
+def _scheduler(facts: ClusterFacts) -> _Said:
+    cure = "start a kube-scheduler with vnode scheduler-config; see its log"
+    old = [pod for pod in facts.waiting if _age(pod, facts) > _SILENCE]
+    if old:
+        names = ", ".join(objects.key(pod) for pod in old[:3])
+        text = f"{len(old)} candidates wait for it, the first of them: {names}"
+        return Level.FAIL, text, cure
+
+    if facts.scheduler_lease is not None:
+        text, alive = lease(facts.scheduler_lease, facts)
+        return (Level.OK, text, "") if alive else (Level.FAIL, f"it does not run: {text}", cure)
+
+    if facts.placed:
+        return Level.OK, f"it has looked at {len(facts.placed)} candidates, none waits", ""
+
+    return Level.SKIP, "it has no lease, and no candidate has come yet", ""
+
+
+def _age(pod: Object, facts: ClusterFacts) -> timedelta:
+    created = objects.parse_timestamp(str(objects.metadata(pod).get("creationTimestamp") or ""))
+    return facts.now + timedelta(seconds=facts.skew or 0) - created if created else timedelta()
+
+
+def _sources(facts: ClusterFacts) -> Iterator[Finding]:
+    for source in facts.sources:
+        condition = objects.condition(source, "Ready")
+        name = f"source {objects.key(source)}"
+        if condition is None:
+            cure = "start the agent of this cluster, which gives sources their rights"
+            yield Finding(facts.name, name, Level.FAIL, "nobody has looked at it", cure)
+        elif condition.get("status") != "True":
+            text = f"{condition.get('reason')}: {condition.get('message')}"
+            yield Finding(facts.name, name, Level.FAIL, text, "the message names it")
+        else:
+            yield Finding(facts.name, name, Level.OK, str(condition.get("message", "")))
+
+
+def _kubelets(facts: ClusterFacts) -> Iterator[Finding]:
+    for name, trouble in facts.kubelets.items():
+        check_name, node = "logs and exec", f"of {name}"
+        if not trouble:
+            yield Finding(facts.name, check_name, Level.OK, f"the API server reaches those {node}")
+        elif "address not allowed" in trouble or "Forbidden" in trouble[:20]:
+            text = f"{node} cannot be tried through the API server: {trouble}"
+            yield Finding(facts.name, check_name, Level.SKIP, text)
+        else:
+            cure = "let the API server reach the agent's --advertise-address and kubelet ports"
+            if "x509" in trouble:
+                cure = "see docs/limits.md: API servers that check kubelet certificates"
+
+            yield Finding(facts.name, check_name, Level.FAIL, f"{node}: {trouble}", cure)
+
+
+def _namesakes(facts: ClusterFacts) -> Iterator[Finding]:
+    """Sources that call themselves the same, by what their chaperons say."""
+    origins: dict[str, set[str]] = {}
+    for chaperon in facts.chaperons:
+        name = objects.labels(chaperon).get(keys.PARENT_CLUSTER_NAME, "")
+        uid = objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID)
+        if uid:
+            origins.setdefault(name, set()).add(uid)
+
+    for name, uids in sorted(origins.items()):
+        if len(uids) > 1:
+            text = f"{len(uids)} sources call themselves {name!r}"
+            cure = "give each agent a --cluster-name of its own"
+            yield Finding(facts.name, "cluster names", Level.FAIL, text, cure)

@@ -1,0 +1,129 @@
+"""`vnode doctor`: the command line."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from vnode.api import objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError
+from vnode.cli import access, main, manifests
+from vnode.cli.access import Access
+from vnode.cli.doctor import cluster_checks, connection_checks, examining, trying
+from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli.doctor.findings import Finding, Level, lines
+
+
+async def diagnose(source: Access, targets: tuple[Path, ...], namespace: str) -> list[Finding]:
+    """All findings about the source, its connections, and those targets that we may enter."""
+    clock = SystemClock()
+
+    async def cluster(where: Access, name: str) -> tuple[ClusterFacts, list[Finding]]:
+        async with where.client(name) as client:
+            facts = await examining.examine(client, name, namespace, clock)
+            tried = await trying.try_all(client, facts.targets, clock)
+
+        found = cluster_checks.check(facts)
+        return facts, found + [entry for one in tried for entry in connection_checks.check(one)]
+
+    places = [(source, "this cluster")]
+    places += [(Access(file), f"target cluster {file.name}") for file in targets]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(cluster(*place), name=place[1]) for place in places]
+
+    findings: list[Finding] = []
+    known: dict[str, str] = {}
+    for facts, found in (task.result() for task in tasks):
+        if facts.uid and facts.uid in known:
+            raise ConfigError(f"{facts.name} is {known[facts.uid]}: name each cluster once")
+
+        known[facts.uid] = facts.name
+        findings += found
+
+    return findings or [Finding("this cluster", "targets", Level.SKIP, "there is nothing to check")]
+
+
+def summary(findings: list[Finding]) -> str:
+    """How many of each level."""
+    counts = {level: sum(1 for f in findings if f.level is level) for level in Level}
+    return (
+        f"{counts[Level.OK]} ok, {counts[Level.WARN]} warnings, {counts[Level.FAIL]} failures, "
+        f"{counts[Level.SKIP]} could not be checked"
+    )
+
+
+def as_object(findings: list[Finding]) -> objects.Object:
+    """For `-o json`."""
+    return {
+        "apiVersion": "vnode.dev/v1alpha1",
+        "kind": "Diagnosis",
+        "findings": [
+            {
+                "place": finding.place,
+                "check": finding.check,
+                "level": finding.level.name.lower(),
+                "text": finding.text,
+                "cure": finding.cure,
+            }
+            for finding in findings
+        ],
+    }
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("doctor")
+    @access.options
+    @click.option("--source", type=access.FILE, help="The same as --kubeconfig.")
+    @click.option(
+        "--target",
+        "targets",
+        type=access.FILE,
+        multiple=True,
+        help="Kubeconfig of an administrator of a target: to check its inside, too. Repeatable.",
+    )
+    @click.option(
+        "--agent-namespace",
+        default=manifests.NAMESPACE,
+        show_default=True,
+        help="The agents' own namespace.",
+    )
+    @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
+    def doctor_command(
+        kubeconfig: Path | None,
+        context: str | None,
+        source: Path | None,
+        targets: tuple[Path, ...],
+        agent_namespace: str,
+        output: str,
+    ) -> None:
+        """Check a cluster and both sides of its connections; name the cure of each failure.
+
+        Exit code 3 if something does not work, 0 if all does (warnings or not).
+        """
+        if source and kubeconfig:
+            raise click.UsageError("--source and --kubeconfig are the same: give one")
+
+        async def check() -> None:
+            where = Access(source or kubeconfig, context)
+            findings = await diagnose(where, targets, agent_namespace)
+            if output == "json":
+                from vnode.cli import tables
+
+                click.echo(tables.document([as_object(findings)], "json", single=True))
+            else:
+                for line in lines(findings):
+                    click.echo(line)
+
+                click.echo(summary(findings))
+
+            if any(finding.level is Level.FAIL for finding in findings):
+                raise click.exceptions.Exit(main.FOUND_TROUBLE)
+
+        main.run(check())
+
+    return doctor_command

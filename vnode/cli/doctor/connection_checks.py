@@ -1,0 +1,110 @@
+"""The checks of a connection, as the Target's own credentials see it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from vnode import __version__
+from vnode.api import keys, objects
+from vnode.cli.doctor import cluster_checks
+from vnode.cli.doctor.facts import ConnectionFacts
+from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.targets import conditions, expiry, model
+
+_AGAIN: Final = "run vnode connect again"
+
+
+def check(facts: ConnectionFacts) -> list[Finding]:
+    """All findings about one Target, in the order in which a connection is made."""
+    key = model.key_of(facts.target)
+    place = f"target {key}"
+    found = [Finding(place, "credentials", *_credentials(facts))]
+    if facts.invalid:
+        return found
+
+    if facts.failure:
+        reason, _colon, message = facts.failure.partition(": ")
+        cure = "the text names it" if message else "see that the target's API server runs"
+        found.append(Finding(place, "connection", Level.FAIL, facts.failure, cure))
+    else:
+        found.append(Finding(place, "connection", Level.OK, "it answers, and takes pods"))
+
+    if facts.skew is not None:
+        found.append(Finding(place, "clock", *cluster_checks.skew(facts.skew)))
+
+    found += (Finding(place, name, *said) for name, said in _details(facts))
+    return found
+
+
+def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
+    if facts.invalid:
+        return Level.FAIL, facts.invalid, "the text names it"
+
+    if objects.spec(facts.target).get("self"):
+        return Level.OK, "none needed: it is this cluster itself", ""
+
+    if facts.end is None:
+        return Level.OK, "they have no end that can be seen", ""
+
+    text = f"the {facts.end.what} ends on {in_days(facts.end.at, facts.now)}"
+    if facts.end.at <= facts.now:
+        return Level.FAIL, text, _AGAIN
+
+    if facts.end.at - facts.now <= expiry.AHEAD:
+        return Level.WARN, text, _AGAIN
+
+    return Level.OK, text, ""
+
+
+def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
+    denied = [right for right, allowed in facts.rights.items() if not allowed]
+    if denied:
+        cure = "create a Source there (vnode connect does); its agent must run to bind it"
+        yield "rights", (Level.FAIL, f"it may not: {', '.join(denied)}", cure)
+    elif facts.rights:
+        yield "rights", (Level.OK, f"all {len(facts.rights)} that are needed", "")
+
+    if facts.summary_missing:
+        text = "it has not said what capacity it has: its agent has never run"
+        yield "its agent", (Level.FAIL, text, "start vnode agent in the target")
+    elif facts.summary is not None:
+        version = objects.annotations(facts.summary).get(keys.AGENT_VERSION, "")
+        if not version:
+            yield "its agent", (Level.OK, "Admiralty's, not vnode's", "")
+        elif version != __version__:
+            text = f"it is vnode {version}, this is {__version__}"
+            yield "its agent", (Level.WARN, text, "use one version on both sides")
+        else:
+            yield "its agent", (Level.OK, f"vnode {version}; --target FILE tells if it runs", "")
+
+    yield from _in_the_source(facts)
+
+
+def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
+    """What the source's agent has made of the Target, and of its namespace."""
+    ready = objects.condition(facts.target, conditions.READY)
+    if ready is None:
+        cure = "start the agent of the source"
+        yield "its condition", (Level.FAIL, "no agent has looked at the Target", cure)
+    elif ready.get("status") != "True":
+        text = f"not ready: {ready.get('reason')}: {ready.get('message')}"
+        yield "its condition", (Level.FAIL, text, "the message names it")
+    else:
+        yield "its condition", (Level.OK, "ready", "")
+
+    unique = objects.condition(facts.target, conditions.CLUSTER_NAME_UNIQUE) or {}
+    if unique.get("status") == "False":
+        cure = "give one of the two agents another --cluster-name"
+        yield "cluster name", (Level.FAIL, str(unique.get("message", "")), cure)
+
+    if facts.node is None:
+        yield "virtual node", (Level.FAIL, "it is not there", "start the agent of the source")
+    elif objects.spec(facts.node).get("unschedulable"):
+        yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
+
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    if facts.namespace_labels is not None and facts.namespace_labels.get(label) != value:
+        name = objects.namespace(facts.target)
+        text = f"its namespace {name} does not take part: no label {label}={value}"
+        yield "namespace", (Level.WARN, text, f"kubectl label namespace {name} {label}={value}")

@@ -1,0 +1,198 @@
+"""Reads the facts of one cluster. What may not be read stays unknown; nothing is changed.
+
+The one request that looks like a change is a pod created with `dryRun`, which goes through
+admission and is then dropped: nothing else tells whether the webhook works as the API server
+sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+import urllib.parse
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeVar
+
+from cryptography import x509
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
+from vnode.api.objects import Object, Objects
+from vnode.cli import manifests
+from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
+from vnode.cli.wiring import LEASE
+from vnode.kube.client import Client
+from vnode.pods import delegate
+
+_PATIENCE: Final = 5.0  # seconds for one connection
+_SOME: Final = 200  # objects of a kind that tell enough
+
+T = TypeVar("T")
+
+
+async def examine(client: Client, name: str, namespace: str, clock: Clock) -> ClusterFacts:
+    """All facts of a cluster whose agent lives in that namespace."""
+    try:
+        version, skew = await greet(client)
+    except VnodeError as error:
+        return ClusterFacts(name, clock.now(), unreachable=str(error))
+
+    system = await or_none(client.get(kinds.NAMESPACES, "kube-system"))
+    leases = await or_none(client.list(kinds.LEASES, namespace))
+    candidates = await _candidates(client)
+    webhook, denied = await _webhook(client)
+    targets = [
+        *(await or_none(client.list(kinds.TARGETS)) or ()),
+        *(await or_none(client.list(kinds.CLUSTER_TARGETS)) or ()),
+    ]
+    sources = [
+        *(await or_none(client.list(kinds.SOURCES)) or ()),
+        *(await or_none(client.list(kinds.CLUSTER_SOURCES)) or ()),
+    ]
+    selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
+    nodes = await or_none(client.list(kinds.NODES, label_selector=selector)) or []
+    return ClusterFacts(
+        name,
+        clock.now(),
+        uid=objects.uid(system or {}),
+        version=version,
+        skew=skew,
+        crds=await or_none(client.list(kinds.CRDS, label_selector=manifests.PART_OF)),
+        roles=await or_none(client.list(kinds.CLUSTER_ROLES, label_selector=manifests.PART_OF)),
+        agent_lease=_named(leases, LEASE),
+        scheduler_lease=_named(leases, SCHEDULER_LEASE),
+        may_read_leases=leases is not None,
+        waiting=[pod for pod in candidates if not _is_looked_at(pod)],
+        placed=[pod for pod in candidates if _is_looked_at(pod)],
+        webhook=webhook,
+        webhook_denied=denied,
+        serving=await _serving(webhook),
+        admission=await _admission(client) if targets and webhook else None,
+        targets=targets,
+        sources=sources,
+        nodes=nodes,
+        kubelets={objects.name(node): await _kubelet(client, objects.name(node)) for node in nodes},
+        summary=await or_none(client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)),
+        chaperons=await or_none(client.list(kinds.POD_CHAPERONS)) or [],
+    )
+
+
+async def or_none(request: Awaitable[T]) -> T | None:
+    """None for what is not there, or is not ours to see."""
+    try:
+        return await request
+    except ApiError:
+        return None
+
+
+async def greet(client: Client) -> tuple[str, float | None]:
+    """The version of an API server, and by how many seconds its clock is ahead of ours."""
+    before = time.time()
+    async with client.stream("GET", "/version", query={}, silence=_PATIENCE) as response:
+        middle = (before + time.time()) / 2
+        date = response.headers.get("Date")
+        try:
+            text = str((await response.json()).get("gitVersion", ""))
+            # The header has whole seconds: on average half a second has passed since.
+            skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None
+        except (ValueError, TypeError, OSError, TimeoutError) as error:
+            raise Unreachable(f"{client.name}: no Kubernetes API answers there: {error}") from error
+
+    return text, skew
+
+
+def _named(listed: Objects | None, name: str) -> Object | None:
+    return next((obj for obj in listed or () if objects.name(obj) == name), None)
+
+
+async def _candidates(client: Client) -> Objects:
+    """Delegate pods that the candidate scheduler is to place, or has placed."""
+    selector = f"spec.schedulerName={keys.CANDIDATE_SCHEDULER}"
+    return (await or_none(client.list(kinds.PODS, field_selector=selector)) or [])[:_SOME]
+
+
+def _is_looked_at(pod: Object) -> bool:
+    status = objects.status(pod)
+    return bool(objects.spec(pod).get("nodeName")) or delegate.rejection(status) is not None
+
+
+async def _webhook(client: Client) -> tuple[Object | None, bool]:
+    try:
+        return await client.get(kinds.MUTATING_WEBHOOKS, "vnode"), False
+    except NotFound:
+        return None, False
+    except Denied:
+        return None, True
+
+
+async def _serving(webhook: Object | None) -> datetime | None:
+    """The end of the certificate that answers at the webhook's URL, if we can reach it."""
+    [hook] = (webhook or {}).get("webhooks") or [{}]
+    url = urllib.parse.urlsplit((hook.get("clientConfig") or {}).get("url") or "")
+    if not url.hostname:
+        return None
+
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only its end is read
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            opened = asyncio.open_connection(url.hostname, url.port or 443, ssl=context)
+            _reader, writer = await opened
+    except (OSError, TimeoutError):
+        return None
+
+    try:
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    finally:
+        writer.transport.abort()
+
+    return x509.load_der_x509_certificate(der).not_valid_after_utc.astimezone(UTC)
+
+
+async def _admission(client: Client) -> str | None:
+    """What becomes of an elected pod, in a namespace that the webhook looks at; "" if all is well.
+
+    None if there is no such namespace, or we may not create pods in it.
+    """
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    try:
+        namespaces = await client.list(kinds.NAMESPACES, label_selector=f"{label}={value}")
+    except ApiError:
+        return None
+
+    if not namespaces:
+        return None
+
+    trial = {
+        "metadata": {"generateName": "vnode-doctor-", "annotations": {keys.ELECT: ""}},
+        "spec": {"containers": [{"name": "trial", "image": "trial"}]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+    }
+    path = kinds.PODS.path(objects.name(namespaces[0]))
+    try:
+        pod = await client.request("POST", path, query={"dryRun": "All"}, body=trial)
+    except Denied as error:
+        return None if "webhook" not in error.message else error.message
+    except (ApiError, Unreachable) as error:
+        return str(error)
+
+    if objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER:
+        return ""
+
+    return "the webhook was not called, or did not elect the pod"
+
+
+async def _kubelet(client: Client, node: str) -> str:
+    """Why the API server does not reach the kubelet API of a virtual node; "" if it does."""
+    path = kinds.NODES.path(None, node, "proxy") + "/healthz"
+    try:
+        async with client.stream("GET", path, query={}, silence=_PATIENCE):
+            return ""
+    except (ApiError, Unreachable) as error:
+        return str(error)

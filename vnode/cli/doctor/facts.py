@@ -1,0 +1,63 @@
+"""What was read of a cluster, and of a connection. None means: could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vnode.api.objects import Object, Objects
+from vnode.targets.expiry import End
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """One cluster, as somebody with rights in it sees it.
+
+    `unreachable` says why nothing else is known. `skew` is in seconds, positive where its clock is
+    ahead of ours. `admission` is what came back for a trial pod that was not kept, or why none did;
+    `serving` is the end of the webhook's certificate.
+    """
+
+    name: str
+    now: datetime
+    unreachable: str = ""
+    uid: str = ""
+    version: str = ""
+    skew: float | None = None
+    crds: Objects | None = None
+    roles: Objects | None = None
+    agent_lease: Object | None = None
+    scheduler_lease: Object | None = None
+    may_read_leases: bool = False
+    waiting: Objects = field(default_factory=list)  # candidates that no scheduler has looked at
+    placed: Objects = field(default_factory=list)  # candidates that one has
+    webhook: Object | None = None
+    webhook_denied: bool = False
+    serving: datetime | None = None
+    admission: str | None = None
+    targets: Objects = field(default_factory=list)
+    sources: Objects = field(default_factory=list)
+    nodes: Objects = field(default_factory=list)
+    kubelets: dict[str, str] = field(default_factory=dict)  # virtual node -> "" or why not
+    summary: Object | None = None
+    chaperons: Objects = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFacts:
+    """One Target, and its cluster as the Target's own credentials see it.
+
+    `rights` tells for `verb resource` whether they allow it.
+    """
+
+    target: Object
+    now: datetime
+    end: End | None = None
+    invalid: str = ""  # why the kubeconfig cannot be used
+    failure: str = ""  # why the cluster does not answer, or refuses
+    skew: float | None = None
+    rights: dict[str, bool] = field(default_factory=dict)
+    namespace_labels: dict[str, str] | None = None  # of the source's namespace
+    summary: Object | None = None
+    summary_missing: bool = False
+    node: Object | None = None

@@ -1,0 +1,140 @@
+"""Reads the facts of a connection: one Target, with the credentials of its own Secret."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ApiError, ConfigError, NotFound, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.cli.doctor import examining
+from vnode.cli.doctor.facts import ConnectionFacts
+from vnode.cli.explain.collecting import PATIENCE, connected
+from vnode.kube.client import Client
+from vnode.targets import expiry, model, probing, secrets
+
+# What the source's agent does in a target; all of it is in the role admiralty-source.
+_RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
+    *((verb, kinds.POD_CHAPERONS, "") for verb in ("create", "list", "watch", "patch", "delete")),
+    ("get", kinds.PODS, ""),
+    ("get", kinds.PODS, "log"),
+    ("create", kinds.PODS, "exec"),
+    ("get", kinds.CLUSTER_SUMMARIES, ""),
+)
+
+
+async def try_all(client: Client, targets: list[Object], clock: Clock) -> list[ConnectionFacts]:
+    """Each Target, all at the same time."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_try(client, target, clock), name=f"try {objects.key(target)}")
+            for target in targets
+        ]
+
+    return [task.result() for task in tasks]
+
+
+async def _try(client: Client, target: Object, clock: Clock) -> ConnectionFacts:
+    key = model.key_of(target)
+    space = await examining.or_none(client.get(kinds.NAMESPACES, key.namespace or "default"))
+    labels = objects.labels(space) if space and key.namespace else None
+    node = await examining.or_none(client.get(kinds.NODES, key.node_name))
+    end, invalid = None, ""
+    try:
+        end = await _end(client, target)
+        async with asyncio.timeout(PATIENCE), connected(client, target) as there:
+            return await _look(there, target, clock, labels=labels, node=node, end=end)
+    except TimeoutError:
+        failure = f"no answer within {PATIENCE:.0f} s"
+    except ConfigError as error:
+        failure, invalid = "", str(error)
+    except VnodeError as error:
+        failure = ": ".join(probing.explain(error, key.namespace))
+
+    return ConnectionFacts(
+        target,
+        clock.now(),
+        end=end,
+        invalid=invalid,
+        failure=failure,
+        namespace_labels=labels,
+        node=node,
+    )
+
+
+async def _end(client: Client, target: Object) -> expiry.End | None:
+    spec = model.parse(target)
+    if spec.secret is None:
+        return None
+
+    try:
+        secret = await client.get(kinds.SECRETS, spec.secret.name, spec.secret.namespace)
+    except NotFound:
+        secret = None
+
+    return expiry.of_kubeconfig(secrets.kubeconfig(secret, spec.secret), spec.secret.context)
+
+
+async def _look(
+    there: Client,
+    target: Object,
+    clock: Clock,
+    *,
+    labels: dict[str, str] | None,
+    node: Object | None,
+    end: expiry.End | None,
+) -> ConnectionFacts:
+    namespace = objects.namespace(target)
+    _version, skew = await examining.greet(there)
+    failure = ""
+    try:
+        await probing.probe(there, namespace)
+    except VnodeError as error:
+        failure = ": ".join(probing.explain(error, namespace))
+
+    summary, missing = None, False
+    try:
+        summary = await there.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    except NotFound:
+        missing = True
+    except ApiError:
+        pass
+
+    return ConnectionFacts(
+        target,
+        clock.now(),
+        end=end,
+        failure=failure,
+        skew=skew,
+        rights={} if objects.spec(target).get("self") else await _rights(there, namespace),
+        namespace_labels=labels,
+        summary=summary,
+        summary_missing=missing,
+        node=node,
+    )
+
+
+async def _rights(there: Client, namespace: str) -> dict[str, bool]:
+    """What the credentials may do, by the target's own word."""
+    found: dict[str, bool] = {}
+    for verb, kind, subresource in _RIGHTS:
+        attributes = {
+            "verb": verb,
+            "group": kind.group,
+            "resource": kind.plural,
+            "subresource": subresource,
+            "namespace": namespace if kind.namespaced else "",
+        }
+        review = await examining.or_none(
+            there.create(
+                kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
+            )
+        )
+        if review is not None:
+            name = f"{verb} {kind.plural}" + (f"/{subresource}" if subresource else "")
+            found[name] = bool(objects.status(review).get("allowed"))
+
+    return found
