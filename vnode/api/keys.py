@@ -42,6 +42,7 @@ FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.ag
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
+CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: what its agent is called
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 

@@ -134,13 +134,24 @@ def _read(path: Path) -> Kubeconfig:
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
+_DEFAULT: Final = "By default $KUBECONFIG, ~/.kube/config, or the own pod's."
+
+
 def options(function: Command) -> Command:
     """The options `--kubeconfig` and `--context`; the command gets both as arguments."""
     function = click.option("--context", help="Of the kubeconfig; the current one if not given.")(
         function
     )
+    return click.option("--kubeconfig", type=FILE, help=_DEFAULT)(function)
+
+
+def source_options(function: Command) -> Command:
+    """The same, also as `--source` and `--source-context`, for commands that know two clusters."""
+    function = click.option(
+        "--context", "--source-context", "context", help="The current one if not given."
+    )(function)
     return click.option(
-        "--kubeconfig", type=FILE, help="By default $KUBECONFIG, ~/.kube/config, or the own pod's."
+        "--kubeconfig", "--source", "kubeconfig", type=FILE, help=f"The source. {_DEFAULT}"
     )(function)
 
 

@@ -13,8 +13,8 @@ import click
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.cli import config, main
+from vnode.cli.access import Access
 from vnode.cli.wiring import Agent, Deposed, Options
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.targets.connection import Identity
@@ -28,7 +28,11 @@ def command() -> click.Command:
 
 
 @click.command()
-@click.option("--kubeconfig", type=_FILE, help="The cluster to serve; in a pod, its own.")
+@click.option(
+    "--kubeconfig",
+    type=_FILE,
+    help="The cluster to serve; by default $KUBECONFIG, in a pod its own.",
+)
 @click.option("--context", help="Context of the kubeconfig; its current one by default.")
 @click.option(
     "--cluster-name",
@@ -59,7 +63,7 @@ def agent(
     credentials_dir: Path | None,
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
-    where = endpoint.from_kubeconfig_file(kubeconfig, context) if kubeconfig else None
+    where = Access(kubeconfig, context).endpoint(home=False)
     options = Options(
         namespace=namespace,
         address=advertise_address or _own_address(),
@@ -67,7 +71,7 @@ def agent(
         credentials=credentials_dir,
         holder=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
     )
-    main.run(_serve(where or endpoint.in_cluster(), cluster_name, options))
+    main.run(_serve(where, cluster_name, options))
 
 
 def _own_address() -> str:

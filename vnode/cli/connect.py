@@ -19,9 +19,10 @@ import click
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.cli import connecting, kubeconfigs, manifests
+from vnode.cli.access import Access
 from vnode.cli.connecting import Connection
+from vnode.cli.kubeconfigs import Reach
 from vnode.cli.main import run
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
@@ -33,17 +34,28 @@ class Side:
     """One of the two clusters on the command line."""
 
     role: str
-    kubeconfig: Path
-    context: str | None
+    access: Access
 
     def client(self) -> Client:
         """A client for it; ConfigError says which kubeconfig is wrong."""
         try:
-            where = endpoint.from_kubeconfig_file(self.kubeconfig, self.context)
+            return self.access.client(self.role)
         except ConfigError as error:
             raise ConfigError(f"--{self.role}: {error}") from error
 
-        return Client(where, name=self.role)
+    def reach(self) -> tuple[Reach, str]:
+        """How others can reach it, and what its kubeconfig calls it."""
+        config = self.access.load()
+        if config is None:
+            raise ConfigError(f"--{self.role}: a kubeconfig file is needed")
+
+        return kubeconfigs.parse(config.text, config.base, self.access.context)
+
+    @property
+    def flags(self) -> str:
+        """The options by which kubectl, or another command of ours, finds it."""
+        given = {"kubeconfig": self.access.kubeconfig, "context": self.access.context}
+        return "".join(f" --{name} {value}" for name, value in given.items() if value)
 
 
 def seconds(text: str) -> int:
@@ -75,41 +87,38 @@ async def connect(source: Side, target: Side, options: Options) -> None:
     async with AsyncExitStack() as stack:
         here = await stack.enter_async_context(source.client())
         there = await stack.enter_async_context(target.client())
-        _, source_name = kubeconfigs.read(source.kubeconfig, source.context)
-        reach, target_name = kubeconfigs.read(target.kubeconfig, target.context)
+        reach, target_name = target.reach()
         namespace = "" if options.cluster_wide else options.namespace or here.endpoint.namespace
+        home = namespace or options.agent_namespace
+        name = options.name or kubeconfigs.object_name(target_name)
+        await _check(here, source, home)
+        await _check(there, target, home)
         connection = Connection(
             namespace=namespace,
-            home=namespace or options.agent_namespace,
-            name=options.name or kubeconfigs.object_name(target_name),
-            cluster_name=options.cluster_name or kubeconfigs.object_name(source_name),
+            home=home,
+            name=name,
+            cluster_name=options.cluster_name or await connecting.cluster_name(here, home, name),
             reach=reach.at(options.server),
             lifetime=lifetime,
         )
-        await _check(here, source, connection.home)
-        await _check(there, target, connection.home)
         await connecting.Connector(here, there, connection, click.echo).run()
         await _finish(here, connection, options)
 
 
 async def _check(client: Client, side: Side, namespace: str) -> None:
     """Raise, with the cure, what would otherwise fail half-way."""
-    kubeconfig = f"--kubeconfig {side.kubeconfig}"
-    if side.context:
-        kubeconfig += f" --context {side.context}"
-
     try:
         await client.request("GET", f"/apis/{kinds.TARGETS.api_version}")
     except NotFound as error:
         raise ConfigError(
-            f"the {side.role} cluster does not know vnode's kinds: run vnode install {kubeconfig}"
+            f"the {side.role} cluster does not know vnode's kinds: run vnode install{side.flags}"
         ) from error
 
     try:
         await client.get(kinds.NAMESPACES, namespace)
     except NotFound as error:
         raise ConfigError(
-            f"the {side.role} cluster has no namespace {namespace!r}: run kubectl {kubeconfig} "
+            f"the {side.role} cluster has no namespace {namespace!r}: run kubectl{side.flags} "
             f"create namespace {namespace}"
         ) from error
 
@@ -139,8 +148,8 @@ def command() -> click.Command:
     """The click command."""
 
     @click.command("connect")
-    @click.option("--source", type=_path, required=True, help="Kubeconfig of the source cluster.")
-    @click.option("--target", type=_path, required=True, help="Kubeconfig of the target cluster.")
+    @click.option("--source", type=_path, help="Kubeconfig of the source; $KUBECONFIG by default.")
+    @click.option("--target", type=_path, help="Kubeconfig of the target; $KUBECONFIG by default.")
     @click.option("--source-context", help="Context; the current one if not given.")
     @click.option("--target-context", help="Context; the current one if not given.")
     @click.option("--namespace", help="Whose pods may go; by default that of the source's context.")
@@ -148,8 +157,8 @@ def command() -> click.Command:
     @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
     @click.option(
         "--cluster-name",
-        help="Of the Source and its service account; by default the source kubeconfig's cluster "
-        "name. Should be what the source's agent has as --cluster-name.",
+        help="Of the Source and its service account; by default what the source's agent is called, "
+        "which is the UID of its kube-system namespace if it is given no name.",
     )
     @click.option(
         "--server",
@@ -174,8 +183,8 @@ def command() -> click.Command:
         "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."
     )
     def connect_command(
-        source: Path,
-        target: Path,
+        source: Path | None,
+        target: Path | None,
         source_context: str | None,
         target_context: str | None,
         **given: object,
@@ -188,10 +197,13 @@ def command() -> click.Command:
         if options.cluster_wide and options.enable_namespace:
             raise click.UsageError("--enable-namespace needs one namespace, not --cluster-wide")
 
+        if target is None and target_context is None:
+            raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
+
         run(
             connect(
-                Side("source", source, source_context),
-                Side("target", target, target_context),
+                Side("source", Access(source, source_context)),
+                Side("target", Access(target, target_context)),
                 options,
             )
         )

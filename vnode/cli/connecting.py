@@ -15,10 +15,10 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import kubeconfigs
+from vnode.cli import identity, kubeconfigs
 from vnode.cli.kubeconfigs import Reach
 from vnode.kube.client import Client
-from vnode.targets import source_rbac
+from vnode.targets import expiry, source_rbac
 
 MANAGER: Final = "vnode-connect"
 _RENEW_BELOW: Final = 0.2  # of a token's life: less than this left means that a new one is fetched
@@ -53,7 +53,40 @@ class Connection:
     @property
     def secret_name(self) -> str:
         """The Secret with the target's kubeconfig."""
-        return f"vnode-target-{self.name}"
+        return secret_name(self.name)
+
+
+def secret_name(target: str) -> str:
+    """The Secret that belongs to a Target of that name."""
+    return f"vnode-target-{target}"
+
+
+async def cluster_name(here: Client, home: str, target: str) -> str:
+    """What the source is to be called, where the user does not say.
+
+    A connection that exists keeps its name; a new one gets what the source's agent is called.
+    ConfigError if that may not be read.
+    """
+    present = await _find(here, kinds.SECRETS, secret_name(target), home)
+    data = (present or {}).get("data") or {}
+    try:
+        kubeconfig = base64.b64decode(data.get(_KEY) or "", validate=True)
+    except ValueError:
+        kubeconfig = b""
+
+    end = expiry.of_kubeconfig(kubeconfig)
+    account = identity.account_of(end.subject) if end else None
+    if account and account[0] == home:
+        return account[1]
+
+    name = (await identity.identity(here)).name
+    if not name:
+        raise ConfigError(
+            "what the source's agent is called may not be read with these rights: pass "
+            "--cluster-name, or have somebody pass it who may read namespace kube-system"
+        )
+
+    return name
 
 
 def source_object(connection: Connection, source_uid: str) -> Object:
@@ -127,7 +160,8 @@ class Connector:
 
     async def run(self) -> None:
         """All steps; what each did goes to `report`, a line each."""
-        own_uid, other_uid = await _cluster_uid(self._here), await _cluster_uid(self._there)
+        own_uid = await identity.cluster_uid(self._here)
+        other_uid = await identity.cluster_uid(self._there)
         is_self = own_uid == other_uid != ""
         await self._check_target(is_self=is_self)
         kind = self._connection.target_kind
@@ -264,18 +298,6 @@ async def _find(client: Client, kind: Kind, name: str, namespace: str) -> Object
         return await client.get(kind, name, namespace or None)
     except NotFound:
         return None
-
-
-async def _cluster_uid(client: Client) -> str:
-    """A cluster is known by its kube-system namespace; "" for who may not see that.
-
-    An administrator of one namespace may not. Two sources of one name are then not found here, but
-    by their agents, which say so in a condition.
-    """
-    try:
-        return objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
-    except Denied:
-        return ""
 
 
 def _in(namespace: str) -> dict[str, str]:

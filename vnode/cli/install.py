@@ -17,9 +17,9 @@ from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import manifests
+from vnode.cli import access, manifests
+from vnode.cli.access import Access
 from vnode.cli.main import run
-from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
@@ -118,9 +118,8 @@ def helm_release(crd: Object) -> str:
     return f"{notes.get('meta.helm.sh/release-namespace', '')}/{release}" if release else ""
 
 
-async def _main(kubeconfig: Path, context: str | None, objs: Objects) -> None:
-    where = endpoint.from_kubeconfig_file(kubeconfig, context)
-    async with Client(where, name="cluster") as client:
+async def _main(where: Access, objs: Objects) -> None:
+    async with where.client() as client:
         await install(client, objs, click.echo)
 
 
@@ -128,13 +127,7 @@ def command() -> click.Command:
     """The click command."""
 
     @click.command("install")
-    @click.option(
-        "--kubeconfig",
-        type=click.Path(path_type=Path),
-        envvar="KUBECONFIG",
-        help="The cluster to make ready, as an administrator of it.",
-    )
-    @click.option("--context", help="Context of the kubeconfig; the current one if not given.")
+    @access.options
     @click.option(
         "--namespace", default=manifests.NAMESPACE, show_default=True, help="The agent's."
     )
@@ -175,9 +168,7 @@ def command() -> click.Command:
         objs = manifests.everything(namespace, hook)
         if dry_run:
             click.echo(manifests.to_yaml(objs), nl=False)
-        elif kubeconfig is None:
-            raise click.UsageError("--kubeconfig FILE is needed (or set KUBECONFIG)")
         else:
-            run(_main(kubeconfig, context, objs))
+            run(_main(Access(kubeconfig, context), objs))
 
     return install_command

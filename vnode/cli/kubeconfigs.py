@@ -53,13 +53,18 @@ def read(path: Path, context: str | None = None) -> tuple[Reach, str]:
 
     The kubeconfig is one that `vnode.kube.endpoint` has accepted before.
     """
-    config = yaml.safe_load(path.read_bytes())
+    return parse(path.read_bytes(), path.parent, context)
+
+
+def parse(text: bytes, base: Path, context: str | None = None) -> tuple[Reach, str]:
+    """The same of a text whose relative paths belong to the folder `base`."""
+    config = yaml.safe_load(text)
     chosen = _named(config["contexts"], context or config["current-context"])["context"]
     name = str(chosen["cluster"])
     cluster = _named(config["clusters"], name)["cluster"]
     reach = Reach(
         str(cluster["server"]).rstrip("/"),
-        _authority(cluster, path.parent),
+        _authority(cluster, base),
         cluster.get("tls-server-name"),
         bool(cluster.get("insecure-skip-tls-verify")),
     )

@@ -82,6 +82,7 @@ class Agent:
         self._options = options
         self._clock = SystemClock()
         self._led = False
+        self._name = identity.name
         config = options.config
         parent = Parent(identity.name, identity.uid)
         self._links = Links()
@@ -265,7 +266,7 @@ class Agent:
         self._led = True
         self._targets.lead()
         async with supervise() as tasks:
-            tasks.start(SummaryWriter(self._client, clock=self._clock).run(), "summary")
+            tasks.start(self._make_summary_writer().run(), "summary")
             tasks.start(SourceController(self._client, clock=self._clock).run(), "sources")
             tasks.start(self._nodes.run(), "virtual-nodes")
             tasks.start(self._make_chaperon_controller().run(), "chaperons")
@@ -274,6 +275,9 @@ class Agent:
             self._books.open()
             tasks.start(self._scheduler.run(), "scheduler")
             await asyncio.get_running_loop().create_future()
+
+    def _make_summary_writer(self) -> SummaryWriter:
+        return SummaryWriter(self._client, clock=self._clock, cluster_name=self._name)
 
     def _make_chaperon_controller(self) -> ChaperonController:
         return ChaperonController(self._client, self._chaperons, self._delegates, clock=self._clock)

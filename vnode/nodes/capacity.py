@@ -100,7 +100,7 @@ class Usage:
             del self._sums[node_name]
 
 
-def summary(nodes: Iterable[Object], usage: Usage) -> Object:
+def summary(nodes: Iterable[Object], usage: Usage, *, cluster_name: str = "") -> Object:
     """The ClusterSummary of a cluster with these nodes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
@@ -117,6 +117,7 @@ def summary(nodes: Iterable[Object], usage: Usage) -> Object:
             "labels": common_labels(every),
             "annotations": {
                 keys.AGENT_VERSION: __version__,
+                **({keys.CLUSTER_NAME: cluster_name} if cluster_name else {}),
                 keys.FREE_RESOURCES: free_resources(allocatable, usage),
             },
         },

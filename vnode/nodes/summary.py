@@ -22,15 +22,16 @@ from vnode.runtime.controller import Controller
 
 INTERVAL: Final = 1.0  # seconds between writes
 
-_OURS: Final = (keys.AGENT_VERSION, keys.FREE_RESOURCES)
+_OURS: Final = (keys.AGENT_VERSION, keys.CLUSTER_NAME, keys.FREE_RESOURCES)
 
 log = logging.getLogger(__name__)
 
 
 class SummaryWriter:
-    """Keeps the ClusterSummary of the local cluster up to date."""
+    """Keeps the ClusterSummary of the local cluster, called `cluster_name`, up to date."""
 
-    def __init__(self, client: Client, *, clock: Clock) -> None:
+    def __init__(self, client: Client, *, clock: Clock, cluster_name: str = "") -> None:
+        self._cluster_name = cluster_name
         self._client = client
         self._clock = clock
         self._usage = capacity.Usage()
@@ -90,7 +91,9 @@ class SummaryWriter:
         if wait > 0:
             return wait
 
-        wanted = capacity.summary(self._nodes.store.values(), self._usage)
+        wanted = capacity.summary(
+            self._nodes.store.values(), self._usage, cluster_name=self._cluster_name
+        )
         if self._last is None:
             await self._create(wanted)
             return None

@@ -32,7 +32,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
         return [Finding(facts.name, "reachable", Level.FAIL, facts.unreachable, cure)]
 
     found = [Finding(facts.name, "reachable", Level.OK, f"Kubernetes {facts.version}")]
-    checks = [
+    checks: list[tuple[str, _Said | None]] = [
         ("clock", skew(facts.skew)),
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),

@@ -77,8 +77,7 @@ def command() -> click.Command:
     """The click command."""
 
     @click.command("doctor")
-    @access.options
-    @click.option("--source", type=access.FILE, help="The same as --kubeconfig.")
+    @access.source_options
     @click.option(
         "--target",
         "targets",
@@ -96,7 +95,6 @@ def command() -> click.Command:
     def doctor_command(
         kubeconfig: Path | None,
         context: str | None,
-        source: Path | None,
         targets: tuple[Path, ...],
         agent_namespace: str,
         output: str,
@@ -105,11 +103,9 @@ def command() -> click.Command:
 
         Exit code 3 if something does not work, 0 if all does (warnings or not).
         """
-        if source and kubeconfig:
-            raise click.UsageError("--source and --kubeconfig are the same: give one")
 
         async def check() -> None:
-            where = Access(source or kubeconfig, context)
+            where = Access(kubeconfig, context)
             findings = await diagnose(where, targets, agent_namespace)
             if output == "json":
                 from vnode.cli import tables

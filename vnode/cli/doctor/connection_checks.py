@@ -24,7 +24,7 @@ def check(facts: ConnectionFacts) -> list[Finding]:
         return found
 
     if facts.failure:
-        reason, _colon, message = facts.failure.partition(": ")
+        _reason, _colon, message = facts.failure.partition(": ")
         cure = "the text names it" if message else "see that the target's API server runs"
         found.append(Finding(place, "connection", Level.FAIL, facts.failure, cure))
     else:

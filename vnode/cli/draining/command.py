@@ -36,7 +36,7 @@ async def drain(
     rules: Rules,
     *,
     grace: int | None,
-    timeout: float | None,
+    limit: float | None,
     dry_run: bool,
 ) -> None:
     """Cordon the virtual node of a target, and evict its pods."""
@@ -65,7 +65,7 @@ async def drain(
             chosen.evicted,
             partial(click.echo, err=True),
             grace=grace,
-            timeout=timeout,
+            limit=limit,
         )
 
     click.echo(f"node/{node_name} drained{' (dry run)' if dry_run else ''}")
@@ -113,7 +113,7 @@ def command() -> click.Command:
                     namespace,
                     rules,
                     grace=None if grace_period < 0 else grace_period,
-                    timeout=limit,
+                    limit=limit,
                     dry_run=dry_run,
                 )
 

@@ -30,12 +30,12 @@ async def evict(
     say: Say,
     *,
     grace: int | None,
-    timeout: float | None,
+    limit: float | None,
     again: float = _AGAIN,
 ) -> None:
     """Evict the pods, and return when all are gone.
 
-    ConfigError after `timeout` seconds (None: never) names those that are left.
+    ConfigError after `limit` seconds (None: never) names those that are left.
     """
     left = {objects.uid(pod): pod for pod in pods}
     gone = asyncio.Event()
@@ -51,7 +51,7 @@ async def evict(
     informer.subscribe(on_pod)
     slots = asyncio.Semaphore(_AT_ONCE)
     try:
-        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
             watch = group.create_task(informer.run(), name="drained-pods")
             await informer.synced.wait()
             present = {objects.uid(pod) for pod in informer.store.values()}
@@ -67,7 +67,7 @@ async def evict(
     except TimeoutError:
         names = ", ".join(sorted(objects.key(pod) for pod in left.values()))
         raise ConfigError(
-            f"drain did not complete within {timeout:.0f} s; still there: {names}"
+            f"drain did not complete within {limit:.0f} s; still there: {names}"
         ) from None
 
 
@@ -89,9 +89,7 @@ async def _evict(
     while True:
         try:
             async with slots:
-                await client.create(
-                    kinds.PODS, body, namespace, name=name, subresource="eviction"
-                )
+                await client.create(kinds.PODS, body, namespace, name=name, subresource="eviction")
         except NotFound:
             return
         except TooManyRequests as error:

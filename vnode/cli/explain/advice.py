@@ -71,8 +71,10 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
         return (
             "nothing asks for the pod to run in a target: it is an ordinary pod of this cluster",
             (
-                f'annotate it (for a Deployment: its template) with {keys.ELECT}: "", or its '
-                f"namespace: kubectl annotate namespace {name} {keys.ELECT}=",
+                (
+                    f'annotate it (for a Deployment: its template) with {keys.ELECT}: "", or its '
+                    f"namespace: kubectl annotate namespace {name} {keys.ELECT}="
+                ),
                 again,
             ),
         )
@@ -111,8 +113,10 @@ def container_trouble(pod: Object) -> tuple[str, tuple[str, ...]] | None:
         what = f"container {container.get('name')}: {reason}" + (f": {message}" if message else "")
         if reason in _IMAGE:
             return what, (
-                f"see that the image {container.get('image')} exists, that the target's nodes "
-                "reach its registry, and that the pull secret is in the target's namespace",
+                (
+                    f"see that the image {container.get('image')} exists, that the target's nodes "
+                    "reach its registry, and that the pull secret is in the target's namespace"
+                ),
             )
 
         if reason in _CONFIGURATION:
@@ -136,8 +140,10 @@ def stuck(why: str, pod: Object) -> tuple[str, ...]:
         why,
         "the pod goes when the target is back",
         "if the target is gone for good: vnode disconnect TARGET",
-        "by force, and only if nothing runs any more: kubectl patch pod "
-        f'{name} -n {namespace} --type merge --patch \'{{"metadata":{{"finalizers":null}}}}\'',
+        (
+            "by force, and only if nothing runs any more: kubectl patch pod "
+            f'{name} -n {namespace} --type merge --patch \'{{"metadata":{{"finalizers":null}}}}\''
+        ),
     )
 
 
@@ -149,6 +155,8 @@ def delegate_lingers(target: str, delegate: Object, *, asked: bool) -> tuple[str
 
     node = objects.spec(delegate).get("nodeName") or "its node"
     return (
-        f"see why {node} in {target} does not end it: kubectl describe pod {name} -n {namespace} "
-        "(there); a node that is gone for good must be deleted",
+        (
+            f"see why {node} in {target} does not end it: kubectl describe pod {name} -n {namespace} "
+            "(there); a node that is gone for good must be deleted"
+        ),
     )

@@ -152,9 +152,9 @@ def references(pod: Object) -> set[tuple[Kind, str]]:
 
 
 def _named(reference: Object | None, kind: Kind) -> Iterator[tuple[Kind, str]]:
-    if reference and not reference.get("optional"):
-        if name := reference.get("name") or reference.get("secretName"):
-            yield kind, str(name)
+    wanted = reference if reference and not reference.get("optional") else {}
+    if name := wanted.get("name") or wanted.get("secretName"):
+        yield kind, str(name)
 
 
 async def _maybe(
@@ -180,5 +180,3 @@ def moment(event: Object) -> str:
     """When an Event last happened, as the API writes times."""
     last = event.get("lastTimestamp") or event.get("eventTime")
     return str(last or objects.metadata(event).get("creationTimestamp") or "")
-
-

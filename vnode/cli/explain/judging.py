@@ -110,8 +110,13 @@ def _pending(facts: Facts) -> Verdict:
         return Verdict(
             State.UNREACHABLE,
             "none of its targets can be used now",
-            tuple(f"{t.name}: {t.ready.get('message', 'not looked at yet')}" for t in facts.targets)
-            + ("vnode doctor checks both sides of each connection",),
+            (
+                *(
+                    f"{t.name}: {t.ready.get('message', 'not looked at yet')}"
+                    for t in facts.targets
+                ),
+                "vnode doctor checks both sides of each connection",
+            ),
         )
 
     waiting = [t.name for t in facts.targets if t.candidate in (Said.WAITING, Said.RESERVED)]

@@ -1,4 +1,4 @@
-"""The story of a pod in chapters, each a few dated lines, in the order in which things happen. Pure.
+"""The story of a pod in chapters of dated lines, in the order in which things happen. Pure.
 
 Admission, queue, targets, decision, delegate, feedback; chapters that have not been reached are
 left out. How it stands now, and what to do, is `judging`'s.

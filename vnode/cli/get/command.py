@@ -13,7 +13,7 @@ from vnode.cli.get.listing import Listing, Request
 from vnode.cli.main import run
 
 
-class _Resource(click.ParamType):
+class _Resource(click.ParamType):  # type: ignore[type-arg]
     name = "resource"
 
     def convert(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
@@ -102,7 +103,9 @@ class Listing:
                 field_selector=selection.field_selector,
             )
         except NotFound as error:
-            raise ConfigError(f"vnode is not installed here: run vnode install ({error.message})") from error
+            raise ConfigError(
+                f"vnode is not installed here: run vnode install ({error.message})"
+            ) from error
         except Denied:
             if selection.kind in (kinds.CLUSTER_TARGETS, kinds.CLUSTER_SOURCES):
                 return None

@@ -1,0 +1,270 @@
+"""The source's side of a removal: delegates elsewhere, proxy pods and virtual nodes here.
+
+Where an agent leads, it does all of this itself when a Target is deleted; it is given the time.
+What it has not done then, and everything where no agent runs, is done here: chaperons are deleted
+in the targets, then finalizers taken off the proxy pods, then virtual nodes deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
+from vnode.api.objects import Object, Objects
+from vnode.cli import identity, tables
+from vnode.cli.explain.collecting import connected
+from vnode.cli.removing import waiting
+from vnode.cli.removing.reporting import Report, remove
+from vnode.cli.wiring import LEASE
+from vnode.kube.client import Client
+from vnode.nodes import virtual
+from vnode.pods import feedback
+from vnode.runtime.links import TargetKey
+from vnode.targets import model
+from vnode.targets.connection import Identity
+
+_GREETING: Final = 6.0  # seconds for a target to answer
+_LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How a removal goes: `seconds` for each wait; delegates are kept, or deleted."""
+
+    seconds: float
+    keep: bool = False
+
+
+async def agent_leads(client: Client, namespace: str, clock: Clock) -> str:
+    """Who leads the agents of a cluster; "" if nobody does, as far as its lease says."""
+    try:
+        lease = objects.spec(await client.get(kinds.LEASES, LEASE, namespace))
+    except NotFound:
+        return ""
+    except Denied:
+        return "an agent, as far as these rights show,"
+
+    renewed = objects.parse_timestamp(str(lease.get("renewTime") or ""))
+    life = timedelta(seconds=int(lease.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
+    alive = renewed is not None and clock.now() - renewed < life
+    return str(lease.get("holderIdentity") or "") if alive else ""
+
+
+async def end_targets(
+    client: Client, targets: Objects, *, led: bool, ends: Ends, report: Report
+) -> None:
+    """Delete these Targets, and all that follows from them; none of their pods keeps a finalizer.
+
+    `led` says whether an agent works here. Delegates that cannot be deleted are noted as left.
+    """
+    me = await identity.identity(client)
+    if not led and not me.uid:
+        raise ConfigError(
+            "no agent leads here, and namespace kube-system may not be read, by which this "
+            "cluster's pods in targets are known: start the agent, or use other credentials"
+        )
+
+    if not led and not ends.keep:
+        await asyncio.gather(*(_end_there(client, target, me, ends, report) for target in targets))
+
+    here = await _counts(client, targets)
+    for target in targets:
+        await remove(client, tables.target_kind(target), target, report)
+
+    keys_ = [model.key_of(target) for target in targets]
+    if led:
+        await _leave_to_agent(client, keys_, ends)
+        for target in targets if me.uid else ():
+            await _look_there(client, target, me, report, here[objects.key(target)])
+
+    await release(client, keys_, report)
+    if ends.keep:
+        for target in targets:
+            if count := here[objects.key(target)]:
+                report.left.append(
+                    f"target {objects.key(target)}: delegates of {count} pods run on, as asked; "
+                    f"there, {_command(me)} ends them"
+                )
+
+
+async def _counts(client: Client, targets: Objects) -> dict[str, int]:
+    """How many pods are bound to each target."""
+    found = {}
+    for target in targets:
+        node = model.key_of(target).node_name
+        pods = await client.list(kinds.PODS, field_selector=f"spec.nodeName={node}")
+        found[objects.key(target)] = len(pods)
+
+    return found
+
+
+async def _leave_to_agent(client: Client, targets: Sequence[TargetKey], ends: Ends) -> None:
+    """Wait until the agent has taken away the virtual nodes, and our finalizers."""
+    names = {key.node_name for key in targets}
+    finalizers = {key.finalizer for key in targets}
+    await waiting.until_gone(
+        client,
+        kinds.NODES,
+        lambda node: objects.name(node) in names,
+        ends.seconds,
+        label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}",
+    )
+    await waiting.until_gone(
+        client,
+        kinds.PODS,
+        lambda pod: (
+            objects.spec(pod).get("nodeName") in names
+            and not finalizers.isdisjoint(objects.finalizers(pod))
+        ),
+        ends.seconds,
+        label_selector=f"{keys.HAS_FINALIZER}=true",
+    )
+
+
+async def _end_there(
+    client: Client, target: Object, me: Identity, ends: Ends, report: Report
+) -> None:
+    """Delete our chaperons in a target, and wait for their end; where no agent does it."""
+    name, namespace = objects.key(target), objects.namespace(target) or None
+    try:
+        async with asyncio.timeout(_GREETING + 2 * ends.seconds), connected(client, target) as far:
+            async with asyncio.timeout(_GREETING):
+                ours = await _ours(far, namespace, me)
+
+            for chaperon in ours:
+                await far.discard(kinds.POD_CHAPERONS, chaperon)
+
+            left = await waiting.until_gone(
+                far, kinds.POD_CHAPERONS, lambda obj: _is_ours(obj, me), ends.seconds,
+                namespace=namespace,
+            )  # fmt: skip
+    except (VnodeError, TimeoutError) as error:
+        _note_unreachable(name, error, me, report)
+        return
+
+    if ours:
+        report.say(f"target {name}: {len(ours) - len(left)} of {len(ours)} chaperons ended")
+
+    if left:
+        report.left.append(f"target {name}: {len(left)} delegates have not ended: {_command(me)}")
+
+
+async def _look_there(
+    client: Client, target: Object, me: Identity, report: Report, count: int
+) -> None:
+    """Say what the agent had to leave in a target."""
+    name, namespace = objects.key(target), objects.namespace(target) or None
+    try:
+        async with asyncio.timeout(_GREETING), connected(client, target) as far:
+            left = await _ours(far, namespace, me)
+    except (VnodeError, TimeoutError) as error:
+        if count:
+            _note_unreachable(name, error, me, report)
+
+        return
+
+    if left:
+        report.left.append(f"target {name}: {len(left)} delegates have not ended: {_command(me)}")
+
+
+def _note_unreachable(name: str, error: BaseException, me: Identity, report: Report) -> None:
+    why = str(error) or "no answer"
+    if isinstance(error, ConfigError):
+        why = f"its credentials cannot be used here: {error}"
+
+    report.left.append(
+        f"target {name} was not reached ({why}): delegates that run there run on until there, "
+        f"{_command(me)}"
+    )
+
+
+def _command(me: Identity) -> str:
+    return f"kubectl delete podchaperons -A -l {keys.PARENT_CLUSTER_NAME}={me.name}"
+
+
+async def _ours(far: Client, namespace: str | None, me: Identity) -> Objects:
+    found = await far.list(kinds.POD_CHAPERONS, namespace)
+    return [chaperon for chaperon in found if _is_ours(chaperon, me)]
+
+
+def _is_ours(chaperon: Object, me: Identity) -> bool:
+    """By the UID alone: one that does not bear it may be anybody's."""
+    return objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID) == me.uid
+
+
+async def release(client: Client, targets: Sequence[TargetKey], report: Report) -> None:
+    """Take the finalizers of these targets off all pods, and their virtual nodes away.
+
+    Pods on those nodes end with them; the others stay as they are.
+    """
+    names = {key.node_name for key in targets}
+    finalizers = {key.finalizer for key in targets}
+    pods = await client.list(kinds.PODS, label_selector=f"{keys.HAS_FINALIZER}=true")
+    freed = 0
+    for pod in pods:
+        if not finalizers.isdisjoint(objects.finalizers(pod)):
+            freed += await _free(client, pod, finalizers)
+
+    if freed:
+        report.say(f"finalizers taken off {freed} pods")
+
+    for name in sorted(names):
+        for pod in await client.list(kinds.PODS, field_selector=f"spec.nodeName={name}"):
+            await client.discard(kinds.PODS, pod, grace=0)
+
+        try:
+            node = await client.get(kinds.NODES, name)
+        except (NotFound, Denied):
+            continue
+
+        if virtual.target_of(node) is not None:
+            await remove(client, kinds.NODES, node, report)
+
+
+async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
+    kept = [name for name in objects.finalizers(pod) if name not in finalizers]
+    body = {
+        "metadata": {
+            "uid": objects.uid(pod),
+            "resourceVersion": objects.resource_version(pod),
+            "finalizers": kept,
+        }
+    }
+    try:
+        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+    except NotFound:
+        return False
+    except Conflict:  # it changed meanwhile: from its newer state
+        newer = await client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
+        return await _free(client, newer, finalizers)
+
+    return True
+
+
+async def forget_proxies(client: Client, report: Report) -> None:
+    """For an uninstallation: no pod keeps a finalizer; those that wait for a target are replaced.
+
+    A proxy that has a controller is deleted, so that the next one is an ordinary pod. One that has
+    none stays, pending, and is noted as left.
+    """
+    selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
+    for pod in await client.list(kinds.PODS, field_selector=selector):
+        if (body := feedback.without_finalizers(pod)) is not None:
+            await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+
+        if objects.spec(pod).get("nodeName"):
+            continue
+
+        if objects.controller_reference(pod) is not None:
+            await client.discard(kinds.PODS, pod)
+        else:
+            report.left.append(
+                f"pod {objects.key(pod)} waits for a target, and nobody would make it again: "
+                "delete it, and create it without the annotation"
+            )

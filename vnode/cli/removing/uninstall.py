@@ -1,0 +1,193 @@
+"""`vnode uninstall`: takes vnode out of a cluster, be it a source, a target, or both.
+
+The webhook goes first, so that no new proxy pods come. Then the source's part (Targets, proxy pods,
+virtual nodes), the target's (chaperons, Sources), and at last what `vnode install` made. The CRDs
+stay unless they are asked for, because with them go all chaperons, and with those their pods.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Objects
+from vnode.cli import access, manifests
+from vnode.cli.access import Access
+from vnode.cli.install import helm_release
+from vnode.cli.main import run
+from vnode.cli.removing import source_side, target_side
+from vnode.cli.removing.reporting import Report, remove, remove_named
+from vnode.cli.removing.source_side import Ends
+from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
+from vnode.cli.wiring import LEASE
+from vnode.kube.client import Client
+from vnode.runtime import authority, issuing
+
+_AGENT_FIRST: Final = (
+    "{holder} leads the agents of this cluster, and would end the delegates when their Targets go: "
+    "stop it first (kubectl -n {namespace} scale deployment --all --replicas 0, and wait for 30 s)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user said."""
+
+    namespace: str
+    keep: bool
+    crds: bool
+    seconds: float
+
+
+async def uninstall(client: Client, options: Options, report: Report) -> None:
+    """Remove all of vnode from the cluster of `client`; what is left goes to the report."""
+    ends = Ends(options.seconds, keep=options.keep)
+    targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+    sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
+    holder = await source_side.agent_leads(client, options.namespace, SystemClock())
+    if holder and options.keep and targets:
+        raise ConfigError(_AGENT_FIRST.format(holder=holder, namespace=options.namespace))
+
+    if options.crds:
+        await _check_crds(client)
+
+    await remove_named(client, kinds.MUTATING_WEBHOOKS, "vnode", report)
+    await source_side.end_targets(client, targets, led=bool(holder), ends=ends, report=report)
+    await source_side.forget_proxies(client, report)
+    left = await _end_target_side(client, sources, options, ends, report, led=bool(holder))
+    if options.crds and left:
+        report.left.append("the CRDs: they would take delegates along that have not ended")
+
+    if holder:
+        report.left.append(f"an agent ({holder}) still runs, with no rights: stop it")
+
+    await _remove_installation(client, options, report, crds=options.crds and not left)
+
+
+async def _end_target_side(
+    client: Client, sources: Objects, options: Options, ends: Ends, report: Report, *, led: bool
+) -> int:
+    """How many chaperons are left that still own a pod."""
+    left = 0
+    if await _listed(client, kinds.POD_CHAPERONS):
+        if options.keep:
+            await target_side.keep_delegates(client, detach=options.crds, report=report)
+        else:
+            await target_side.close(client, report)
+            left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
+
+    await target_side.end_sources(client, sources, report)
+    return left
+
+
+async def _listed(client: Client, *kinds_: Kind) -> Objects:
+    """All objects of these kinds; none if a kind is not known any more."""
+    found: Objects = []
+    for kind in kinds_:
+        try:
+            found += await client.list(kind)
+        except NotFound:
+            continue
+        except Denied as error:
+            raise ConfigError(
+                f"may not list {kind.plural}: {error.message}; use a kubeconfig of an administrator"
+            ) from error
+
+    return found
+
+
+async def _check_crds(client: Client) -> None:
+    for crd in await client.list(kinds.CRDS, label_selector=manifests.PART_OF):
+        if release := helm_release(crd):
+            raise ConfigError(
+                f"the CRDs belong to the Helm release {release}: uninstall that, or leave --crds"
+            )
+
+
+async def _remove_installation(
+    client: Client, options: Options, report: Report, *, crds: bool
+) -> None:
+    """What `vnode install` made, and what the agents made for themselves."""
+    with suppress(NotFound):
+        await client.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+
+    namespace = options.namespace
+    for name in (authority.SECRET, issuing.CLIENT):
+        await remove_named(client, kinds.SECRETS, name, report, namespace)
+
+    for name in (LEASE, SCHEDULER_LEASE):
+        await remove_named(client, kinds.LEASES, name, report, namespace)
+
+    for obj in reversed(manifests.rbac(namespace)):
+        await remove(client, manifests.kind_of(obj), obj, report)
+
+    if crds:
+        for crd in manifests.crds():
+            await remove(client, kinds.CRDS, crd, report)
+    else:
+        report.left.append("the CRDs: --crds removes them, too")
+
+    await _remove_namespace(client, namespace, report)
+
+
+async def _remove_namespace(client: Client, name: str, report: Report) -> None:
+    """Only an empty one: a chart's Deployments are Helm's to remove."""
+    pods = await client.list(kinds.PODS, name)
+    deployments = await client.list(kinds.DEPLOYMENTS, name)
+    if pods or deployments:
+        some = objects.name((deployments or pods)[0])
+        report.left.append(f"namespace {name}: {some} is in it (helm uninstall, or delete it)")
+    elif name not in ("default", "kube-system"):
+        await remove_named(client, kinds.NAMESPACES, name, report)
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("uninstall")
+    @access.options
+    @click.option(
+        "--delegates",
+        type=click.Choice(("delete", "keep")),
+        required=True,
+        help="What becomes of pods that run here for sources, and in targets for us.",
+    )
+    @click.option("--crds", is_flag=True, help="Remove the CRDs with all objects of theirs.")
+    @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
+    @click.option(
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds a step."
+    )
+    def uninstall_command(
+        kubeconfig: Path | None,
+        context: str | None,
+        delegates: str,
+        crds: bool,
+        agent_namespace: str,
+        timeout: int,
+    ) -> None:
+        """Take vnode out of a cluster. No finalizer of it is left, whatever can be reached.
+
+        Run it before you stop the agent, or after; it does what no agent does. With
+        --delegates=keep, pods run on: those in this cluster stay with their chaperons, or, with
+        --crds, as plain pods.
+        """
+
+        async def do() -> None:
+            report = Report()
+            async with Access(kubeconfig, context).client() as client:
+                options = Options(agent_namespace, delegates == "keep", crds, timeout)
+                await uninstall(client, options, report)
+
+            report.finish()
+
+        run(do())
+
+    return uninstall_command

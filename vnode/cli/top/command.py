@@ -1,0 +1,46 @@
+"""`vnode top`: the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vnode.cli import access, terminal
+from vnode.cli.access import Access
+from vnode.cli.main import run
+from vnode.cli.top.screens import Screen
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("top")
+    @click.argument("what", type=click.Choice(("targets", "pods")))
+    @access.options
+    @access.all_namespaces
+    @click.option("--once", is_flag=True, help="Print one table, also on a terminal.")
+    def top_command(
+        what: str,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        all_namespaces: bool,
+        once: bool,
+    ) -> None:
+        """Show what targets offer and their pods ask for and use.
+
+        On a terminal the table stays, and follows what happens; end it with Ctrl-C.
+        """
+        live = terminal.is_terminal() and not once
+
+        async def show() -> None:
+            async with Access(kubeconfig, context).client() as client:
+                scope = access.scope(client, namespace, all_namespaces)
+                draw = terminal.redraw if live else click.echo
+                screen = Screen(client, scope, of_pods=what == "pods", show=draw)
+                await screen.run(live=live)
+
+        run(show())
+
+    return top_command
