@@ -156,7 +156,7 @@ def delegate_lingers(target: str, delegate: Object, *, asked: bool) -> tuple[str
     node = objects.spec(delegate).get("nodeName") or "its node"
     return (
         (
-            f"see why {node} in {target} does not end it: kubectl describe pod {name} -n {namespace} "
-            "(there); a node that is gone for good must be deleted"
+            f"see why {node} in {target} does not end it: kubectl describe pod {name} -n "
+            f"{namespace} (there); a node that is gone for good must be deleted"
         ),
     )
