@@ -133,13 +133,13 @@ def target_agent(target: str) -> tuple[str, ...]:
     return (f"start the agent in {target}: vnode doctor --target FILE tells whether it runs",)
 
 
-def stuck(why: str, pod: Object) -> tuple[str, ...]:
+def stuck(why: str, target: str, pod: Object) -> tuple[str, ...]:
     """When a target is away while a pod is to end."""
     name, namespace = objects.name(pod), objects.namespace(pod)
     return (
         why,
         "the pod goes when the target is back",
-        "if the target is gone for good: vnode disconnect TARGET",
+        f"if the target is gone for good: vnode disconnect {target}",
         (
             "by force, and only if nothing runs any more: kubectl patch pod "
             f'{name} -n {namespace} --type merge --patch \'{{"metadata":{{"finalizers":null}}}}\''

@@ -196,7 +196,7 @@ def _ending(facts: Facts) -> Verdict:
         return Verdict(
             State.STUCK_ENDING,
             f"target {target.name} cannot be asked whether the containers have ended",
-            advice.stuck(str(why), facts.pod),
+            advice.stuck(str(why), str(target.key), facts.pod),
         )
 
     if target is not None and target.delegate is not None:

@@ -1,0 +1,172 @@
+"""`vnode explain` tells the truth about real pods in each of the states that users meet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from tests import kit
+from tests.fleets import vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+
+def explain(fleet: Fleet, name: str) -> Object:
+    done = vnode("explain", "pod", name, "-o", "json", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert done.code == 0, done.err
+    story: Object = json.loads(done.out)
+    return story
+
+
+def told(story: Object, title: str) -> str:
+    """What a chapter says, as one text."""
+    [chapter] = [entry for entry in story["chapters"] if entry["title"] == title]
+    return "\n".join(line["text"] for line in chapter["lines"])
+
+
+async def created(
+    source: Client, pod: Object, condition: Callable[[Object], bool] = bool
+) -> Object:
+    await source.create(kinds.PODS, pod, "default")
+    name = objects.name(pod)
+    return await kit.until_one(source, kinds.PODS, name, "default", condition)
+
+
+def is_running(pod: Object) -> bool:
+    return kit.phase(pod) == "Running"
+
+
+def is_refused(pod: Object) -> bool:
+    return (objects.condition(pod, "PodScheduled") or {}).get("status") == "False"
+
+
+async def test_a_running_pod_with_its_delegate(fleet: Fleet, source: Client) -> None:
+    pod = await created(source, kit.pod("fine"), is_running)
+    story = explain(fleet, "fine")
+    assert story["state"] == "Running"
+    assert "elected by its own annotation" in told(story, "Admission")
+    assert objects.spec(pod)["nodeName"] in told(story, "Decision")
+    assert "container main: running" in told(story, "Delegate")
+    text = vnode("explain", "fine", "--kubeconfig", fleet.kubeconfig("c1")).out
+    assert text.startswith("Pod default/fine: Running\n\nAdmission\n")
+    assert "\x1b" not in text
+
+
+async def test_a_pod_that_was_not_elected(fleet: Fleet, source: Client) -> None:
+    await created(source, kit.pod("plain", annotations={}))
+    story = explain(fleet, "plain")
+    assert story["state"] == "NotElected"
+    assert keys.ELECT in story["cures"][0]
+
+
+async def test_a_gated_pod(fleet: Fleet, source: Client) -> None:
+    await created(source, kit.pod("gated", schedulingGates=[{"name": "example.com/later"}]))
+    story = explain(fleet, "gated")
+    assert story["state"] == "Gated"
+    assert "example.com/later" in told(story, "Queue")
+
+
+async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
+    fleet: Fleet, source: Client
+) -> None:
+    await created(source, kit.pod("nowhere", nodeSelector={"no": "where"}), is_refused)
+    story = explain(fleet, "nowhere")
+    assert story["state"] == "Unschedulable"
+    for name in ("c2", "c3"):
+        assert "didn't match Pod's node affinity/selector" in told(story, f"Target default/{name}")
+
+    assert "show-labels" in story["cures"][0]
+
+
+async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(
+    fleet: Fleet, source: Client, c2: Client
+) -> None:
+    fleet.run("stop", "c2", "candidate-scheduler")
+    try:
+        only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
+        notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
+        pod = await created(source, kit.pod("waits", annotations=notes))
+        selector = f"{keys.PARENT_UID}={objects.uid(pod)}"
+        await kit.until(c2, kinds.PODS, bool, namespace="default", label_selector=selector)
+        story = explain(fleet, "waits")
+        assert (story["state"], story["message"]) == (
+            "WaitingForTarget",
+            "a candidate waits for the answer of c2",
+        )
+        assert "has not answered yet" in told(story, "Target default/c2")
+    finally:
+        fleet.run("start", "c2", "candidate-scheduler")
+
+
+async def test_a_delegate_that_lacks_a_config_map_and_one_whose_image_is_not_there(
+    fleet: Fleet, source: Client, c2: Client
+) -> None:
+    fleet.run("stop", "c2", "kwok")
+    try:
+        only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
+        notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
+        lacking = kit.pod("lacking", annotations=notes)
+        reference = {"configMapRef": {"name": "settings"}}
+        lacking["spec"]["containers"][0]["envFrom"] = [reference]
+        pods = [lacking, kit.pod("image", annotations=notes)]
+        bound = await asyncio.gather(
+            *(created(source, pod, lambda p: bool(objects.spec(p).get("nodeName"))) for pod in pods)
+        )
+        await _say_like_a_kubelet(c2, bound[1], "ImagePullBackOff", "Back-off pulling image")
+        story = explain(fleet, "lacking")
+        assert story["state"] == "NotStarting"
+        assert 'ConfigMap "settings"' in story["message"]
+        assert "create ConfigMap" in story["cures"][0]
+        story = explain(fleet, "image")
+        assert story["message"] == "container main: ImagePullBackOff: Back-off pulling image"
+    finally:
+        fleet.run("start", "c2", "kwok")
+
+
+async def _say_like_a_kubelet(target: Client, proxy: Object, reason: str, message: str) -> None:
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    [delegate] = (
+        await kit.until(target, kinds.PODS, bool, namespace="default", label_selector=selector)
+    ).values()
+    waiting = {"waiting": {"reason": reason, "message": message}}
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": waiting,
+    }
+    body = {"status": {"containerStatuses": [container]}}
+    name = objects.name(delegate)
+    await target.patch(kinds.PODS, name, body, "default", subresource="status")
+
+
+async def test_a_pod_that_cannot_end_because_its_target_is_away(
+    fleet: Fleet, source: Client
+) -> None:
+    pod = await created(source, kit.pod("stuck"), is_running)
+    name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
+    fleet.run("stop", name, "kube-apiserver")
+    try:
+        await kit.until_one(
+            source,
+            kinds.TARGETS,
+            name,
+            "default",
+            lambda target: (objects.condition(target, "Ready") or {}).get("status") == "False",
+            seconds=60,
+        )
+        assert explain(fleet, "stuck")["state"] == "TargetUnreachable"
+        await source.delete(kinds.PODS, "stuck", "default")
+        story = explain(fleet, "stuck")
+        assert story["state"] == "StuckTerminating"
+        assert any(f"vnode disconnect default/{name}" in cure for cure in story["cures"])
+        assert "could not be asked from here" in told(story, f"Target default/{name}")
+    finally:
+        fleet.run("start", name, "kube-apiserver")
+
+    await kit.until_gone(source, kinds.PODS, "default", seconds=60)

@@ -1,0 +1,193 @@
+"""`vnode disconnect` and `vnode uninstall`: what stays of ours was asked for, or is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import kit
+from tests.e2e import own_targets as own
+from tests.e2e.own_targets import home, shared  # noqa: F401 - fixtures
+from tests.fleets import Result, vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+
+@pytest.fixture
+def own_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Two clusters for one test, which takes vnode out of them."""
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        fleet.run("up", "c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2")
+        label = "multicluster-scheduler=enabled"
+        fleet.kubectl("c1", "label", "namespace", "default", label)
+        yield fleet
+    finally:
+        fleet.run("down")
+
+
+def uninstall(fleet: Fleet, name: str, *words: str) -> Result:
+    done = vnode("uninstall", "--kubeconfig", fleet.kubeconfig(name), "--timeout", "20", *words)
+    assert done.code == 0, done.err
+    return done
+
+
+async def ours_in(client: Client, kind: kinds.Kind) -> list[str]:
+    selector = "app.kubernetes.io/part-of=vnode"
+    return [objects.name(obj) for obj in await client.list(kind, label_selector=selector)]
+
+
+async def assert_no_installation(client: Client) -> None:
+    for kind in (kinds.CLUSTER_ROLES, kinds.CLUSTER_ROLE_BINDINGS, kinds.MUTATING_WEBHOOKS):
+        assert await ours_in(client, kind) == []
+
+    with pytest.raises(NotFound):
+        await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+
+    for pod in await client.list(kinds.PODS):
+        assert all(map(keys.is_foreign, objects.finalizers(pod)))
+
+
+async def delegates(client: Client, proxy: Object) -> list[Object]:
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    return await client.list(kinds.PODS, "default", label_selector=selector)
+
+
+async def test_disconnect_removes_both_sides_and_ends_what_ran(
+    fleet: Fleet,
+    source: Client,
+    c2: Client,
+    shared: str,  # noqa: F811
+) -> None:
+    assert own.connect(fleet, shared, "c2").code == 0
+    await own.assert_connects(source, shared)
+    await own.run_pod(source, shared, "here")
+    words = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c2"), "-n", shared)
+    done = vnode("disconnect", "bad", *words)
+    assert done.code == 0, done.err
+    assert f"target/{shared}/bad deleted" in done.out
+    assert f"target: source/{shared}/" in done.out
+    assert "Left" not in done.out
+    for client, kind in (
+        (source, kinds.TARGETS),
+        (source, kinds.PODS),
+        (c2, kinds.SOURCES),
+        (c2, kinds.POD_CHAPERONS),
+        (c2, kinds.PODS),
+    ):
+        assert await client.list(kind, shared) == []
+
+    secrets = [objects.name(secret) for secret in await source.list(kinds.SECRETS, shared)]
+    assert "vnode-target-bad" not in secrets
+    again = vnode("disconnect", "bad", *words)
+    assert (again.code, "there is no Target" in again.err) == (1, True)
+
+
+async def test_disconnect_without_the_other_side_says_what_is_left_there(
+    fleet: Fleet,
+    source: Client,
+    c3: Client,
+    shared: str,  # noqa: F811
+) -> None:
+    assert own.connect(fleet, shared, "c3").code == 0
+    await own.assert_connects(source, shared)
+    await own.run_pod(source, shared, "there")
+    fleet.run("stop", "c3", "kube-apiserver")
+    try:
+        words = ("--source", fleet.kubeconfig("c1"), "-n", shared, "--timeout", "30")
+        done = vnode("disconnect", "bad", *words)
+        assert done.code == 0, done.err
+        assert "was not reached" in done.out
+        assert f"kubectl delete podchaperons -A -l {keys.PARENT_CLUSTER_NAME}=c1" in done.out
+        assert "the Source of system:serviceaccount:" in done.out
+        assert await source.list(kinds.PODS, shared) == []
+        assert await source.list(kinds.TARGETS, shared) == []
+    finally:
+        fleet.run("start", "c3", "kube-apiserver")
+
+    assert own.connect(fleet, shared, "c3").code == 0
+    await kit.until_gone(c3, kinds.POD_CHAPERONS, shared)
+
+
+async def test_a_source_is_uninstalled_with_its_agent_and_its_pods_run_at_home_again(
+    own_fleet: Fleet,
+) -> None:
+    async with own_fleet.client("c1") as c1, own_fleet.client("c2") as c2:
+        template = kit.deployment("app", 2, kit.pod("app"))
+        template["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+        await c1.create(kinds.DEPLOYMENTS, template, "default")
+        await kit.until(c1, kinds.PODS, lambda pods: kit.running(pods, 2), namespace="default")
+        done = uninstall(own_fleet, "c1", "--delegates", "delete", "--crds")
+        assert "an agent (" in done.out
+        own_fleet.run("stop", "c1", "agent")
+        found = await kit.until(
+            c1, kinds.PODS, lambda pods: kit.running(pods, 2), namespace="default"
+        )
+        assert all(not objects.spec(pod)["nodeName"].startswith("adm") for pod in found.values())
+        assert await c2.list(kinds.POD_CHAPERONS, "default") == []
+        assert await ours_in(c1, kinds.CRDS) == []
+        assert await ours_in(c1, kinds.CLUSTER_ROLES) == []
+
+
+async def test_a_source_without_agent_and_target_leaves_no_finalizer_and_says_what_runs_on(
+    own_fleet: Fleet,
+) -> None:
+    async with own_fleet.client("c1") as c1:
+        await c1.create(kinds.PODS, kit.pod("alone"), "default")
+        await kit.until_one(c1, kinds.PODS, "alone", "default", lambda p: kit.phase(p) == "Running")
+        own_fleet.run("stop", "c1", "agent")
+        await kit.until_one(
+            c1,
+            kinds.LEASES,
+            "vnode-agent",
+            "vnode",
+            lambda lease: not lease["spec"].get("holderIdentity"),
+        )
+        own_fleet.run("stop", "c2", "kube-apiserver")
+        done = uninstall(own_fleet, "c1", "--delegates", "delete")
+        assert "target default/c2 was not reached" in done.out
+        assert "the CRDs: --crds removes them, too" in done.out
+        await assert_no_installation(c1)
+        assert await c1.list(kinds.NODES, label_selector=keys.PROVIDER_LABEL) == []
+        assert len(await ours_in(c1, kinds.CRDS)) == 6
+
+
+async def test_a_target_is_uninstalled_and_its_delegates_run_on_without_their_kinds(
+    own_fleet: Fleet,
+) -> None:
+    async with own_fleet.client("c1") as c1, own_fleet.client("c2") as c2:
+        await c1.create(kinds.PODS, kit.pod("kept"), "default")
+        proxy = await kit.until_one(
+            c1, kinds.PODS, "kept", "default", lambda p: kit.phase(p) == "Running"
+        )
+        [before] = await delegates(c2, proxy)
+        done = uninstall(own_fleet, "c2", "--delegates", "keep", "--crds")
+        assert "1 delegates run on as plain pods, as asked" in done.out
+        assert await ours_in(c2, kinds.CRDS) == []
+        [after] = await delegates(c2, proxy)
+        assert objects.uid(after) == objects.uid(before)
+        assert not objects.is_terminating(after)
+        assert not objects.metadata(after).get("ownerReferences")
+
+
+async def test_a_target_without_agent_ends_its_delegates_and_its_source_is_told(
+    own_fleet: Fleet,
+) -> None:
+    async with own_fleet.client("c1") as c1, own_fleet.client("c2") as c2:
+        await c1.create(kinds.PODS, kit.pod("ended"), "default")
+        proxy = await kit.until_one(
+            c1, kinds.PODS, "ended", "default", lambda p: kit.phase(p) == "Running"
+        )
+        own_fleet.run("stop", "c2", "agent")
+        uninstall(own_fleet, "c2", "--delegates", "delete", "--crds")
+        assert await delegates(c2, proxy) == []
+        assert await ours_in(c2, kinds.CRDS) == []
+        assert await ours_in(c2, kinds.CLUSTER_ROLES) == []
+        # The source sees the delegate go, or loses the target; its own removal frees the rest.
+        done = vnode("disconnect", "c2", "--source", own_fleet.kubeconfig("c1"), "--timeout", "30")
+        assert done.code == 0, done.err
+        await kit.until_gone(c1, kinds.PODS, "default", seconds=60)

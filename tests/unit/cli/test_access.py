@@ -1,0 +1,86 @@
+"""Which cluster a command talks to: kubectl's rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from vnode.api.errors import ConfigError
+from vnode.cli import kubeconfigs
+from vnode.cli.access import Access
+
+
+def write(folder: Path, name: str, *, current: bool = True, server: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "ca.crt").write_text("authority")
+    file = folder / f"{name}.yaml"
+    cluster = {"server": server or f"https://{name}:6443", "certificate-authority": "ca.crt"}
+    config = {
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": name}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        **({"current-context": name} if current else {}),
+    }
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing in the environment says where a cluster is."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def cluster_of(access: Access) -> str:
+    config = access.load()
+    assert config is not None
+    return kubeconfigs.parse(config.text, config.base, access.context)[0].server
+
+
+def test_the_option_comes_before_the_environment_and_that_before_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    write(tmp_path / "home" / ".kube", "home").rename(tmp_path / "home" / ".kube" / "config")
+    assert cluster_of(Access()) == "https://home:6443"
+    assert Access().load(home=False) is None
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, "env")))
+    assert cluster_of(Access()) == "https://env:6443"
+    assert cluster_of(Access(write(tmp_path, "option"))) == "https://option:6443"
+
+
+def test_several_files_are_one_and_the_first_to_name_a_thing_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        write(tmp_path / "a", "one", current=False),
+        tmp_path / "missing.yaml",
+        write(tmp_path / "b", "two"),
+        write(tmp_path / "c", "one", server="https://never:1"),
+    ]
+    monkeypatch.setenv("KUBECONFIG", ":".join(map(str, files)))
+    assert cluster_of(Access()) == "https://two:6443"
+    assert cluster_of(Access(context="one")) == "https://one:6443"
+    config = Access().load()
+    assert config is not None
+    reach, _name = kubeconfigs.parse(config.text, config.base, "two")
+    assert reach.authority == b"authority"
+
+
+def test_a_broken_file_among_several_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("{")
+    monkeypatch.setenv("KUBECONFIG", f"{write(tmp_path, 'good')}:{broken}")
+    with pytest.raises(ConfigError, match=str(broken)):
+        Access().load()
+
+
+def test_where_nothing_says_which_cluster_the_error_names_the_ways() -> None:
+    with pytest.raises(ConfigError, match="--kubeconfig FILE, set KUBECONFIG"):
+        Access().endpoint()

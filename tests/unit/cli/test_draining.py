@@ -1,0 +1,60 @@
+"""Which pods a drain evicts, and which it will not touch without being told."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.cli.draining import command, selection
+from vnode.cli.draining.selection import Rules
+
+
+def pod(name: str, owner: str = "ReplicaSet", **more: Object) -> Object:
+    metadata: Object = {"name": name, "namespace": "a", **more.get("metadata", {})}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner, "controller": True}]
+
+    return {"metadata": metadata, "spec": more.get("spec", {}), "status": more.get("status", {})}
+
+
+ORDINARY = pod("ordinary")
+DAEMON = pod("daemon", "DaemonSet")
+ALONE = pod("alone", "")
+DONE = pod("done", "", status={"phase": "Succeeded"})
+LOCAL = pod("local", spec={"volumes": [{"emptyDir": {}}]})
+MIRROR = pod("mirror", "", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
+
+
+def test_pods_that_are_replaced_or_done_are_evicted() -> None:
+    chosen = selection.select([ORDINARY, DONE, MIRROR], Rules())
+    assert (chosen.evicted, chosen.warnings, chosen.errors) == ([ORDINARY, DONE], [], [])
+
+
+@pytest.mark.parametrize(
+    ("what", "flag", "rules", "evicted"),
+    [
+        (DAEMON, "--ignore-daemonsets", Rules(ignore_daemonsets=True), False),
+        (ALONE, "--force", Rules(force=True), True),
+        (LOCAL, "--delete-emptydir-data", Rules(delete_emptydir_data=True), True),
+    ],
+)
+def test_others_need_a_flag_which_the_error_names(
+    what: Object, flag: str, rules: Rules, evicted: bool
+) -> None:
+    [error] = selection.select([what], Rules()).errors
+    assert flag in error
+    chosen = selection.select([what], rules)
+    assert chosen.errors == []
+    assert len(chosen.warnings) == 1
+    assert chosen.evicted == ([what] if evicted else [])
+
+
+def test_time_limits() -> None:
+    assert (command.seconds("0s"), command.seconds("5m"), command.seconds("1h")) == (
+        None,
+        300,
+        3600,
+    )
+    with pytest.raises(ConfigError, match="--timeout"):
+        command.seconds("5")

@@ -1,0 +1,287 @@
+"""The story of a pod, and the judgement about it, for each state that users meet."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.cli.explain import collecting, judging, rendering, story
+from vnode.cli.explain.facts import Facts, TargetFacts
+from vnode.cli.explain.judging import State
+from vnode.runtime.links import TargetKey
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NODE = "admiralty-default-c2"
+
+
+def at(seconds: float) -> str:
+    """So long ago."""
+    return objects.timestamp(NOW - timedelta(seconds=seconds))
+
+
+def proxy(*, node: str = "", phase: str = "Pending", **more: Any) -> Object:
+    spec: Object = {"schedulerName": keys.PROXY_SCHEDULER, "containers": [{"name": "main"}]}
+    if node:
+        spec["nodeName"] = node
+
+    metadata = {"name": "web", "namespace": "default", "creationTimestamp": at(60)}
+    metadata["annotations"] = {keys.ELECT: ""}  # type: ignore[assignment]
+    return {
+        "metadata": {**metadata, **more.pop("metadata", {})},
+        "spec": {**spec, **more.pop("spec", {})},
+        "status": {"phase": phase, **more},
+    }
+
+
+def refused(message: str) -> list[Object]:
+    return [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    ]
+
+
+def target(name: str = "c2", *, ready: bool = True, why: str = "", **more: Any) -> TargetFacts:
+    condition = {"type": "Ready", "status": str(ready), "reason": "Some", "message": why}
+    obj = {
+        "metadata": {"name": name, "namespace": "default"},
+        "status": {"conditions": [condition]},
+    }
+    return TargetFacts(TargetKey("default", name), obj, **more)
+
+
+def chaperon(*notes: str, message: str = "") -> Object:
+    status = {"conditions": refused(message)} if message else {}
+    metadata = {
+        "name": "web-x",
+        "namespace": "default",
+        "annotations": dict.fromkeys(notes, "true"),
+    }
+    return {"metadata": metadata, "status": status}
+
+
+def delegate(phase: str = "Running", *, container: Object | None = None, **metadata: Any) -> Object:
+    status: Object = {"phase": phase}
+    if container is not None:
+        status["containerStatuses"] = [{"name": "main", "image": "app:1", "state": container}]
+
+    return {
+        "metadata": {"name": "web-x", "namespace": "default", **metadata},
+        "spec": {"nodeName": "worker-1", "containers": [{"name": "main"}]},
+        "status": status,
+    }
+
+
+def facts(pod: Object, *targets: TargetFacts, **more: Any) -> Facts:
+    return Facts(pod, NOW, targets=targets, **more)
+
+
+def lease(age: float) -> Object:
+    renewed = objects.micro_timestamp(NOW - timedelta(seconds=age))
+    return {"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}
+
+
+def namespace(*, enabled: bool = True, elected: bool = False) -> Object:
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    return {
+        "metadata": {
+            "name": "default",
+            "labels": {label: value} if enabled else {},
+            "annotations": {keys.ELECT: ""} if elected else {},
+        }
+    }
+
+
+def plain(*, notes: tuple[str, ...] = (), owner: str = "") -> Object:
+    metadata: Object = {"name": "web", "namespace": "default"}
+    metadata["annotations"] = dict.fromkeys(notes, "")
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "u", "controller": True}]
+
+    return {"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}
+
+
+ALLOWED = chaperon(keys.IS_RESERVED, keys.IS_ALLOWED)
+ENDING = {"deletionTimestamp": at(5), "finalizers": ["multicluster.admiralty.io/c2"]}
+GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
+
+
+@pytest.mark.parametrize(
+    ("known", "state", "said"),
+    [
+        (facts(plain(), namespace=namespace()), State.NOT_ELECTED, "nothing asks for"),
+        (facts(plain(notes=(keys.NO_ELECT,))), State.NOT_ELECTED, "opts out"),
+        (facts(plain(owner="DaemonSet")), State.NOT_ELECTED, "DaemonSet"),
+        (
+            facts(plain(notes=(keys.ELECT,)), namespace=namespace(enabled=False)),
+            State.NOT_ELECTED,
+            "does not have the label multicluster-scheduler=enabled",
+        ),
+        (
+            facts(plain(), namespace=namespace(elected=True)),
+            State.NOT_ELECTED,
+            "was not elected when it was created",
+        ),
+        (facts(proxy(spec=GATES), target()), State.GATED, "example.com/gate"),
+        (facts(proxy(), target(), lease=lease(600)), State.NO_AGENT, "does not run"),
+        (facts(proxy()), State.NO_TARGET, "no Target"),
+        (facts(proxy(), target(ready=False, why="gone")), State.UNREACHABLE, "none of its"),
+        (facts(proxy(), target(), lease=lease(1)), State.WAITING, "in the queue"),
+        (facts(proxy(), target(chaperon=chaperon())), State.WAITING, "answer of c2"),
+        (
+            facts(
+                proxy(conditions=refused("0/1 targets: c2: Insufficient cpu")),
+                target(chaperon=chaperon(message="0/3 nodes are available")),
+            ),
+            State.UNSCHEDULABLE,
+            "no target has a place",
+        ),
+        (
+            facts(
+                proxy(conditions=refused("0/1 targets: c2: no answer for 30 s")),
+                target(chaperon=chaperon()),
+            ),
+            State.UNSCHEDULABLE,
+            "no target has a place",
+        ),
+        (
+            facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate())),
+            State.RUNNING,
+            "runs in target c2",
+        ),
+        (facts(proxy(node=NODE, phase="Succeeded"), target()), State.FINISHED, "Succeeded"),
+        (
+            facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate("Pending"))),
+            State.STARTING,
+            "on node worker-1",
+        ),
+        (
+            facts(proxy(node=NODE), target(chaperon=ALLOWED)),
+            State.NOT_STARTING,
+            "no delegate pod yet",
+        ),
+        (facts(proxy(node="admiralty-default-c9"), target()), State.LOST, "is gone"),
+        (facts(proxy(node=NODE), target(ready=False)), State.UNREACHABLE, "may be old"),
+        (
+            facts(proxy(node=NODE, metadata=ENDING), target(silence="no answer")),
+            State.STUCK_ENDING,
+            "cannot be asked",
+        ),
+        (
+            facts(proxy(node=NODE, metadata=ENDING), target(chaperon=ALLOWED)),
+            State.STUCK_ENDING,
+            "waits for that cluster's agent",
+        ),
+        (facts(proxy(node=NODE, metadata=ENDING), target()), State.ENDING, "lets the pod go"),
+        (
+            facts(proxy(node=NODE, metadata=ENDING), target(), lease=lease(600)),
+            State.STUCK_ENDING,
+            "no agent lets it go",
+        ),
+        (
+            facts(proxy(metadata={**ENDING, "finalizers": ["example.com/mine"]}), target()),
+            State.STUCK_ENDING,
+            "example.com/mine",
+        ),
+    ],
+)
+def test_each_state_is_found_and_bad_ones_have_a_cure(
+    known: Facts, state: State, said: str
+) -> None:
+    verdict = judging.judge(known)
+    assert verdict.state is state
+    assert said in verdict.text
+    assert state.is_good or verdict.cures or "opts out" in said or "DaemonSet" in said
+
+
+@pytest.mark.parametrize(
+    ("reason", "cure"),
+    [
+        ("ImagePullBackOff", "app:1"),
+        ("ErrImagePull", "pull secret"),
+        ("CreateContainerConfigError", "target's namespace"),
+        ("CrashLoopBackOff", "--previous"),
+    ],
+)
+def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
+    reason: str, cure: str
+) -> None:
+    waiting = {"waiting": {"reason": reason, "message": "the details"}}
+    there = target(chaperon=ALLOWED, delegate=delegate("Pending", container=waiting))
+    verdict = judging.judge(facts(proxy(node=NODE), there))
+    assert verdict.state is State.NOT_STARTING
+    assert verdict.text == f"container main: {reason}: the details"
+    assert cure in verdict.cures[0]
+
+
+def test_what_the_target_lacks_comes_before_what_the_kubelet_says() -> None:
+    there = target(
+        chaperon=ALLOWED, delegate=delegate("Pending"), missing=('ConfigMap "settings"',)
+    )
+    verdict = judging.judge(facts(proxy(node=NODE), there))
+    assert 'ConfigMap "settings"' in verdict.text
+    assert verdict.cures[0].startswith('create ConfigMap "settings" in namespace default of c2')
+
+
+@pytest.mark.parametrize(("asked", "state"), [(5, State.ENDING), (600, State.STUCK_ENDING)])
+def test_a_delegate_has_its_grace_period_and_a_minute_to_end(asked: float, state: State) -> None:
+    deadline = at(asked - 30)
+    ending = delegate(deletionTimestamp=deadline, deletionGracePeriodSeconds=30)
+    there = target(chaperon=ALLOWED, delegate=ending)
+    assert judging.judge(facts(proxy(node=NODE, metadata=ENDING), there)).state is state
+
+
+def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() -> None:
+    message = "0/3 targets: c1, c2: Insufficient cpu; c3: takes only pods; of namespace x"
+    known = facts(
+        proxy(conditions=refused(message)), target("c1"), target("c2"), target("c3"), target("c4")
+    )
+    verdicts = {other.name: story.verdict_of(known, other) for other in known.targets}
+    assert verdicts == {
+        "c1": "Insufficient cpu",
+        "c2": "Insufficient cpu",
+        "c3": "takes only pods; of namespace x",
+        "c4": "",
+    }
+
+
+def test_the_story_is_told_in_the_order_of_events() -> None:
+    there = target(
+        chaperon=ALLOWED, delegate=delegate(container={"running": {"startedAt": at(10)}})
+    )
+    told = story.tell(facts(proxy(node=NODE), there, namespace=namespace()))
+    assert [chapter.title for chapter in told.chapters] == [
+        "Admission",
+        "Target default/c2",
+        "Decision",
+        "Delegate",
+        "Feedback",
+    ]
+    text = rendering.as_text(told, NOW)
+    assert "10s ago    container main: running" in text
+    assert text.endswith("Now\n  Running: the pod runs in target c2")
+    assert rendering.as_object(told)["state"] == "Running"
+
+
+def test_only_what_a_pod_cannot_start_without_is_looked_for() -> None:
+    pod = {
+        "spec": {
+            "volumes": [
+                {"configMap": {"name": "a"}},
+                {"secret": {"secretName": "b"}},
+                {"projected": {"sources": [{"secret": {"name": "c"}}]}},
+                {"configMap": {"name": "no", "optional": True}},
+            ],
+            "initContainers": [{"envFrom": [{"configMapRef": {"name": "d"}}]}],
+            "containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": "e", "key": "k"}}}]}],
+        }
+    }
+    assert collecting.references(pod) == {
+        (kinds.CONFIG_MAPS, "a"),
+        (kinds.SECRETS, "b"),
+        (kinds.SECRETS, "c"),
+        (kinds.CONFIG_MAPS, "d"),
+        (kinds.SECRETS, "e"),
+    }

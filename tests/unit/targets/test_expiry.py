@@ -1,0 +1,106 @@
+"""When credentials end, and when a Target says so."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api.objects import Object
+from vnode.runtime import certificates
+from vnode.targets import expiry
+from vnode.targets.expiry import AHEAD, End
+
+END = datetime(2030, 1, 1, tzinfo=UTC)
+TARGET: Object = {"metadata": {"name": "a", "namespace": "b"}}
+
+
+def token(**claims: object) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"head.{payload}.signature"
+
+
+def kubeconfig(**user: str) -> bytes:
+    context = {"cluster": "c", "user": "u"}
+    config = {
+        "contexts": [{"name": "x", "context": context}],
+        "users": [{"name": "u", "user": user}],
+        "current-context": "x",
+    }
+    return yaml.safe_dump(config).encode()
+
+
+def test_the_end_of_a_token_is_its_own_word() -> None:
+    text = token(exp=END.timestamp(), sub="system:serviceaccount:b:c1")
+    found = expiry.of_kubeconfig(kubeconfig(token=text))
+    assert found == End("token", END, "system:serviceaccount:b:c1")
+
+
+def test_the_end_of_a_client_certificate_is_in_it() -> None:
+    pair = certificates.make_authority(END, timedelta(days=3))
+    data = base64.b64encode(pair.certificate).decode()
+    found = expiry.of_kubeconfig(kubeconfig(**{"client-certificate-data": data}), "x")
+    assert found is not None
+    assert (found.what, found.at) == ("client certificate", certificates.expiry(pair.x509))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        kubeconfig(token="opaque"),
+        kubeconfig(token=token(sub="x")),
+        kubeconfig(token=token(exp=1e300)),
+        kubeconfig(**{"client-certificate-data": "!"}),
+        kubeconfig(username="a"),
+    ],
+)
+def test_what_has_no_end_to_see_has_none(text: bytes) -> None:
+    assert expiry.of_kubeconfig(text) is None
+
+
+@given(st.binary(max_size=200))
+def test_nonsense_is_no_error(text: bytes) -> None:
+    assert expiry.of_kubeconfig(text) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "status", "reason"),
+    [
+        (AHEAD + timedelta(seconds=1), "True", "Lasting"),
+        (AHEAD, "False", "EndingSoon"),
+        (timedelta(seconds=1), "False", "EndingSoon"),
+        (timedelta(), "False", "Ended"),
+    ],
+)
+def test_a_target_says_it_a_week_ahead(before: timedelta, status: str, reason: str) -> None:
+    condition = expiry.condition(TARGET, End("token", END), END - before)
+    assert condition is not None
+    assert (condition["status"], condition["reason"]) == (status, reason)
+    assert "2030-01-01 00:00 UTC" in condition["message"]
+    assert (status == "True") != ("vnode connect" in condition["message"])
+
+
+def test_credentials_without_an_end_are_mentioned_only_where_others_had_one() -> None:
+    assert expiry.condition(TARGET, None, END) is None
+    old = expiry.condition(TARGET, End("token", END), END)
+    after = expiry.condition({**TARGET, "status": {"conditions": [old]}}, None, END)
+    assert after is not None
+    assert (after["status"], after["reason"]) == ("True", "NoEnd")
+
+
+def test_it_is_looked_at_again_when_it_turns() -> None:
+    end = End("token", END)
+    assert expiry.look_again(None, END) is None
+    assert expiry.look_again(end, END) is None
+    assert expiry.look_again(end, END - timedelta(hours=1)) == 3601
+    assert expiry.look_again(end, END - AHEAD - timedelta(minutes=1)) == 61
+    assert expiry.look_again(end, END - timedelta(days=300)) == 43200
