@@ -14,7 +14,7 @@ from tests.fleets import SOURCE, TARGET, Result, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
-from vnode.cli import kubeconfigs
+from vnode.cli import identity, kubeconfigs
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 
@@ -86,8 +86,9 @@ async def test_connecting_makes_a_target_whose_kubeconfig_works(pair: Pair) -> N
     assert done.code == 0, done.err
     target = await pair.source.get(kinds.TARGETS, "c2", pair.namespace)
     assert objects.spec(target)["kubeconfigSecret"]["name"] == "vnode-target-c2"
-    source = await pair.target.get(kinds.SOURCES, "c1", pair.namespace)
-    assert objects.spec(source) == {"serviceAccountName": "c1"}
+    name = (await identity.identity(pair.source)).name
+    source = await pair.target.get(kinds.SOURCES, name, pair.namespace)
+    assert objects.spec(source) == {"serviceAccountName": name}
     reached = endpoint.from_kubeconfig(await pair.kubeconfig(), kubeconfigs.CONTEXT)
     assert reached.namespace == pair.namespace
     kind = Kind(
@@ -117,11 +118,19 @@ async def test_connecting_again_changes_nothing(pair: Pair) -> None:
 async def test_a_token_that_the_target_does_not_accept_any_more_is_replaced(pair: Pair) -> None:
     pair.connect()
     before = await pair.kubeconfig()
-    await pair.target.delete(kinds.SERVICE_ACCOUNTS, "c1", pair.namespace)
+    name = (await identity.identity(pair.source)).name
+    await pair.target.delete(kinds.SERVICE_ACCOUNTS, name, pair.namespace)
     again = pair.connect()
-    assert "serviceaccount/c1 created" in again.out
+    assert f"serviceaccount/{name} created" in again.out
     assert "issued" in again.out
     assert await pair.kubeconfig() != before
+
+
+async def test_a_connection_that_exists_keeps_the_name_of_its_source(pair: Pair) -> None:
+    assert pair.connect("--cluster-name", "chosen").code == 0
+    again = pair.connect()
+    assert "source/chosen unchanged" in again.out
+    assert "created" not in again.out
 
 
 async def test_the_token_lives_as_long_as_asked(pair: Pair) -> None:
@@ -187,7 +196,8 @@ async def test_a_target_that_is_the_source_itself_is_not_turned_into_another(pai
 async def test_the_name_of_another_source_cluster_is_refused(pair: Pair) -> None:
     pair.connect()
     note = {"metadata": {"annotations": {keys.PARENT_CLUSTER_UID: "another"}}}
-    await pair.target.patch(kinds.SOURCES, "c1", note, pair.namespace)
+    name = (await identity.identity(pair.source)).name
+    await pair.target.patch(kinds.SOURCES, name, note, pair.namespace)
     refused = pair.connect()
     assert refused.code == 1
     assert "--cluster-name" in refused.err

@@ -132,7 +132,12 @@ def test_commands_exist_with_these_flags(line: str) -> None:
     name, *words = rest
     command = main.cli.get_command(click.Context(main.cli), name)
     assert command is not None, f"there is no vnode {name}"
-    assert not check_flags(words, command), "words that are no flags"
+    positional: list[str] = []
+    while words := check_flags(words, command):
+        positional.append(words.pop(0))
+
+    wanted = [entry.nargs for entry in command.params if isinstance(entry, click.Argument)]
+    assert -1 in wanted or len(positional) <= len(wanted), f"too many words: {positional}"
 
 
 @pytest.mark.parametrize("line", commands("hack/fleet"))

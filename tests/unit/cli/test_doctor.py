@@ -1,0 +1,177 @@
+"""The checks of `vnode doctor` on made-up facts: what fails, what warns, and the cures."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.cli import manifests
+from vnode.cli.doctor import cluster_checks, connection_checks
+from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
+from vnode.cli.doctor.findings import Finding, Level, lines
+from vnode.runtime import certificates
+from vnode.targets.expiry import End
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+CA = base64.b64encode(certificates.make_authority(NOW, timedelta(days=9)).certificate).decode()
+CRDS, RBAC = manifests.crds(), manifests.rbac("vnode")
+RIGHT, WRONG = {"create pods": True}, {"create pods": False}
+
+
+def lease(age: float, holder: str = "a") -> Object:
+    renewed = objects.micro_timestamp(NOW - timedelta(seconds=age))
+    return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
+
+
+def crds() -> list[Object]:
+    established = {"conditions": [{"type": "Established", "status": "True"}]}
+    return [{**crd, "status": established} for crd in CRDS]
+
+
+def webhook(bundle: str = CA) -> Object:
+    return {"webhooks": [{"clientConfig": {"caBundle": bundle}}]}
+
+
+def pod(age: float) -> Object:
+    created = objects.timestamp(NOW - timedelta(seconds=age))
+    return {"metadata": {"name": "p", "namespace": "a", "creationTimestamp": created}}
+
+
+def cluster(**more: Any) -> ClusterFacts:
+    given: dict[str, Any] = {
+        "version": "v1.36.3",
+        "skew": 0.2,
+        "crds": crds(),
+        "roles": [role for role in RBAC if role["kind"] == "ClusterRole"],
+        "agent_lease": lease(2),
+        "may_read_leases": True,
+        "webhook": webhook(),
+        "admission": "",
+        "targets": [{"metadata": {"name": "a"}}],
+    }
+    return ClusterFacts("here", NOW, **(given | more))
+
+
+def ready() -> Object:
+    condition = {"type": "Ready", "status": "True", "reason": "Connected", "message": "fine"}
+    return {"metadata": {"name": "gpu", "namespace": "a"}, "status": {"conditions": [condition]}}
+
+
+def connection(**more: Any) -> ConnectionFacts:
+    given: dict[str, Any] = {
+        "target": ready(),
+        "node": {"metadata": {"name": "n"}},
+        "rights": RIGHT,
+    }
+    return ConnectionFacts(now=NOW, **(given | more))
+
+
+def worst(findings: list[Finding], check: str) -> Finding:
+    [found] = [finding for finding in findings if finding.check == check]
+    return found
+
+
+def test_a_cluster_where_all_is_well_has_no_complaint() -> None:
+    assert {finding.level for finding in cluster_checks.check(cluster())} == {Level.OK}
+    assert {finding.level for finding in connection_checks.check(connection())} == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "level"),
+    [
+        (cluster(unreachable="refused"), "reachable", Level.FAIL),
+        (cluster(skew=-90.0), "clock", Level.FAIL),
+        (cluster(skew=7.0), "clock", Level.WARN),
+        (cluster(skew=None), "clock", Level.SKIP),
+        (cluster(crds=crds()[1:]), "CRDs", Level.FAIL),
+        (cluster(crds=CRDS), "CRDs", Level.FAIL),
+        (cluster(crds=[{**crd, "spec": {}} for crd in crds()]), "CRDs", Level.WARN),
+        (cluster(crds=None), "CRDs", Level.SKIP),
+        (cluster(roles=[]), "agent's rights", Level.FAIL),
+        (cluster(agent_lease=None), "agent", Level.FAIL),
+        (cluster(agent_lease=lease(120)), "agent", Level.FAIL),
+        (cluster(agent_lease=lease(1, "")), "agent", Level.FAIL),
+        (cluster(may_read_leases=False), "agent", Level.SKIP),
+        (cluster(webhook=None), "webhook", Level.FAIL),
+        (cluster(webhook=webhook("")), "webhook", Level.FAIL),
+        (cluster(webhook=webhook("bm9uc2Vuc2U=")), "webhook", Level.FAIL),
+        (cluster(webhook_denied=True), "webhook", Level.SKIP),
+        (cluster(serving=NOW + timedelta(hours=2)), "webhook certificate", Level.FAIL),
+        (cluster(serving=NOW + timedelta(days=60)), "webhook certificate", Level.OK),
+        (cluster(admission="refused"), "admission", Level.FAIL),
+        (cluster(admission=None), "admission", Level.WARN),
+        (cluster(waiting=[pod(60)]), "candidate scheduler", Level.FAIL),
+        (cluster(waiting=[pod(3)]), "candidate scheduler", Level.SKIP),
+        (cluster(scheduler_lease=lease(90)), "candidate scheduler", Level.FAIL),
+        (cluster(placed=[pod(60)], sources=[ready()]), "candidate scheduler", Level.OK),
+        (cluster(kubelets={"n": "refused"}), "logs and exec", Level.FAIL),
+        (cluster(kubelets={"n": "address not allowed"}), "logs and exec", Level.SKIP),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_found(
+    facts: ClusterFacts, check: str, level: Level
+) -> None:
+    found = worst(cluster_checks.check(facts), check)
+    assert found.level is level
+    assert found.cure or level in (Level.OK, Level.SKIP)
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "level"),
+    [
+        (connection(invalid="no Secret"), "credentials", Level.FAIL),
+        (connection(end=End("token", NOW)), "credentials", Level.FAIL),
+        (connection(end=End("token", NOW + timedelta(days=6))), "credentials", Level.WARN),
+        (connection(end=End("token", NOW + timedelta(days=60))), "credentials", Level.OK),
+        (connection(failure="Unreachable: refused"), "connection", Level.FAIL),
+        (connection(rights=WRONG), "rights", Level.FAIL),
+        (connection(summary_missing=True), "its agent", Level.FAIL),
+        (connection(target={"metadata": {"name": "gpu"}}), "its condition", Level.FAIL),
+        (connection(node=None), "virtual node", Level.FAIL),
+        (connection(node={"spec": {"unschedulable": True}}), "virtual node", Level.WARN),
+        (connection(namespace_labels={}), "namespace", Level.WARN),
+    ],
+)
+def test_what_is_wrong_with_a_connection_is_found(
+    facts: ConnectionFacts, check: str, level: Level
+) -> None:
+    found = worst(connection_checks.check(facts), check)
+    assert found.level is level
+    assert found.cure or level is Level.OK
+
+
+def test_a_lease_is_judged_by_the_clock_of_its_own_cluster() -> None:
+    behind = cluster(skew=-100.0, agent_lease=lease(100))
+    assert worst(cluster_checks.check(behind), "agent").level is Level.OK
+
+
+def test_two_sources_of_one_name_are_found_by_their_chaperons() -> None:
+    chaperons = [
+        {
+            "metadata": {
+                "labels": {keys.PARENT_CLUSTER_NAME: "same"},
+                "annotations": {keys.PARENT_CLUSTER_UID: uid},
+            }
+        }
+        for uid in ("one", "two")
+    ]
+    facts = cluster(chaperons=chaperons, placed=[pod(60)])
+    assert worst(cluster_checks.check(facts), "cluster names").level is Level.FAIL
+
+
+def test_manifests_may_have_more_in_the_cluster_but_not_less() -> None:
+    assert cluster_checks.contains({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"c": 2}], "e": {}})
+    assert not cluster_checks.contains({"a": 1}, {"a": 2})
+    assert not cluster_checks.contains({"a": [1, 2]}, {"a": [1]})
+
+
+def test_a_cure_stands_below_its_finding() -> None:
+    printed = list(lines([Finding("here", "clock", Level.FAIL, "90 s behind", "use NTP")]))
+    assert printed[0] == "here"
+    assert printed[1].split() == ["FAIL", "clock", "90", "s", "behind"]
+    assert printed[2].strip() == "cure: use NTP"

@@ -1,0 +1,55 @@
+"""The pure parts of removals and of completion."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnode.api import kinds
+from vnode.api.objects import Object
+from vnode.cli import completion, identity
+from vnode.cli.removing import disconnect, target_side
+
+ACCOUNT = "system:serviceaccount:team:c1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "user", "fits"),
+    [
+        ({"serviceAccountName": "c1"}, ACCOUNT, True),
+        ({"serviceAccountName": "c2"}, ACCOUNT, False),
+        ({"userName": "jane"}, "jane", True),
+        ({"userName": "jane"}, "", False),
+        ({}, "", False),
+    ],
+)
+def test_a_source_is_found_by_whom_it_lets_in(spec: Object, user: str, fits: bool) -> None:
+    source = {"metadata": {"name": "x", "namespace": "team"}, "spec": spec}
+    assert disconnect.lets_in(source, user) is fits
+
+
+def test_service_accounts_are_told_from_users() -> None:
+    assert identity.account_of(ACCOUNT) == ("team", "c1")
+    assert identity.account_of("jane") is None
+    assert identity.account_of(ACCOUNT + ":more") is None
+
+
+def test_a_closed_door_can_still_be_looked_through() -> None:
+    rule = {"resources": [kinds.POD_CHAPERONS.plural], "verbs": ["get", "create", "delete"]}
+    other = {"resources": ["services"], "verbs": ["create"]}
+    closed = target_side.without_create({"rules": [rule, other]})
+    assert closed == [{**rule, "verbs": ["get", "delete"]}, other]
+    assert target_side.without_create({}) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_a_script_that_asks_vnode(shell: str) -> None:
+    assert f"_VNODE_COMPLETE={shell}_complete" in completion.script(shell)
+
+
+def test_commands_options_and_resources_are_completed() -> None:
+    def names(*words: str) -> set[str]:
+        return {item.value for item in completion.candidates(list(words))}
+
+    assert names("dis") == {"disconnect"}
+    assert {"--context", "--kubeconfig"} <= names("get", "targets", "--")
+    assert names("get", "t") == {"targets"}
