@@ -82,7 +82,7 @@ async def test_a_target_whose_agent_does_not_run_is_found(fleet: Fleet, c3: Clie
 
 
 def test_a_cluster_that_does_not_answer_is_one_failure(fleet: Fleet) -> None:
-    fleet.run("stop", "c3", "kube-apiserver")
+    fleet.run("stop", "c3", "kube-apiserver", "--kill")
     try:
         bad = failures(findings(fleet, "--target", str(fleet.kubeconfig("c3")), code=3))
         assert ("target cluster kubeconfig-c3", "reachable") in bad

@@ -150,7 +150,7 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
 ) -> None:
     pod = await created(source, kit.pod("stuck"), is_running)
     name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
-    fleet.run("stop", name, "kube-apiserver")
+    fleet.run("stop", name, "kube-apiserver", "--kill")
     try:
         await kit.until_one(
             source,

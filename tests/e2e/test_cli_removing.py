@@ -96,7 +96,7 @@ async def test_disconnect_without_the_other_side_says_what_is_left_there(
     assert own.connect(fleet, shared, "c3").code == 0
     await own.assert_connects(source, shared)
     await own.run_pod(source, shared, "there")
-    fleet.run("stop", "c3", "kube-apiserver")
+    fleet.run("stop", "c3", "kube-apiserver", "--kill")
     try:
         words = ("--source", fleet.kubeconfig("c1"), "-n", shared, "--timeout", "30")
         done = vnode("disconnect", "bad", *words)
@@ -147,7 +147,7 @@ async def test_a_source_without_agent_and_target_leaves_no_finalizer_and_says_wh
             "vnode",
             lambda lease: not lease["spec"].get("holderIdentity"),
         )
-        own_fleet.run("stop", "c2", "kube-apiserver")
+        own_fleet.run("stop", "c2", "kube-apiserver", "--kill")
         done = uninstall(own_fleet, "c1", "--delegates", "delete")
         assert "target default/c2 was not reached" in done.out
         assert "the CRDs: --crds removes them, too" in done.out
