@@ -102,7 +102,7 @@ async def test_connecting_makes_a_target_whose_kubeconfig_works(pair: Pair) -> N
         review = await client.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind})
 
     user = objects.status(review)["userInfo"]["username"]
-    assert user == f"system:serviceaccount:{pair.namespace}:c1"
+    assert user == f"system:serviceaccount:{pair.namespace}:{name}"
 
 
 async def test_connecting_again_changes_nothing(pair: Pair) -> None:
