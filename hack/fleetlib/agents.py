@@ -119,7 +119,13 @@ def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> Non
 def connect(source: Site, target: Site) -> None:
     """Make `target` a target of `source` in namespace default, and wait for its virtual node."""
     files = ["--source", str(source.kubeconfig), "--target", str(target.kubeconfig)]
-    vnode("connect", *files, "--namespace", "default", "--name", target.name)
+    names = [
+        "--name",
+        target.name,
+        "--cluster-name",
+        source.name,
+    ]  # the agent may be too young to say
+    vnode("connect", *files, "--namespace", "default", *names)
     node = virtual_node(target.name)
     try:
         Api(source.kubeconfig).wait(
