@@ -48,6 +48,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     exec_commands: tuple[str, ...] = ()
     """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
     leader_election: bool = True
+    source_controller: bool = True
+    """Whether Sources of this cluster are served; False where the agent lacks the rights to."""
 
 
 def load(path: Path | None) -> AgentConfig:

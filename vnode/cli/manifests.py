@@ -75,6 +75,7 @@ def webhook(
     else:
         hook["clientConfig"] = {"url": _webhook_url(url)}
 
+    hook["namespaceSelector"]["matchExpressions"][0]["values"] = [namespace]
     hook["reinvocationPolicy"] = reinvocation
     hook["timeoutSeconds"] = timeout
     return obj

@@ -267,7 +267,9 @@ class Agent:
         self._targets.lead()
         async with supervise() as tasks:
             tasks.start(self._make_summary_writer().run(), "summary")
-            tasks.start(SourceController(self._client, clock=self._clock).run(), "sources")
+            if self._options.config.source_controller:
+                tasks.start(SourceController(self._client, clock=self._clock).run(), "sources")
+
             tasks.start(self._nodes.run(), "virtual-nodes")
             tasks.start(self._make_chaperon_controller().run(), "chaperons")
             tasks.start(self._proxy_controller.run(), "proxies")

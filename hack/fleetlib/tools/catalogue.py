@@ -1,6 +1,6 @@
 """Which programs a fleet needs, their versions, and where each may come from.
 
-A new program (helm, metrics-server) is one more `Tool` here; nothing else has to change.
+A new program is one more `Tool` here; one that few need is got `on_request`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ KUBERNETES = "1.36.3"
 ETCD = "3.6.16"
 KWOK = "0.8.0"
 METRICS_SERVER = "0.9.0"
+HELM = "3.22.0"
+PROMETHEUS = "3.15.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Module:
     version: str
     staging: str | None = None
     stamps: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,12 @@ def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
     )
 
 
+FLEET = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "etcd", "kwok")
+
 _ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
 _ETCD_NAME = "etcd-v{version}-{os}-{arch}"
+_PROMETHEUS_RELEASE = "https://github.com/prometheus/prometheus/releases/download/v{version}"
+_PROMETHEUS_NAME = "prometheus-{version}.{os}-{arch}"
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -129,6 +136,42 @@ TOOLS: dict[str, Tool] = {
                 "/metrics-server-{os}-{arch}",
                 "https://api.github.com/repos/kubernetes-sigs/metrics-server/releases/tags"
                 "/v{version}",
+            ),
+            on_request=True,
+        ),
+        Tool(
+            name="helm",
+            family="helm",
+            version=HELM,
+            module=Module(
+                "helm.sh/helm/v3",
+                f"v{HELM}",
+                stamps=(("helm.sh/helm/v3/internal/version.version", f"v{HELM}"),),
+            ),
+            package="helm.sh/helm/v3/cmd/helm",
+            release=Release(
+                "https://get.helm.sh/helm-v{version}-{os}-{arch}.tar.gz",
+                "https://get.helm.sh/helm-v{version}-{os}-{arch}.tar.gz.sha256sum",
+                "{os}-{arch}/helm",
+            ),
+            on_request=True,
+        ),
+        Tool(
+            name="promtool",
+            family="prometheus",
+            version=PROMETHEUS,
+            # Go's module of Prometheus 3.15 is 0.315. Service discovery, which pulls in the library
+            # of every cloud, is left out: rules are all that is checked here.
+            module=Module(
+                "github.com/prometheus/prometheus",
+                f"v0.{PROMETHEUS.replace('.', '', 1)}",
+                tags=("remove_all_sd",),
+            ),
+            package="github.com/prometheus/prometheus/cmd/promtool",
+            release=Release(
+                f"{_PROMETHEUS_RELEASE}/{_PROMETHEUS_NAME}.tar.gz",
+                f"{_PROMETHEUS_RELEASE}/sha256sums.txt",
+                f"{_PROMETHEUS_NAME}/promtool",
             ),
             on_request=True,
         ),

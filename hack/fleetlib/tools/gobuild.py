@@ -96,6 +96,7 @@ def _its_go_mod(module: Module, folder: str) -> str:
 def _build_one(tool: Tool, folder: Path, destination: Path, compiled: list[str]) -> None:
     output = destination / tool.name
     flags = ["-v", "-trimpath", "-ldflags", linker_flags(tool.module), "-o", str(output)]
+    flags += ["-tags", ",".join(tool.module.tags)] if tool.module.tags else []
     with subprocess.Popen(
         ["go", "build", *flags, tool.package],
         cwd=folder,

@@ -79,7 +79,8 @@ def test_the_roles_that_sources_are_bound_to_are_there_and_may_be_bound():
     roles = {
         objects.name(obj): obj for obj in manifests.rbac("vnode") if obj["kind"] == "ClusterRole"
     }
-    [bind] = [rule for rule in roles["vnode"]["rules"] if "bind" in rule["verbs"]]
+    rules = roles["vnode-source-controller"]["rules"]
+    [bind] = [rule for rule in rules if "bind" in rule["verbs"]]
     names = {source_rbac.SOURCE_ROLE, source_rbac.VIEWER_ROLE}
     assert set(bind["resourceNames"]) == names
     assert names <= roles.keys()
@@ -103,7 +104,9 @@ def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
     assert hook["clientConfig"] == {
         "service": {"name": "vnode", "namespace": "other", "port": 443, "path": "/mutate--v1-pod"}
     }
-    assert hook["namespaceSelector"] == {"matchLabels": {label: value}}
+    assert hook["namespaceSelector"]["matchLabels"] == {label: value}
+    [but] = hook["namespaceSelector"]["matchExpressions"]
+    assert (but["operator"], but["values"]) == ("NotIn", ["other"])
     assert (hook["reinvocationPolicy"], hook["timeoutSeconds"]) == ("IfNeeded", 5)
     for url in ("https://192.0.2.1:9443", "https://192.0.2.1:9443/mutate--v1-pod"):
         [hook] = manifests.webhook("other", url)["webhooks"]

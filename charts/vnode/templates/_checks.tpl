@@ -1,0 +1,21 @@
+{{/* What the schema of the values cannot say: each failure names the cure. */}}
+{{- define "vnode.check" -}}
+{{- if contains "admiralty-" .Values.controllerManager.image.repository -}}
+{{- fail "controllerManager.image.repository is Admiralty's image: leave it out, or name vnode's" -}}
+{{- end -}}
+{{- if contains "admiralty-" .Values.scheduler.image.repository -}}
+{{- fail "scheduler.image.repository is Admiralty's image: leave it out, or name an upstream kube-scheduler" -}}
+{{- end -}}
+{{- $ports := include "vnode.ports" . | fromJson -}}
+{{- if and .Values.controllerManager.hostNetwork (eq (int $ports.kubelet) 10250) -}}
+{{- fail "with controllerManager.hostNetwork the node's kubelet has port 10250: set controllerManager.config.ports.kubelet, e.g. to 11250" -}}
+{{- end -}}
+{{- if and .Values.debug.controllerManager (not .Values.webhook.url) -}}
+{{- fail "debug.controllerManager leaves the agent out: set webhook.url to where yours runs, https://HOST:9443" -}}
+{{- end -}}
+{{- range $field := list "apiVersion" "kind" -}}
+{{- if hasKey $.Values.controllerManager.config $field -}}
+{{- fail (printf "controllerManager.config.%s is the chart's: leave it out" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

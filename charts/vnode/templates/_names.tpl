@@ -1,0 +1,55 @@
+{{/* Names, labels and addresses. What programs agree on is fixed: see values.yaml. */}}
+
+{{- define "vnode.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vnode.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: vnode
+{{- end -}}
+
+{{/* Call with (list . "agent"). */}}
+{{- define "vnode.selector" -}}
+{{- $top := index . 0 -}}
+app.kubernetes.io/name: {{ default $top.Chart.Name $top.Values.nameOverride }}
+app.kubernetes.io/instance: {{ $top.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "vnode.image" -}}
+{{- $image := .Values.controllerManager.image -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{/* v1.36.3 of v1.36.3-eks-a1b2c3: what upstream calls the version of the API server. */}}
+{{- define "vnode.schedulerImage" -}}
+{{- $image := .Values.scheduler.image -}}
+{{- $server := semver .Capabilities.KubeVersion.Version -}}
+{{ $image.repository }}:{{ $image.tag | default (printf "v%d.%d.%d" $server.Major $server.Minor $server.Patch) }}
+{{- end -}}
+
+{{/* The ports of the AgentConfiguration, as JSON. */}}
+{{- define "vnode.ports" -}}
+{{- $defaults := dict "webhook" 9443 "extender" 9444 "health" 8080 "kubelet" 10250 -}}
+{{- merge (dict) (.Values.controllerManager.config.ports | default dict) $defaults | toJson -}}
+{{- end -}}
+
+{{- define "vnode.agentEnabled" -}}
+{{- if not .Values.debug.controllerManager }}true{{ end -}}
+{{- end -}}
+
+{{- define "vnode.schedulerEnabled" -}}
+{{- if and .Values.scheduler.enabled (not .Values.debug.candidateScheduler) }}true{{ end -}}
+{{- end -}}

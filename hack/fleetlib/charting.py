@@ -1,0 +1,70 @@
+"""What the chart shares with the command line: read from `vnode`, written into the chart's folder.
+
+The one source is `vnode/manifests` and `vnode scheduler-config`. `expected` says what the chart
+must hold, by path; `write` makes it so, and removes what is there too many.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+CHART = Path(__file__).resolve().parents[2] / "charts" / "vnode"
+_HEAD = "# Written by hack/chart from {source}: change it there.\n"
+_FOLDERS = ("crds", "rbac")
+
+
+def expected() -> dict[str, str]:
+    """Path below the chart's `files` -> content."""
+    from vnode.cli import manifests, scheduler_config
+
+    root = importlib.resources.files("vnode") / "manifests"
+    found = {"webhook.yaml": _copy(root / "webhook.yaml", "vnode/manifests/webhook.yaml")}
+    for folder in _FOLDERS:
+        for file in (root / folder).iterdir():
+            path = f"{folder}/{file.name}"
+            found[path] = _copy(file, f"vnode/manifests/{path}")
+
+    config = scheduler_config.build(f"https://vnode.{manifests.NAMESPACE}.svc:9444")
+    head = _HEAD.format(source="vnode/cli/scheduler_config.py")
+    found["candidate-scheduler.yaml"] = head + yaml.safe_dump(config, sort_keys=False)
+    return found
+
+
+def actual() -> dict[str, str]:
+    """The same, as the chart has it."""
+    files = [CHART / "files" / name for name in ("webhook.yaml", "candidate-scheduler.yaml")]
+    for folder in _FOLDERS:
+        files += sorted((CHART / "files" / folder).glob("*"))
+
+    root = CHART / "files"
+    return {str(file.relative_to(root)): file.read_text() for file in files if file.exists()}
+
+
+def write() -> list[Path]:
+    """Bring the chart up to date; returns the files that changed or went."""
+    wanted, present = expected(), actual()
+    changed = []
+    for path in sorted(wanted.keys() | present.keys()):
+        file = CHART / "files" / path
+        if path not in wanted:
+            file.unlink()
+        elif wanted[path] != present.get(path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(wanted[path])
+        else:
+            continue
+
+        changed.append(file)
+
+    return changed
+
+
+def _copy(file: Traversable, source: str) -> str:
+    return _HEAD.format(source=source) + file.read_text("utf-8")

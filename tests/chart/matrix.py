@@ -1,0 +1,99 @@
+"""The values that the chart is rendered with: what operators choose, one at a time, and together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api.objects import Object
+
+_MONITORING: Final = {
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "podMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True},
+    "dashboard": {"enabled": True},
+}
+
+MATRIX: Final[dict[str, Object]] = {
+    "defaults": {},
+    "named": {"nameOverride": "bridge", "fullnameOverride": "bridge", "clusterName": "c1"},
+    "one replica": {"controllerManager": {"replicas": 1}, "scheduler": {"replicas": 1}},
+    "source only": {"scheduler": {"enabled": False}},
+    "no sources": {"sourceController": {"enabled": False}},
+    "agent elsewhere": {
+        "debug": {"controllerManager": True, "candidateScheduler": True},
+        "webhook": {"url": "https://192.0.2.1:9443/", "reinvocationPolicy": "IfNeeded"},
+    },
+    "host network": {
+        "controllerManager": {"hostNetwork": True, "config": {"ports": {"kubelet": 11250}}}
+    },
+    "CRDs from elsewhere": {"crds": {"install": False}},
+    "CRDs that go": {"crds": {"keep": False}},
+    "monitored": {"monitoring": _MONITORING},
+    "closed": {
+        "networkPolicy": {
+            "enabled": True,
+            "apiServer": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+            "monitoring": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+        }
+    },
+    "open": {"networkPolicy": {"enabled": True}},
+    "placed": {
+        part: {
+            "nodeSelector": {"disk": "fast"},
+            "tolerations": [{"operator": "Exists"}],
+            "affinity": {"podAntiAffinity": {}},
+            "securityContext": {"runAsUser": 1000, "supplementalGroups": [7]},
+            "podAnnotations": {"a": "b"},
+            "podLabels": {"c": "d"},
+            "priorityClassName": "",
+            "image": {"repository": "example.com/mirror/x", "tag": "v9", "pullPolicy": "Always"},
+        }
+        for part in ("controllerManager", "scheduler")
+    },
+    "configured": {
+        "imagePullSecretName": "registry",
+        "controllerManager": {
+            "config": {
+                "candidates": {"parallel": 2},
+                "execCommands": ["aws"],
+                "ports": {"webhook": 8443, "extender": 8444, "health": 8081},
+            },
+            "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://192.0.2.9:3128"}],
+        },
+        "scheduler": {"config": {"parallelism": 4}},
+    },
+    # What somebody may have in a file for Admiralty's chart.
+    "Admiralty's values": {
+        "clusterName": "c1",
+        "imagePullSecretName": "registry",
+        "sourceController": {"enabled": True},
+        "webhook": {"reinvocationPolicy": "IfNeeded"},
+        "controllerManager": {
+            "replicas": 3,
+            "certificateSignerName": "beta.eks.amazonaws.com/app-serving",
+            "resources": {"limits": {"cpu": 1}},
+        },
+        "scheduler": {"replicas": 3, "resources": {}},
+        "restarter": {"replicas": 2, "image": {"repository": "x"}},
+        "postDeleteJob": {"nodeSelector": {}},
+        "debug": {"proxyScheduler": False, "restarter": False},
+    },
+}
+
+# Values -> what the refusal says.
+REFUSED: Final[dict[str, Object]] = {
+    "ports.kubelet, e.g. to 11250": {"controllerManager": {"hostNetwork": True}},
+    "set webhook.url": {"debug": {"controllerManager": True}},
+    "is Admiralty's image": {
+        "controllerManager": {"image": {"repository": "example.com/admiralty-agent"}}
+    },
+    "name an upstream kube-scheduler": {
+        "scheduler": {"image": {"repository": "example.com/admiralty-scheduler"}}
+    },
+    "controllerManager.config.kind is the chart's": {
+        "controllerManager": {"config": {"kind": "AgentConfiguration"}}
+    },
+    "replica": {"controllerManager": {"replica": 2}},
+    "reinvocationPolicy": {"webhook": {"reinvocationPolicy": "Sometimes"}},
+    "clusterName": {"clusterName": "no spaces"},
+}

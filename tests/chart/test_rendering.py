@@ -1,0 +1,221 @@
+"""The chart, rendered: linted, compared with the command, accepted by a real API server."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.helm import CHART, helm, one, template
+from tests.chart.matrix import MATRIX, REFUSED
+from tests.fleets import SOURCE
+from tests.kit import Fleet
+from vnode.api.objects import Object, Objects
+from vnode.cli import config, manifests, scheduler_config
+
+NAMESPACE = "rendered"
+_OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}
+_OPERATOR["PrometheusRule"] = "prometheusrules"
+
+
+@pytest.fixture(scope="module")
+def rendered() -> dict[str, Objects]:
+    return {name: template(values, namespace=NAMESPACE) for name, values in MATRIX.items()}
+
+
+@pytest.fixture(scope="module")
+def server(bare_fleet: Fleet) -> Fleet:
+    """A cluster with what the objects need: namespaces, and the kinds of the Prometheus operator."""
+    definitions = [definition(kind, plural) for kind, plural in _OPERATOR.items()]
+    text = yaml.safe_dump_all(definitions)
+    bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
+    names = [f"crd/{plural}.monitoring.coreos.com" for plural in _OPERATOR.values()]
+    bare_fleet.kubectl(SOURCE, "wait", "--for=condition=Established", *names)
+    bare_fleet.kubectl(SOURCE, "create", "namespace", NAMESPACE)
+    restricted = "pod-security.kubernetes.io/enforce=restricted"
+    bare_fleet.kubectl(SOURCE, "label", "namespace", NAMESPACE, restricted)
+    bare_fleet.kubectl(SOURCE, "create", "serviceaccount", "vnode", "-n", NAMESPACE)
+    bare_fleet.kubectl(
+        SOURCE, "create", "serviceaccount", "vnode-candidate-scheduler", "-n", NAMESPACE
+    )
+    return bare_fleet
+
+
+def definition(kind: str, plural: str) -> Object:
+    """Such that any object of the kind is accepted: its schema is the operator's affair."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    group = "monitoring.coreos.com"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+def bare(obj: Object) -> Object:
+    """Without the labels and annotations that only Helm's objects have."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("labels", "annotations")}
+    return {**obj, "metadata": metadata}
+
+
+def keyed(objs: Objects) -> dict[tuple[str, str], Object]:
+    return {(obj["kind"], obj["metadata"]["name"]): bare(obj) for obj in objs}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_lint_finds_nothing(name: str) -> None:
+    assert "0 chart(s) failed" in helm("lint", CHART, "--strict", values=MATRIX[name])
+
+
+@pytest.mark.parametrize("complaint", REFUSED)
+def test_values_that_cannot_work_are_refused_with_the_cure(complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint.replace(".", r"\.")):
+        template(REFUSED[complaint])
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_the_api_server_accepts_every_object(
+    rendered: dict[str, Objects], server: Fleet, name: str
+) -> None:
+    text = yaml.safe_dump_all(rendered[name])
+    words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
+    printed = server.kubectl(SOURCE, *words, input=text)
+    assert len(printed.splitlines()) == len(rendered[name])
+
+
+@pytest.mark.parametrize("name", [name for name in MATRIX if name != "host network"])
+def test_its_pods_pass_the_restricted_standard(
+    rendered: dict[str, Objects], server: Fleet, name: str
+) -> None:
+    pods = [pod_of(obj) for obj in rendered[name] if obj["kind"] == "Deployment"]
+    if pods:
+        words = ("create", "--dry-run=server", "-f", "-")
+        server.kubectl(SOURCE, *words, input=yaml.safe_dump_all(pods))
+
+
+def test_pods_on_the_host_network_do_not(rendered: dict[str, Objects], server: Fleet) -> None:
+    pod = pod_of(one(rendered["host network"], "Deployment", "vnode-agent"))
+    with pytest.raises(AssertionError, match="violates PodSecurity"):
+        server.kubectl(
+            SOURCE, "create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod)
+        )
+
+
+def pod_of(deployment: Object) -> Object:
+    template = deployment["spec"]["template"]
+    metadata = {**template["metadata"], "name": "p", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+@pytest.mark.parametrize("name", ["defaults", "named", "configured"])
+def test_what_install_applies_is_what_the_chart_has(
+    rendered: dict[str, Objects], name: str
+) -> None:
+    policy = MATRIX[name].get("webhook", {}).get("reinvocationPolicy", "Never")
+    hook = manifests.webhook(NAMESPACE, reinvocation=policy)
+    wanted = keyed([*manifests.crds(), *manifests.rbac(NAMESPACE), hook])
+    found = keyed(rendered[name])
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
+def test_without_the_source_controller_nobody_may_make_role_bindings() -> None:
+    objs = template({"sourceController": {"enabled": False}})
+    roles = [obj for obj in objs if obj["kind"] in ("ClusterRole", "Role")]
+    resources = {r for role in roles for rule in role["rules"] for r in rule["resources"]}
+    assert "pods" in resources
+    assert not resources & {"rolebindings", "clusterrolebindings", "clusterroles"}
+
+
+def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path) -> None:
+    for name, objs in rendered.items():
+        for obj in objs:
+            if obj["kind"] == "ConfigMap" and "agent.yaml" in obj["data"]:
+                file = tmp_path / "agent.yaml"
+                file.write_text(obj["data"]["agent.yaml"])
+                loaded = config.load(file)
+                assert loaded.source_controller == (name != "no sources")
+
+
+def test_the_candidate_schedulers_file_is_that_of_the_command(
+    rendered: dict[str, Objects],
+) -> None:
+    found = one(rendered["defaults"], "ConfigMap", "vnode-candidate-scheduler")
+    service = one(rendered["defaults"], "Service", "vnode")
+    port = next(p["port"] for p in service["spec"]["ports"] if p["name"] == "extender")
+    wanted = scheduler_config.build(f"https://vnode.{NAMESPACE}.svc:{port}", namespace=NAMESPACE)
+    assert yaml.safe_load(found["data"]["config.yaml"]) == wanted
+
+
+def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -> None:
+    objs = rendered["configured"]
+    scheduler = yaml.safe_load(
+        one(objs, "ConfigMap", "vnode-candidate-scheduler")["data"]["config.yaml"]
+    )
+    assert scheduler["extenders"][0]["urlPrefix"] == f"https://vnode.{NAMESPACE}.svc:8444"
+    assert scheduler["parallelism"] == 4
+    [container] = one(objs, "Deployment", "vnode-agent")["spec"]["template"]["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"webhook": 8443, "extender": 8444, "health": 8081, "kubelet": 10250}
+    assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
+
+
+@pytest.mark.parametrize(
+    ("version", "tag"),
+    [("1.36.3", "v1.36.3"), ("1.35.2-eks-a1b2c3", "v1.35.2"), ("v1.34.1+k3s1", "v1.34.1")],
+)
+def test_the_candidate_scheduler_is_of_the_clusters_version(version: str, tag: str) -> None:
+    deployment = one(template(version=version), "Deployment", "vnode-candidate-scheduler")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"registry.k8s.io/kube-scheduler:{tag}"
+
+
+def test_crds_stay_unless_told_otherwise(rendered: dict[str, Objects]) -> None:
+    def policies(name: str) -> set[str | None]:
+        crds = [obj for obj in rendered[name] if obj["kind"] == "CustomResourceDefinition"]
+        assert len(crds) == len(manifests.crds())
+        notes = [obj["metadata"].get("annotations", {}) for obj in crds]
+        return {found.get("helm.sh/resource-policy") for found in notes}
+
+    assert policies("defaults") == {"keep"}
+    assert policies("CRDs that go") == {None}
+
+
+def test_one_replica_gets_no_budget_that_blocks_a_drain(rendered: dict[str, Objects]) -> None:
+    def budgets(name: str) -> int:
+        return sum(obj["kind"] == "PodDisruptionBudget" for obj in rendered[name])
+
+    assert (budgets("defaults"), budgets("one replica")) == (2, 0)
+
+
+def test_agents_and_schedulers_keep_off_virtual_nodes(rendered: dict[str, Objects]) -> None:
+    for name in ("defaults", "placed"):
+        for obj in rendered[name]:
+            if obj["kind"] == "Deployment":
+                affinity = obj["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+                [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"][
+                    "nodeSelectorTerms"
+                ]
+                [expression] = term["matchExpressions"]
+                assert expression == {
+                    "key": "virtual-kubelet.io/provider",
+                    "operator": "DoesNotExist",
+                }
+
+
+def test_the_chart_packs_without_links_or_strays(tmp_path: Path) -> None:
+    helm("package", CHART, "--destination", tmp_path)
+    [package] = tmp_path.glob("*.tgz")
+    done = subprocess.run(["tar", "-tzf", package], capture_output=True, text=True, check=True)
+    packed = {line.removeprefix("vnode/") for line in done.stdout.splitlines()}
+    files = {str(f.relative_to(CHART)) for f in CHART.rglob("*") if f.is_file()}
+    assert packed == files - {".helmignore"} or packed == files
+    assert not any(f.is_symlink() for f in CHART.rglob("*"))
