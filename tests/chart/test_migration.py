@@ -1,0 +1,114 @@
+"""From Admiralty to vnode as docs/migration-from-admiralty.md says, with a pod that runs through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import kit
+from tests.chart import admiralty, releases
+from tests.chart.kubelet import Kubelet, kubelet
+from tests.chart.releases import AGENT, SCHEDULER
+from tests.fleets import SOURCE, TARGET
+from tests.kit import Fleet
+from vnode.api import kinds, objects
+from vnode.api.objects import Object
+
+NOTE = "example.com/note"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A source and a target of the module's own, with what Admiralty leaves."""
+    found = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        found.run("up", SOURCE, TARGET, "--nodes", "1")
+        chart = admiralty.chart(tmp_path_factory.mktemp("chart"))
+        for cluster in (SOURCE, TARGET):
+            admiralty.install(found.kubeconfig(cluster), chart)
+
+        label = "multicluster-scheduler=enabled"
+        found.kubectl(SOURCE, "label", "namespace", "default", label)
+        yield found
+    finally:
+        found.run("down")
+
+
+@pytest.mark.timeout(300)
+async def test_vnode_takes_over_what_admiralty_leaves(fleet: Fleet, tmp_path: Path) -> None:
+    async with (
+        kubelet(fleet, SOURCE, tmp_path / "pods") as c1,
+        kubelet(fleet, TARGET, tmp_path / "pods") as c2,
+    ):
+        stop_admiralty(c1)
+        proxy = await admiralty_pod(c1, c2)
+        delegate = await releases.delegate_of(c2.client, objects.uid(proxy))
+        await refuse_without_ownership(c1)
+        node = await c1.client.get(kinds.NODES, admiralty.NODE)
+        for machine in (c2, c1):
+            switch(machine)
+
+        await releases.play(c2, AGENT, SCHEDULER)
+        await releases.play(c1, AGENT)
+        await releases.delegate(c1.client, c2.client, "new")
+        await the_pod_runs_on(c1, c2, proxy, delegate)
+        taken = await c1.client.get(kinds.NODES, admiralty.NODE)
+        assert objects.uid(taken) == objects.uid(node)
+        await deletion_reaches_the_delegate(c1, c2, proxy)
+
+
+async def admiralty_pod(c1: Kubelet, c2: Kubelet) -> Object:
+    await admiralty.relate(c1.client, c2.client, c2.fleet.kubeconfig(TARGET))
+    proxy = await admiralty.proxy(c1.client, "old")
+    await admiralty.chaperon(c2.client, proxy)
+    return proxy
+
+
+async def refuse_without_ownership(machine: Kubelet) -> None:
+    """Helm does not let one release take what is another's, unless it is told to."""
+    with pytest.raises(AssertionError, match="invalid ownership metadata"):
+        releases.install(machine)
+
+    assert await machine.client.get(kinds.CRDS, kinds.TARGETS.resource)
+
+
+def stop_admiralty(machine: Kubelet) -> None:
+    """What admission would call does not answer any more."""
+    words = ("delete", "mutatingwebhookconfiguration", "admiralty")
+    machine.fleet.kubectl(machine.cluster, *words)
+
+
+def switch(machine: Kubelet) -> None:
+    """The steps of the page: install over it, then let Helm forget Admiralty's release."""
+    releases.install(machine, "--take-ownership")
+    words = ("delete", "secret", "-l", "owner=helm,name=admiralty", "-n", admiralty.NAMESPACE)
+    said = machine.fleet.kubectl(machine.cluster, *words)
+    assert "sh.helm.release.v1.admiralty.v1" in said
+    machine.fleet.kubectl(machine.cluster, "delete", "namespace", admiralty.NAMESPACE)
+
+
+async def the_pod_runs_on(c1: Kubelet, c2: Kubelet, proxy: Object, delegate: Object) -> None:
+    """Same delegate; and what happens to it is told to the proxy, which Admiralty had made."""
+    body = {"metadata": {"annotations": {NOTE: "from c2"}}}
+    await c2.client.patch(kinds.PODS, objects.name(delegate), body, "default")
+    told = await kit.until_one(
+        c1.client,
+        kinds.PODS,
+        "old",
+        "default",
+        lambda pod: objects.annotations(pod).get(NOTE) == "from c2",
+    )
+    assert objects.uid(told) == objects.uid(proxy)
+    assert kit.phase(told) == "Running"
+    now = await c2.client.get(kinds.PODS, objects.name(delegate), "default")
+    assert objects.uid(now) == objects.uid(delegate)
+
+
+async def deletion_reaches_the_delegate(c1: Kubelet, c2: Kubelet, proxy: Object) -> None:
+    await c1.client.delete(kinds.PODS, "old", "default")
+    selector = f"{admiralty.PREFIX}parent-uid={objects.uid(proxy)}"
+    await kit.until_gone(c1.client, kinds.PODS, "default", field_selector="metadata.name=old")
+    await kit.until_gone(c2.client, kinds.PODS, "default", label_selector=selector)
+    await kit.until_gone(c2.client, kinds.POD_CHAPERONS, "default", label_selector=selector)
