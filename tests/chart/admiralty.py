@@ -1,7 +1,7 @@
 """What Admiralty 0.17 leaves in two clusters, made by hand from its contract.
 
-c1 is the source of one running pod, in c2. Admiralty itself runs nowhere: its Deployments are there,
-as objects of a Helm release, and so are its CRDs, whose schemas are as loose as Admiralty's.
+c1 is the source of one running pod, in c2. Admiralty itself runs nowhere: its Deployment is there,
+as an object of a Helm release, and so are its CRDs, whose schemas are as loose as Admiralty's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def chart(folder: Path) -> Path:
     """A chart with what matters of Admiralty's: CRDs in templates, without a policy that keeps."""
     place = folder / "multicluster-scheduler"
     (place / "templates").mkdir(parents=True)
-    (place / "Chart.yaml").write_text("apiVersion: v2\nname: multicluster-scheduler\nversion: 0.17.0")
+    (place / "Chart.yaml").write_text(
+        "apiVersion: v2\nname: multicluster-scheduler\nversion: 0.17.0"
+    )
     text = yaml.safe_dump_all([*_crds(), *_roles(), _webhook(), _deployment()])
     (place / "templates" / "all.yaml").write_text(text)
     return place

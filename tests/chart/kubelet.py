@@ -132,13 +132,13 @@ class Kubelet:
 
     async def _script(self, folder: Path, spec: Object, container: Object, words: list[str]) -> str:
         """Makes the file system that the container expects, then becomes the program."""
+        services = f"vnode.{self.namespace}.svc vnode-metrics.{self.namespace}.svc"
         lines = [
             # What is below /etc and /run can be added to, without a trace on the machine.
             f"mkdir -p {folder}/etc && mount -t tmpfs tmpfs {folder}/etc",
             f"cp -a /etc/. {folder}/etc 2>/dev/null || true",
             f"mount --bind {folder}/etc /etc",
-            f'echo "{self.address} vnode.{self.namespace}.svc vnode-metrics.{self.namespace}.svc"'
-            " >> /etc/hosts",
+            f'echo "{self.address} {services}" >> /etc/hosts',
             "mount -t tmpfs tmpfs $(readlink -f /var/run)",
         ]
         mounts = {mount["name"]: mount["mountPath"] for mount in container.get("volumeMounts", ())}

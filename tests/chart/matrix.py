@@ -1,4 +1,4 @@
-"""The values that the chart is rendered with: what operators choose, one at a time, and together."""
+"""The values that the chart is rendered with: what operators choose."""
 
 from __future__ import annotations
 

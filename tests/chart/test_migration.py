@@ -1,4 +1,4 @@
-"""From Admiralty to vnode as docs/migration-from-admiralty.md says, with a pod that runs through."""
+"""From Admiralty to vnode, as docs/migration-from-admiralty.md says, under a pod that runs on."""
 
 from __future__ import annotations
 

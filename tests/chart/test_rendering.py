@@ -27,7 +27,7 @@ def rendered() -> dict[str, Objects]:
 
 @pytest.fixture(scope="module")
 def server(bare_fleet: Fleet) -> Fleet:
-    """A cluster with what the objects need: namespaces, and the kinds of the Prometheus operator."""
+    """A cluster with what the objects need: a namespace, kinds of the Prometheus operator."""
     definitions = [definition(kind, plural) for kind, plural in _OPERATOR.items()]
     text = yaml.safe_dump_all(definitions)
     bare_fleet.kubectl(SOURCE, "apply", "-f", "-", input=text)
@@ -105,9 +105,7 @@ def test_its_pods_pass_the_restricted_standard(
 def test_pods_on_the_host_network_do_not(rendered: dict[str, Objects], server: Fleet) -> None:
     pod = pod_of(one(rendered["host network"], "Deployment", "vnode-agent"))
     with pytest.raises(AssertionError, match="violates PodSecurity"):
-        server.kubectl(
-            SOURCE, "create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod)
-        )
+        server.kubectl(SOURCE, "create", "--dry-run=server", "-f", "-", input=yaml.safe_dump(pod))
 
 
 def pod_of(deployment: Object) -> Object:

@@ -17,12 +17,14 @@ from typing import Final
 from aiohttp import web
 
 from scheduler_plugins import defaults
+from vnode import __version__
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
 from vnode.cli.serving import announce, kubelet_certificate
+from vnode.kube import informer as informers
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
@@ -51,6 +53,7 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.connection import Identity
 from vnode.targets.controller import TargetController
 from vnode.targets.sources import SourceController
+from vnode.telemetry import metrics
 from vnode.webhook.server import Webhook
 
 LEASE: Final = "vnode-agent"
@@ -132,6 +135,7 @@ class Agent:
         )
         self._scheduler, self._books = self._make_scheduler(parent)
         self._health.on_scrape(self._scheduler.count_pending)
+        self._health.on_scrape(informers.measure)
         self._extender = Extender(client, self._chaperons, self._delegates)
         self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
 
@@ -179,6 +183,7 @@ class Agent:
     async def run(self) -> None:
         """Serve, and lead when it is this replica's turn, until cancelled."""
         gc.set_threshold(_GC_THRESHOLD)
+        metrics.BUILD_INFO.labels(__version__).set(1)
         await self._authority.load()
         async with supervise() as tasks:
             for informer in (self._namespaces, self._proxies, self._chaperons, self._delegates):

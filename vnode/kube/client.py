@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -48,6 +49,7 @@ class Client:
     def __init__(self, endpoint: Endpoint, *, name: str) -> None:
         self.endpoint = endpoint
         self.name = name
+        self._requests = metrics.Requests(name)
         self._agent = f"vnode/{__version__}"
         self._short: aiohttp.ClientSession | None = None
         self._long: aiohttp.ClientSession | None = None
@@ -256,6 +258,7 @@ class Client:
         assert self._urgent is not None, "enter the client first"
         session = self._urgent if kinds.LEASES.plural in path.split("/") else self._short
         headers = await self._headers(headers)
+        started = time.monotonic()
         try:
             async with session.request(
                 method,
@@ -269,10 +272,10 @@ class Client:
             ) as response:
                 payload = await _read(response, ANSWER_LIMIT)
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            metrics.API_REQUESTS.labels(self.name, method, "none").inc()
+            self._requests.unanswered(method)
             raise _unreachable(self.name, error) from error
 
-        metrics.API_REQUESTS.labels(self.name, method, str(response.status)).inc()
+        self._requests.answered(method, response.status, time.monotonic() - started)
         if response.status >= 300:
             raise _error(response, payload)
 

@@ -32,7 +32,24 @@ _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 15.0  # seconds; a target that returns is seen at most this much later
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
+_running: Final[set[Informer]] = set()  # for `measure`
+
 log = logging.getLogger(__name__)
+
+
+def measure() -> None:
+    """Bring the gauges of all informers that run up to date; several may share a series."""
+    held: dict[tuple[str, str], int] = {}
+    silent: dict[tuple[str, str], float] = {}
+    for informer in _running:
+        held[informer.series] = held.get(informer.series, 0) + len(informer.store)
+        silent[informer.series] = max(silent.get(informer.series, 0.0), informer.silence)
+
+    metrics.STORE_OBJECTS.clear()
+    metrics.INFORMER_SILENCE.clear()
+    for series, count in held.items():
+        metrics.STORE_OBJECTS.labels(*series).set(count)
+        metrics.INFORMER_SILENCE.labels(*series).set(silent[series])
 
 
 class Informer:
@@ -68,7 +85,17 @@ class Informer:
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
-        self._gauge = metrics.STORE_OBJECTS.labels(client.name, kind.plural)
+        self._heard = self._clock.monotonic()  # when the API server last sent something
+
+    @property
+    def series(self) -> tuple[str, str]:
+        """The labels of its metrics: cluster and resource."""
+        return self._client.name, self.kind.plural
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the API server last sent a list, an event or a bookmark."""
+        return self._clock.monotonic() - self._heard
 
     def subscribe(self, handler: Handler) -> None:
         """Call `handler(old, new)` for every change from now on, and for all that is stored.
@@ -85,6 +112,14 @@ class Informer:
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""
+        _running.add(self)
+        self._heard = self._clock.monotonic()
+        try:
+            await self._follow()
+        finally:
+            _running.discard(self)
+
+    async def _follow(self) -> None:
         delay = _BACKOFF_FIRST
         while True:
             try:
@@ -127,7 +162,8 @@ class Informer:
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
         )
-        metrics.RELISTS.labels(self._client.name, self.kind.plural).inc()
+        metrics.RELISTS.labels(*self.series).inc()
+        self._heard = self._clock.monotonic()
         items = [item for item in items if self._is_acceptable(item)]
         seen = {objects.key(item) for item in items}
         for key in [key for key in self.store if key not in seen]:
@@ -137,7 +173,6 @@ class Informer:
             self._put(item)
 
         self._version = version
-        self._gauge.set(len(self.store))
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -148,6 +183,7 @@ class Informer:
         ) as batches:
             async for batch in batches:
                 events += len(batch)
+                self._heard = self._clock.monotonic()
                 for event in batch:
                     self._take(event)
 
@@ -162,10 +198,8 @@ class Informer:
 
         if event.type == watching.DELETED:
             self._remove(objects.key(obj), obj)
-            self._gauge.set(len(self.store))
         elif event.type != watching.BOOKMARK:
             self._put(obj)
-            self._gauge.set(len(self.store))
 
         self._version = objects.resource_version(obj) or self._version
 
@@ -208,4 +242,4 @@ class Informer:
             log.exception("a subscriber to %s of %s failed", self.kind.plural, self._client.name)
 
     def _count_end(self, why: str) -> None:
-        metrics.WATCH_ENDS.labels(self._client.name, self.kind.plural, why).inc()
+        metrics.WATCH_ENDS.labels(*self.series, why).inc()

@@ -38,6 +38,7 @@ from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
+from vnode.telemetry import metrics
 
 _COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
 _LOOK_AGAIN: Final = 2.0  # seconds between looks at a delegate that only a list can show
@@ -68,6 +69,7 @@ class ProxyController:
         self._echoes = Echoes()
         self._candidates = Echoes()  # writes to chaperons, in all targets
         self._sender = Sender(client, parent, events, self._candidates)
+        self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)  # by key of the proxy
         # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
         self._held: set[str] = set()
         self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
@@ -114,6 +116,7 @@ class ProxyController:
         if new is None:
             self._controller.add(key)
         else:
+            self._lags.start(key)
             self._controller.add_after(key, _COALESCE)
 
     async def _reconcile(self, key: str) -> float | None:
@@ -122,6 +125,7 @@ class ProxyController:
         if proxy is None:
             self._echoes.forget(key)
             self._sender.forget(key)
+            self._lags.forget(key)
             return None
 
         if self._echoes.pending(key, proxy):
@@ -136,6 +140,7 @@ class ProxyController:
             return await self._end(proxy, node_name)
 
         if not node_name or is_daemon(proxy):
+            self._lags.forget(key)
             return None
 
         if not self._target_exists(node_name):
@@ -221,6 +226,9 @@ class ProxyController:
         status = feedback.status_patch(proxy, candidate)
         if status and not self._is_oversized(proxy, status, "status"):
             await self._patch(proxy, status, subresource="status")
+            self._lags.stop(objects.key(proxy))
+        else:
+            self._lags.forget(objects.key(proxy))
 
     def _is_oversized(self, proxy: Object, patch: Object, what: str) -> bool:
         if not feedback.is_oversized(patch):

@@ -227,6 +227,7 @@ class ProxyScheduler:
 
     async def _bind(self, pod: Object, node: str, result: CycleResult, queued: QueuedPod) -> bool:
         """Reserve, Permit, PreBind, Bind, PostBind; False if a plugin or the pod says no."""
+        started = self._clock.monotonic()
         said = self._framework.reserve(result.state, pod, node)
         if said.is_success:
             said = await self._framework.permit(result.state, pod, node)
@@ -237,11 +238,14 @@ class ProxyScheduler:
         if said.is_success:
             said = await self._framework.bind(result.state, pod, node)
             if said.is_skip and await self._hold_and_bind(pod, node):
+                now = self._clock.monotonic()
                 metrics.SCHEDULING_ATTEMPTS.labels("bound").inc()
-                metrics.POD_BOUND_SECONDS.observe(self._clock.monotonic() - queued.added)
+                metrics.BINDING_SECONDS.labels("bound").observe(now - started)
+                metrics.POD_BOUND_SECONDS.observe(now - queued.added)
                 self._framework.post_bind(result.state, pod, node)
                 return True
 
+        metrics.BINDING_SECONDS.labels("failed").observe(self._clock.monotonic() - started)
         self._framework.unreserve(result.state, pod, node)
         self._cache.forget(objects.uid(pod), node)
         if said.is_rejected:

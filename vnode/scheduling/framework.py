@@ -39,6 +39,7 @@ from vnode.scheduling.plugin import (
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+from vnode.telemetry.metrics import extension_point
 
 _log = logging.getLogger(__name__)
 
@@ -135,12 +136,16 @@ class Framework:
     def schedule(self, pod: Object, snapshot: Snapshot) -> CycleResult:
         """One scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter."""
         state = CycleState()
-        said = self._run_pre_filter(state, pod, snapshot)
+        with extension_point("PreFilter"):
+            said = self._run_pre_filter(state, pod, snapshot)
+
         if not said.is_success:
             statuses = {node.name: said for node in snapshot.nodes}
             return self._rejected(state, pod, snapshot, statuses, said)
 
-        passed, statuses = self._run_filter(state, pod, snapshot)
+        with extension_point("Filter"):
+            passed, statuses = self._run_filter(state, pod, snapshot)
+
         if not passed:
             return self._rejected(state, pod, snapshot, statuses, SUCCESS)
 
@@ -149,13 +154,14 @@ class Framework:
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """All Reserve plugins, until one says no, which undoes all of them."""
-        for plugin in self._reserve:
-            said = _ask(plugin, plugin.reserve, state, pod, node_name)
-            if not said.is_success:
-                self.unreserve(state, pod, node_name)
-                return said
+        with extension_point("Reserve"):
+            for plugin in self._reserve:
+                said = _ask(plugin, plugin.reserve, state, pod, node_name)
+                if not said.is_success:
+                    self.unreserve(state, pod, node_name)
+                    return said
 
-        return SUCCESS
+            return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Undo `reserve`, last plugin first."""
@@ -176,33 +182,39 @@ class Framework:
             elif not said.is_success:
                 return said.by(plugin.NAME)
 
-        return await self._hold(objects.uid(pod), node_name, timeouts) if timeouts else SUCCESS
+        if not timeouts:
+            return SUCCESS
+
+        with extension_point("Permit"):
+            return await self._hold(objects.uid(pod), node_name, timeouts)
 
     async def pre_bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """All PreBind plugins in turn, until one says no."""
-        for plugin in self._pre_bind:
-            try:
-                said = await plugin.pre_bind(state, pod, node_name)
-            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                said = _broke(plugin, failure)
+        with extension_point("PreBind"):
+            for plugin in self._pre_bind:
+                try:
+                    said = await plugin.pre_bind(state, pod, node_name)
+                except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
+                    said = _broke(plugin, failure)
 
-            if not said.is_success:
-                return said.by(plugin.NAME)
+                if not said.is_success:
+                    return said.by(plugin.NAME)
 
-        return SUCCESS
+            return SUCCESS
 
     async def bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """The first Bind plugin that does not SKIP; SKIP if the driver is to bind it itself."""
-        for plugin in self._bind:
-            try:
-                said = await plugin.bind(state, pod, node_name)
-            except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                said = _broke(plugin, failure)
+        with extension_point("Bind"):
+            for plugin in self._bind:
+                try:
+                    said = await plugin.bind(state, pod, node_name)
+                except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
+                    said = _broke(plugin, failure)
 
-            if not said.is_skip:
-                return said.by(plugin.NAME)
+                if not said.is_skip:
+                    return said.by(plugin.NAME)
 
-        return SKIP
+            return SKIP
 
     def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Tell the PostBind plugins."""
@@ -249,7 +261,9 @@ class Framework:
         if why.code is Code.ERROR:
             return CycleResult(why, (), statuses, (), state)
 
-        nominated = self._run_post_filter(state, pod, snapshot, statuses)
+        with extension_point("PostFilter"):
+            nominated = self._run_post_filter(state, pod, snapshot, statuses)
+
         return CycleResult(why, (), statuses, nominated, state)
 
     def _run_post_filter(
@@ -270,13 +284,30 @@ class Framework:
     def _run_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
     ) -> tuple[tuple[ScoredNode, ...], Status]:
-        for scoring in self._pre_score:
-            said = _ask(scoring, scoring.pre_score, state, pod, snapshot, nodes)
-            if said.is_skip:
-                state.skip_score.add(scoring.NAME)
-            elif not said.is_success:
-                return (), said
+        with extension_point("PreScore"):
+            said = self._run_pre_score(state, pod, snapshot, nodes)
 
+        if not said.is_success:
+            return (), said
+
+        with extension_point("Score"):
+            return self._score_all(state, pod, nodes)
+
+    def _run_pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
+    ) -> Status:
+        for plugin in self._pre_score:
+            said = _ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
+            if said.is_skip:
+                state.skip_score.add(plugin.NAME)
+            elif not said.is_success:
+                return said
+
+        return SUCCESS
+
+    def _score_all(
+        self, state: CycleState, pod: Object, nodes: list[VirtualNodeInfo]
+    ) -> tuple[tuple[ScoredNode, ...], Status]:
         by_node: dict[str, dict[str, int]] = {node.name: {} for node in nodes}
         for plugin, weight in self._score:
             if plugin.NAME in state.skip_score:

@@ -107,6 +107,8 @@ class Connection:
                     await self._keep(link)
                 finally:
                     self._links.remove(link)
+                    # A Target that is no more is not one that does not answer.
+                    metrics.TARGET_HEALTHY.remove(str(self.spec.key))
 
     async def _keep(self, link: Link) -> None:
         prober = Prober(link, self._clock)
