@@ -8,8 +8,8 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make test         all of: lint types contracts unit integration e2e, and as root'
-	@echo '                  e2e-metrics realnode'
+	@echo 'make test         all of: lint types contracts unit integration chart e2e, and as'
+	@echo '                  root e2e-metrics realnode'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
@@ -22,7 +22,7 @@ demo:
 	@$(RUN) hack/demo
 
 .PHONY: test
-test: lint types contracts unit integration e2e
+test: lint types contracts unit integration chart e2e
 ifeq ($(shell id -u),0)
 test: e2e-metrics realnode
 else
@@ -52,6 +52,11 @@ unit:
 .PHONY: integration
 integration: binaries
 	$(RUN) -m pytest tests/integration
+
+.PHONY: chart
+chart: binaries
+	@$(PYTHON) hack/binaries helm promtool > /dev/null
+	$(RUN) -m pytest tests/chart
 
 .PHONY: e2e
 e2e: binaries

@@ -70,7 +70,7 @@ def _webhook() -> Object:
 
 
 def _deployment() -> Object:
-    container = {"name": "c", "image": "public.ecr.aws/admiralty/admiralty-agent:0.17.0"}
+    container = {"name": "c", "image": "admiralty-agent:0.17.0"}
     labels = {"component": "controller-manager"}
     return {
         "apiVersion": "apps/v1",

@@ -60,6 +60,7 @@ class Phase:
     moved: asyncio.Event = field(default_factory=asyncio.Event)  # set to look again
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
+    rejected: set[str] = field(default_factory=set)  # nodes whose no was counted
     shaky: bool = False  # one of those failures may not happen again
 
 
@@ -111,6 +112,7 @@ class Placer:
 
             assert pod is not None
             known = self.known(phase)
+            self._count_rejections(phase, known)
             action = candidates.decide(
                 phase.ranked, known, self._heard, self._clock.monotonic(), self._settings
             )
@@ -123,6 +125,10 @@ class Placer:
                 case Wait(seconds):
                     await happens_within(phase.moved, seconds)
                 case GiveUp():
+                    for node, candidate in known.items():
+                        if candidate.state is State.WAITING:
+                            self._measure(phase, node, "silent")
+
                     await self._drop_surplus(phase, known)
                     return Outcome.UNSCHEDULABLE, self._explanations(known)
 
@@ -199,6 +205,12 @@ class Placer:
             existing = link.candidate(phase.uid) if link else None
             if link is not None and existing is not None:
                 await delete_candidate(link, existing)
+
+    def _count_rejections(self, phase: Phase, known: Mapping[str, Candidate]) -> None:
+        for node, candidate in known.items():
+            if candidate.state is State.REJECTED and node not in phase.rejected:
+                phase.rejected.add(node)
+                self._measure(phase, node, "rejected")
 
     def _measure(self, phase: Phase, node: str, outcome: str) -> None:
         if (created := phase.created.get(node)) is not None:

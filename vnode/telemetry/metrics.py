@@ -113,7 +113,7 @@ BINDING_SECONDS: Final = Histogram(
 )
 CANDIDATE_SECONDS: Final = Histogram(
     "vnode_candidate_duration_seconds",
-    "From the creation of a candidate to its outcome: reserved, rejected, failed.",
+    "From the creation of a candidate to its outcome: reserved, rejected, failed, silent.",
     ["target", "outcome"],
     buckets=_SECONDS,
     registry=REGISTRY,

@@ -82,8 +82,6 @@ def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
     )
 
 
-FLEET = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "etcd", "kwok")
-
 _ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
 _ETCD_NAME = "etcd-v{version}-{os}-{arch}"
 _PROMETHEUS_RELEASE = "https://github.com/prometheus/prometheus/releases/download/v{version}"

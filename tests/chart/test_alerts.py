@@ -1,0 +1,157 @@
+"""The alert rules, by promtool: they parse, and fire when they should and only then."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import kit
+from tests.chart.helm import CHART, one, template
+from vnode.cli import wiring  # declares what lives in single modules
+from vnode.telemetry import metrics
+
+RULES = CHART / "files" / "alerts.yaml"
+N = 'namespace="vnode"'
+
+# Alert -> series in which it fires, and the same in which it must not, at 30 minutes.
+CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "VnodeNoLeader": (
+        {f'vnode_leader{{{N},pod="a"}}': "0x30", f'vnode_leader{{{N},pod="b"}}': "0x30"},
+        {f'vnode_leader{{{N},pod="a"}}': "0x30", f'vnode_leader{{{N},pod="b"}}': "1x30"},
+    ),
+    "VnodeAgentAbsent": ({}, {f'vnode_build_info{{{N},version="1"}}': "1x30"}),
+    "VnodeTargetUnhealthy": (
+        {f'vnode_target_healthy{{{N},target="t"}}': "0x30"},
+        # Seen by one replica at least.
+        {
+            f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x30",
+            f'vnode_target_healthy{{{N},target="t",pod="b"}}': "1x30",
+        },
+    ),
+    "VnodePodsPending": (
+        {
+            f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",
+            f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "7x60",
+        },
+        {
+            f'vnode_pending_pods{{{N},queue="held"}}': "3x60",
+            f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "7x60",
+        },
+    ),
+    "VnodeCandidatesSilent": (
+        {f'vnode_candidate_duration_seconds_count{{{N},target="t",outcome="silent"}}': "0+1x60"},
+        {f'vnode_candidate_duration_seconds_count{{{N},target="t",outcome="reserved"}}': "0+1x60"},
+    ),
+    "VnodeSchedulingErrors": (
+        {f'vnode_scheduling_attempts_total{{{N},result="error"}}': "0+1x60"},
+        {f'vnode_scheduling_attempts_total{{{N},result="bound"}}': "0+1x60"},
+    ),
+    "VnodeFeedbackSlow": (
+        {
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="10"}}': "0x60",
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="30"}}': "0+9x60",
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="+Inf"}}': "0+9x60",
+        },
+        {
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="10"}}': "0+9x60",
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="30"}}': "0+9x60",
+            f'vnode_feedback_lag_seconds_bucket{{{N},le="+Inf"}}': "0+9x60",
+        },
+    ),
+    "VnodeInformerSilent": (
+        {f'vnode_informer_silence_seconds{{{N},pod="a",cluster="t",resource="pods"}}': "0+60x60"},
+        {f'vnode_informer_silence_seconds{{{N},pod="a",cluster="t",resource="pods"}}': "61x60"},
+    ),
+    "VnodeApiErrors": (
+        {
+            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="none"}}': "0+2x60",
+            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="200"}}': "0+8x60",
+        },
+        {
+            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="404"}}': "0+5x60",
+            f'vnode_api_requests_total{{{N},cluster="t",verb="GET",code="200"}}': "0+5x60",
+        },
+    ),
+    "VnodeReconcileErrors": (
+        {
+            f'vnode_reconciles_total{{{N},controller="c",result="error"}}': "0+9x60",
+            f'vnode_reconciles_total{{{N},controller="c",result="done"}}': "0+1x60",
+        },
+        {
+            f'vnode_reconciles_total{{{N},controller="c",result="error"}}': "0+1x60",
+            f'vnode_reconciles_total{{{N},controller="c",result="done"}}': "0+9x60",
+        },
+    ),
+    "VnodeCertificateExpiring": (
+        {f'vnode_certificate_expiry_timestamp_seconds{{{N},certificate="ca"}}': "400000x120"},
+        {f'vnode_certificate_expiry_timestamp_seconds{{{N},certificate="ca"}}': "900000x120"},
+    ),
+    "VnodeEventsDropped": (
+        {f'vnode_events_dropped_total{{{N},cluster="local"}}': "0+1x60"},
+        {f'vnode_events_dropped_total{{{N},cluster="local"}}': "5x60"},
+    ),
+}
+_WHEN = {"VnodeCertificateExpiring": "90m"}
+
+
+@cache
+def promtool() -> str:
+    return kit.run([sys.executable, str(kit.ROOT / "hack" / "binaries"), "promtool"]).strip()
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_the_rules_are_valid() -> None:
+    printed = kit.run([promtool(), "check", "rules", "--lint=all", "--lint-fatal", str(RULES)])
+    assert f"SUCCESS: {len(rules())} rules found" in printed
+
+
+def test_the_operators_object_has_the_same_rules() -> None:
+    objs = template({"monitoring": {"prometheusRule": {"enabled": True}}})
+    assert one(objs, "PrometheusRule")["spec"] == yaml.safe_load(RULES.read_text())
+
+
+def test_every_alert_has_a_case() -> None:
+    assert CASES.keys() == {rule["alert"] for rule in rules()}
+
+
+@pytest.mark.parametrize("alert", CASES)
+def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> None:
+    """Fired ones are counted by the series ALERTS, so that texts need not be repeated here."""
+    tests = []
+    for series, firing in zip(CASES[alert], ([{"value": 1}], []), strict=True):
+        labels = 'ALERTS{alertstate="firing"}'
+        samples = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for _ in firing]
+        tests.append(
+            {
+                "interval": "1m",
+                "input_series": [{"series": k, "values": v} for k, v in series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": f'count by (alertname) ({labels[:-1]},alertname="{alert}"}})',
+                        "eval_time": _WHEN.get(alert, "30m"),
+                        "exp_samples": samples,
+                    }
+                ],
+            }
+        )
+
+    file = tmp_path / "test.yaml"
+    body = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
+    file.write_text(yaml.safe_dump(body))
+    kit.run([promtool(), "test", "rules", str(file)])
+
+
+def test_the_exposition_passes_prometheus_lint() -> None:
+    assert wiring
+    exposed = metrics.render().decode()
+    ours = [line for line in exposed.splitlines() if line.split(" ")[-1] and "vnode_" in line]
+    kit.run([promtool(), "check", "metrics"], input="\n".join([*ours, ""]))
