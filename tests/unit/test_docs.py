@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
@@ -211,3 +212,35 @@ def test_each_default_plugin_is_documented(plugin: type) -> None:
     name, weight = plugin.NAME, defaults.WEIGHTS[plugin.NAME]
     assert name in page
     assert not weight or f"| {name} | {weight} |" in page
+
+
+@pytest.mark.parametrize("line", commands("helm"))
+def test_helm_is_given_values_that_the_chart_has(line: str) -> None:
+    values = yaml.safe_load((ROOT / "charts/vnode/values.yaml").read_text())
+    words = words_of(line)
+    for flag, setting in itertools.pairwise(words):
+        if flag == "--set":
+            found: Any = values
+            for part in setting.partition("=")[0].split("."):
+                assert part in found, f"the chart has no value {setting}"
+                found = found[part]
+
+    charts = [word for word in words if word.startswith("charts/")]
+    assert all((ROOT / chart / "Chart.yaml").exists() for chart in charts)
+
+
+@pytest.mark.parametrize("page", ["install.md", "metrics.md"])
+def test_values_named_in_pages_are_the_charts(page: str) -> None:
+    values = yaml.safe_load((ROOT / "charts/vnode/values.yaml").read_text())
+    tops = "|".join(key for key, value in values.items() if isinstance(value, dict))
+    text = (ROOT / "docs" / page).read_text()
+    named = re.findall(rf"`((?:{tops})(?:\.[A-Za-z]+)+)(?:=[^`]*)?`", text)
+    assert named
+    for name in named:
+        found: Any = values
+        for part in name.split("."):
+            if found == {}:
+                break  # free-form below here
+
+            assert part in found, f"the chart has no value {name}"
+            found = found[part]
