@@ -12,12 +12,12 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, NotFound
+from vnode.api.identity import Identity
 from vnode.cli import config, main
 from vnode.cli.access import Access
 from vnode.cli.wiring import Agent, Deposed, Options
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
-from vnode.targets.connection import Identity
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from vnode.api.errors import ConfigError
+from vnode.following.settings import Following
 from vnode.pods.candidates import Settings
 from vnode.runtime import kubelet_certificate
 from vnode.scheduling import config as scheduling
@@ -43,6 +44,7 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     kind: Literal["AgentConfiguration"] = KIND
     scheduling: SchedulingConfig = SchedulingConfig()
     candidates: Settings = Settings()
+    following: Following = Following()
     ports: Ports = Ports()
     kubelet_certificate: kubelet_certificate.Settings = kubelet_certificate.Settings()
     exec_commands: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, NotFound
+from vnode.api.identity import Identity
 from vnode.kube.client import Client
-from vnode.targets.connection import Identity
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 

@@ -21,9 +21,12 @@ from vnode import __version__
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound, VnodeError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
 from vnode.cli.serving import announce, kubelet_certificate
+from vnode.following import references
+from vnode.following.following import Following
 from vnode.kube import informer as informers
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
@@ -50,7 +53,6 @@ from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.queue import SchedulingQueue
-from vnode.targets.connection import Identity
 from vnode.targets.controller import TargetController
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
@@ -88,6 +90,7 @@ class Agent:
         self._name = identity.name
         config = options.config
         parent = Parent(identity.name, identity.uid)
+        trim = references.keeping(proxy.trim)
         self._links = Links()
         self._health = Health()
         self._events = EventRecorder(client, "vnode", self._clock)
@@ -97,7 +100,7 @@ class Agent:
             client,
             kinds.PODS,
             field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
-            trim=proxy.trim,
+            trim=trim,
         )
         self._chaperons, self._delegates = chaperons.informers(client)
         self._targets = TargetController(
@@ -125,12 +128,23 @@ class Agent:
         self._kubelet_certificate.subscribe(self._kubelet.renew)
         self._kubelet_certificate.subscribe(self._nodes.refresh_all)
         announce(self._kubelet_certificate, self._nodes.nodes, self._events)
+        self._following = Following(
+            client,
+            self._links,
+            identity,
+            config.following,
+            complete=self._pods_known_on,
+            events=self._events,
+            clock=self._clock,
+        )
         self._proxy_controller = ProxyController(
             client,
             self._proxies,
             self._links,
             parent,
             target_exists=self._target_exists,
+            trim=trim,
+            bring=self._following.bring,
             events=self._events,
         )
         self._scheduler, self._books = self._make_scheduler(parent)
@@ -175,6 +189,7 @@ class Agent:
             queue=queue,
             cache=cache,
             settings=config.candidates,
+            bring=self._following.bring,
             events=self._events,
             clock=self._clock,
         )
@@ -279,12 +294,22 @@ class Agent:
             tasks.start(self._make_chaperon_controller().run(), "chaperons")
             tasks.start(self._proxy_controller.run(), "proxies")
             tasks.start(self._proxy_controller.bound.run(), "bound-pods")
+            self._follow(tasks)
             self._books.open()
             tasks.start(self._scheduler.run(), "scheduler")
             await asyncio.get_running_loop().create_future()
 
     def _make_summary_writer(self) -> SummaryWriter:
         return SummaryWriter(self._client, clock=self._clock, cluster_name=self._name)
+
+    def _follow(self, tasks: Supervisor) -> None:
+        """All proxy pods are known (`run` waited), those that others bound are not yet."""
+        self._proxies.subscribe(self._following.see)
+        self._proxy_controller.bound.subscribe(self._following.see)
+        tasks.start(self._following.run(), "following")
+
+    def _pods_known_on(self, node: str) -> bool:
+        return self._proxies.synced.is_set() and self._proxy_controller.bound.knows(node)
 
     def _make_chaperon_controller(self) -> ChaperonController:
         return ChaperonController(self._client, self._chaperons, self._delegates, clock=self._clock)

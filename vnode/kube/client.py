@@ -26,6 +26,8 @@ from vnode.kube.endpoint import Endpoint
 from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
+METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -108,10 +110,12 @@ class Client:
         *,
         label_selector: str = "",
         field_selector: str = "",
+        metadata_only: bool = False,
     ) -> tuple[Objects, str]:
         """All objects that match, and the resource version to watch from.
 
-        Read in pages of one consistent snapshot; Gone if that expires on the way.
+        Read in pages of one consistent snapshot; Gone if that expires on the way. With
+        `metadata_only` the server sends nothing but metadata.
         """
         query = {"limit": str(PAGE)}
         if label_selector:
@@ -122,7 +126,8 @@ class Client:
 
         items: Objects = []
         while True:
-            page = await self._object("GET", kind.path(namespace), query=query)
+            accept = METADATA_LIST if metadata_only else JSON
+            page = await self._object("GET", kind.path(namespace), query=query, accept=accept)
             items += page.get("items") or ()
             if len(items) > MOST_OBJECTS:
                 raise errors.Unreachable(
@@ -231,6 +236,7 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> Any:
         """Any request; the decoded answer, None if it is empty.
 
@@ -238,7 +244,7 @@ class Client:
         client was closed meanwhile (aiohttp's RuntimeError).
         """
         data = None if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": content_type, "Accept": JSON}
+        headers = {"Content-Type": content_type, "Accept": accept}
         return _decode(await self._exchange(method, path, query, data, headers))
 
     async def text(self, path: str) -> str:
@@ -283,7 +289,13 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, path: str, *, query: Mapping[str, str], silence: float | None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        silence: float | None,
+        accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A long answer, to be read as it comes.
 
@@ -291,7 +303,7 @@ class Client:
         """
         assert self._long is not None, "enter the client first"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
-        headers = await self._headers({"Accept": JSON})
+        headers = await self._headers({"Accept": accept})
         try:
             response = await self._long.request(
                 method,
@@ -331,8 +343,11 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> Object:
-        answer = await self.request(method, path, query=query, body=body, content_type=content_type)
+        answer = await self.request(
+            method, path, query=query, body=body, content_type=content_type, accept=accept
+        )
         return answer if isinstance(answer, dict) else {}
 
 

@@ -55,7 +55,8 @@ def measure() -> None:
 class Informer:
     """Objects of one kind, kept up to date by `run`.
 
-    `trim` makes an object smaller before it is kept. `accept` is for API servers that need not be
+    `trim` makes an object smaller before it is kept; with `metadata_only` the server sends no more
+    than metadata. `accept` is for API servers that need not be
     honest: what it refuses is treated as if it had not been sent. `failure` says why the last
     attempt failed, None while all is well.
     """
@@ -68,6 +69,7 @@ class Informer:
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
+        metadata_only: bool = False,
         trim: Callable[[Object], Object] | None = None,
         accept: Callable[[Any], bool] | None = None,
         indexes: Mapping[str, IndexFunction] | None = None,
@@ -78,7 +80,7 @@ class Informer:
         self.synced = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
-        self._selection = Selection(kind, namespace, label_selector, field_selector)
+        self._selection = Selection(kind, namespace, label_selector, field_selector, metadata_only)
         self._trim = trim
         self._accept = accept
         self._handlers: list[Handler] = []
@@ -161,6 +163,7 @@ class Informer:
             self._selection.namespace,
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
+            metadata_only=self._selection.metadata_only,
         )
         metrics.RELISTS.labels(*self.series).inc()
         self._heard = self._clock.monotonic()

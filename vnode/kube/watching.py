@@ -17,7 +17,7 @@ import msgspec
 from vnode.api import errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube.client import Client
+from vnode.kube.client import JSON, METADATA, Client
 
 LINE_LIMIT: Final = 8 * 1024 * 1024  # bytes of one event; API servers take no object over 3 MiB
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
@@ -41,12 +41,13 @@ _decoder: Final = msgspec.json.Decoder(Event)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is watched: a kind, in a namespace or all, narrowed by selectors."""
+    """What is watched: a kind, in a namespace or all, narrowed by selectors or to metadata."""
 
     kind: Kind
     namespace: str | None = None
     label_selector: str = ""
     field_selector: str = ""
+    metadata_only: bool = False
 
     def query(self) -> dict[str, str]:
         """The selectors as query parameters."""
@@ -68,7 +69,10 @@ async def stream(client: Client, selection: Selection, version: str) -> AsyncGen
         "timeoutSeconds": str(TIMEOUT),
     }
     path = selection.kind.path(selection.namespace)
-    async with client.stream("GET", path, query=query, silence=TIMEOUT + GRACE) as response:
+    accept = METADATA if selection.metadata_only else JSON
+    async with client.stream(
+        "GET", path, query=query, silence=TIMEOUT + GRACE, accept=accept
+    ) as response:
         try:
             async for lines in _lines(response):
                 yield [_event(line) for line in lines]

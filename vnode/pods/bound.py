@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
+from vnode.kube.informer import Handler, Informer
 
 
 def is_daemon(pod: Object) -> bool:
@@ -33,6 +33,7 @@ class BoundPods:
         self._client = client
         self._on_change = on_change
         self._trim = trim
+        self._handlers: list[Handler] = []
         self._informers: dict[str, Informer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}  # same keys as _informers once run runs
         self._group: asyncio.TaskGroup | None = None
@@ -49,6 +50,17 @@ class BoundPods:
                 return pod
 
         return None
+
+    def knows(self, node_name: str) -> bool:
+        """All pods on that node are known."""
+        informer = self._informers.get(node_name)
+        return informer is not None and informer.synced.is_set()
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for every change of a pod, on whichever of our nodes."""
+        self._handlers.append(handler)
+        for informer in self._informers.values():
+            informer.subscribe(handler)
 
     def on(self, node_name: str) -> Iterator[Object]:
         """The pods on one virtual node."""
@@ -67,13 +79,20 @@ class BoundPods:
             trim=self._trim,
         )
         informer.subscribe(lambda old, new: self._on_change(objects.key(new or old or {})))
+        for handler in self._handlers:
+            informer.subscribe(handler)
+
         self._informers[node_name] = informer
         if self._group is not None:
             self._start(node_name, informer)
 
     def forget(self, node_name: str) -> None:
         """Stop to follow a virtual node."""
-        self._informers.pop(node_name, None)
+        informer = self._informers.pop(node_name, None)
+        for pod in informer.store.values() if informer else ():
+            for handler in self._handlers:
+                handler(pod, None)
+
         if task := self._tasks.pop(node_name, None):
             task.cancel()
 

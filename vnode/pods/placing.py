@@ -37,6 +37,10 @@ from vnode.telemetry import metrics
 
 _NEWCOMERS: Final = 16  # chaperons that are being created at any moment
 
+Bring = Callable[[Object, Link], Awaitable[str]]
+"""Sees that a target has what a pod refers to, before its candidate is created there. The answer,
+if not "", is for the pod's user; VnodeError if the target must not have the pod now."""
+
 log = logging.getLogger(__name__)
 
 
@@ -61,6 +65,7 @@ class Phase:
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
     rejected: set[str] = field(default_factory=set)  # nodes whose no was counted
+    notes: dict[str, str] = field(default_factory=dict)  # node -> what its user must know
     shaky: bool = False  # one of those failures may not happen again
 
 
@@ -77,6 +82,7 @@ class Placer:
         lookup: Callable[[str], Object | None],
         assume: Callable[[Object, str], None],
         forget: Callable[[str, str], None],
+        bring: Bring,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -86,6 +92,7 @@ class Placer:
         self._lookup = lookup
         self._assume = assume
         self._forget = forget
+        self._bring = bring
         self._clock = clock
         # Few at once: whoever has a reservation must not wait behind a burst of newcomers.
         self._creating = asyncio.Semaphore(_NEWCOMERS)
@@ -130,7 +137,7 @@ class Placer:
                             self._measure(phase, node, "silent")
 
                     await self._drop_surplus(phase, known)
-                    return Outcome.UNSCHEDULABLE, self._explanations(known)
+                    return Outcome.UNSCHEDULABLE, self._explanations(phase, known)
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
         """Every candidate of the pod, by node, as far as we have seen.
@@ -170,12 +177,14 @@ class Placer:
             if link is not None and existing is not None:
                 await delete_candidate(link, existing)
 
-    def _explanations(self, known: Mapping[str, Candidate]) -> dict[str, str]:
+    def _explanations(self, phase: Phase, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
             f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
             "scheduler of the target run?)"
         )
-        return {node: candidate.message or silent for node, candidate in known.items()}
+        said = {node: candidate.message or silent for node, candidate in known.items()}
+        notes = {node: f" ({note})" for node, note in phase.notes.items()}
+        return {node: text + notes.get(node, "") for node, text in said.items()}
 
     async def _create(self, phase: Phase, pod: Object, node: str) -> None:
         link = self._links.get(node)
@@ -186,6 +195,9 @@ class Placer:
         self._assume(pod, node)
         try:
             built = chaperon.build(pod, self._parent, allowed=False, finalizer=link.runs_vnode)
+            if note := await self._bring(pod, link):
+                phase.notes[node] = note
+
             async with self._creating:
                 await link.client.create(kinds.POD_CHAPERONS, built)
 

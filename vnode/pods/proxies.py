@@ -19,6 +19,7 @@ from typing import Final
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import (
     AlreadyExists,
+    ConfigError,
     Denied,
     Invalid,
     NotFound,
@@ -34,6 +35,7 @@ from vnode.pods import feedback
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
+from vnode.pods.placing import Bring
 from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
@@ -58,6 +60,8 @@ class ProxyController:
         parent: Parent,
         *,
         target_exists: Callable[[str], bool],
+        trim: Callable[[Object], Object],
+        bring: Bring,
         events: EventRecorder,
     ) -> None:
         self._client = client
@@ -65,6 +69,7 @@ class ProxyController:
         self._links = links
         self._parent = parent
         self._target_exists = target_exists  # by node name; True while in doubt
+        self._bring = bring
         self._events = events
         self._echoes = Echoes()
         self._candidates = Echoes()  # writes to chaperons, in all targets
@@ -73,7 +78,7 @@ class ProxyController:
         # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
         self._held: set[str] = set()
         self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
-        self.bound = BoundPods(client, self._controller.add, proxy_pods.trim)
+        self.bound = BoundPods(client, self._controller.add, trim)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once the list of proxy pods is complete."""
@@ -268,11 +273,13 @@ class ProxyController:
 
         chaperon = chaperons.build(live, self._parent, allowed=True, finalizer=link.runs_vnode)
         try:
+            await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
         except AlreadyExists:
             return None
-        except (Denied, Invalid, NotFound) as error:
-            message = f"target {link.target} refused the pod: {error.message}"
+        except (Denied, Invalid, NotFound, ConfigError) as error:
+            text = str(error) if isinstance(error, ConfigError) else error.message
+            message = f"target {link.target} refused the pod: {text}"
             self._events.event(
                 objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateRefused", message
             )

@@ -21,7 +21,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import candidates, chaperon, placing
 from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
-from vnode.pods.placing import Outcome, Phase, Placer
+from vnode.pods.placing import Bring, Outcome, Phase, Placer
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import diagnosis
 from vnode.scheduling.cache import Cache
@@ -64,6 +64,7 @@ class ProxyScheduler:
         queue: SchedulingQueue,
         cache: Cache,
         settings: Settings,
+        bring: Bring,
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -84,6 +85,7 @@ class ProxyScheduler:
             lookup=proxies.store.get,
             assume=lambda pod, node: cache.assume(pod, node, clock.monotonic()),
             forget=cache.forget,
+            bring=bring,
             clock=clock,
         )
 

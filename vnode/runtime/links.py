@@ -68,6 +68,7 @@ class Link:
         summaries: Informer,
         health: Health,
         labels_excluded: Callable[[str], bool] | None = None,
+        is_self: bool = False,
     ) -> None:
         self.target = target
         self.client = client
@@ -75,6 +76,7 @@ class Link:
         self.summaries = summaries
         self.health = health
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
+        self.is_self = is_self  # the target is this cluster itself
         self._listeners: list[Callable[[], None]] = []
 
     @property

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from vnode.api import changeable, keys, kinds, objects, shapes
 from vnode.api.clock import Clock
+from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -31,30 +31,9 @@ from vnode.telemetry import logs, metrics
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """This cluster as its targets know it: its name, and the UID of its kube-system namespace."""
-
-    name: str
-    uid: str
-
-    def owns(self, chaperon: Object) -> bool:
-        """The chaperon came from here; one without a UID is Admiralty's, and goes by the name."""
-        return objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID, self.uid) == self.uid
-
-
 def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> str:
     """Changes whenever the connection must be made anew."""
     return hashlib.sha256(repr(spec).encode() + b"\0" + kubeconfig).hexdigest()
-
-
-def parent_key(chaperon: Object) -> str:
-    """`namespace/name` of the proxy pod that a chaperon belongs to."""
-    notes = objects.annotations(chaperon)
-    return objects.join_key(
-        notes.get(keys.PARENT_NAMESPACE) or objects.namespace(chaperon),
-        notes.get(keys.PARENT_NAME) or objects.name(chaperon),
-    )
 
 
 def trim_chaperon(chaperon: Object) -> Object:
@@ -165,7 +144,7 @@ class Connection:
             client,
             kinds.POD_CHAPERONS,
             namespace=self.spec.key.namespace or None,
-            label_selector=f"{keys.PARENT_CLUSTER_NAME}={self._identity.name}",
+            label_selector=self._identity.selector,
             trim=trim_chaperon,
             accept=shapes.is_chaperon,
             indexes={PARENT_UID_INDEX: parent_uid, PARENT_KEY_INDEX: parent},
@@ -178,4 +157,5 @@ class Connection:
             summaries=summaries,
             health=Health(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
+            is_self=self.spec.secret is None,
         )

@@ -21,6 +21,7 @@ from typing import Final
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable, VnodeError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
@@ -31,7 +32,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.links import Links, TargetKey
 from vnode.targets import conditions, expiry, model, strangers
 from vnode.targets.conditions import ready
-from vnode.targets.connection import Connection, Identity, fingerprint
+from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import CONNECTING

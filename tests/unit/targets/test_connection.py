@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from vnode.api import keys
+from vnode.api import identity, keys
+from vnode.api.identity import Identity
 from vnode.runtime.links import TargetKey
 from vnode.targets import connection
-from vnode.targets.connection import Identity
 from vnode.targets.model import SecretReference, TargetSpec
 
 SPEC = TargetSpec(TargetKey("team", "c2"), SecretReference("team", "s", "config", ""), "")
@@ -36,8 +36,8 @@ def test_the_fingerprint_changes_with_all_that_a_connection_is_made_of(spec, kub
 
 def test_a_chaperon_tells_whose_it_is():
     told = make_chaperon(**{keys.PARENT_NAMESPACE: "ns", keys.PARENT_NAME: "web"})
-    assert connection.parent_key(told) == "ns/web"
-    assert connection.parent_key(make_chaperon()) == "ns/web-x"
+    assert identity.parent_key(told) == "ns/web"
+    assert identity.parent_key(make_chaperon()) == "ns/web-x"
 
 
 def test_a_chaperon_is_ours_unless_it_says_otherwise():

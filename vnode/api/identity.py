@@ -1,0 +1,42 @@
+"""Who this cluster is to its targets, and which objects there are its own.
+
+Chaperons, and objects that follow pods, carry the name of the cluster that they come from in a
+label, to be listed by, and its UID in an annotation, because names may clash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This cluster as its targets know it: its name, and the UID of its kube-system namespace."""
+
+    name: str
+    uid: str
+
+    @property
+    def selector(self) -> str:
+        """The label selector of what came from a cluster of this name; `owns` tells the rest."""
+        return f"{keys.PARENT_CLUSTER_NAME}={self.name}"
+
+    def owns(self, child: Object) -> bool:
+        """It came from here; one without a UID is Admiralty's, and goes by the name."""
+        return objects.annotations(child).get(keys.PARENT_CLUSTER_UID, self.uid) == self.uid
+
+    def made(self, obj: Object) -> bool:
+        """An object that was not found by `selector` is one that this cluster made."""
+        return objects.labels(obj).get(keys.PARENT_CLUSTER_NAME) == self.name and self.owns(obj)
+
+
+def parent_key(child: Object) -> str:
+    """`namespace/name` of the object that a child was made of."""
+    notes = objects.annotations(child)
+    return objects.join_key(
+        notes.get(keys.PARENT_NAMESPACE) or objects.namespace(child),
+        notes.get(keys.PARENT_NAME) or objects.name(child),
+    )

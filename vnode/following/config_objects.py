@@ -1,0 +1,149 @@
+"""ConfigMaps and Secrets, which follow the pods that refer to them.
+
+Of the source's own only metadata is watched, and only in namespaces where a pod refers to
+something: a cluster may have ten thousand Secrets. What one holds is read when a copy may differ,
+and then forgotten but for a digest; so is what the copies hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.following import copies
+from vnode.following.family import Original
+from vnode.following.references import Ref
+from vnode.following.users import Key, Need, Users
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.links import Link, Links
+
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion")
+
+
+class ConfigObjects:
+    """The family of ConfigMaps and Secrets; `see` hears of all proxy pods."""
+
+    carried: Sequence[Kind] = (kinds.CONFIG_MAPS, kinds.SECRETS)
+    setting = "following.configMapsAndSecrets"
+
+    def __init__(self, local: Client, links: Links, identity: Identity, users: Users) -> None:
+        self._local = local
+        self._links = links
+        self._identity = identity
+        self._users = users
+        self._group: asyncio.TaskGroup | None = None  # None until `open`
+        self._informers: dict[tuple[Kind, str], tuple[Informer, asyncio.Task[None]]] = {}
+        self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        """Begin to follow changes in the source."""
+        self._group = group
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """A proxy pod came, changed or went."""
+        self._users.see(old, new)
+        namespace = objects.namespace(new or old or {})
+        if not self._users.in_namespace(namespace):
+            self._leave(namespace)
+
+    def need(self, key: Key, link: Link) -> Need:
+        """As its users have it."""
+        return self._users.need(key, link)
+
+    def on(self, node: str) -> list[Key]:
+        """All that bound pods use there."""
+        return self._users.on(node)
+
+    def users(self, key: Key) -> Iterator[Object]:
+        """The pods that refer to it."""
+        return self._users.pods(key)
+
+    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+        """Read only if it has changed since it was read before."""
+        informer = self._informer(ref.kind, ref.namespace)
+        if informer.synced.is_set():
+            seen = informer.store.get(objects.join_key(ref.namespace, ref.name))
+            if seen is None and not sure:
+                return None
+
+            known = self._known.get(ref)
+            if seen and known and known.version == objects.resource_version(seen):
+                return known
+
+        return await self._read(ref)
+
+    async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
+        """Everything that the original holds, now."""
+        if original.body is None:
+            original = await self._read(ref) or original
+
+        return copies.content(original.body, self._identity) if original.body else None
+
+    def trim(self, copy: Object) -> Object:
+        """Without what it holds."""
+        return copies.trim(copy)
+
+    def same(self, copy: Object, original: Original) -> bool:
+        """It holds the same, and names the original that there is now."""
+        uid = objects.labels(copy).get(keys.PARENT_UID)
+        return bool(copy["digest"] == original.digest) and uid == original.uid
+
+    async def _read(self, ref: Ref) -> Original | None:
+        try:
+            body = await self._local.get(ref.kind, ref.name, ref.namespace)
+        except NotFound:
+            self._known.pop(ref, None)
+            return None
+        except Denied as error:
+            raise ConfigError(
+                f"the agent may not read {ref.kind.plural}: {error.message}; run vnode install "
+                f"again, or set {self.setting} to false"
+            ) from error
+
+        if copies.is_stray(body):
+            return None
+
+        version, uid = objects.resource_version(body), objects.uid(body)
+        original = Original(uid, version, copies.digest(body), body)
+        self._known[ref] = replace(original, body=None)
+        return original
+
+    def _informer(self, kind: Kind, namespace: str) -> Informer:
+        """Metadata of that kind in that namespace, followed from the first question on."""
+        if found := self._informers.get((kind, namespace)):
+            return found[0]
+
+        informer = Informer(self._local, kind, namespace=namespace, metadata_only=True, trim=_trim)
+        informer.subscribe(lambda old, new: self._on_original(kind, old, new))
+        assert self._group is not None, "asked before open"
+        task = self._group.create_task(
+            informer.run(), name=f"following {kind.plural} of {namespace}"
+        )
+        self._informers[kind, namespace] = informer, task
+        return informer
+
+    def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        self._users.wake_ref(Ref(kind, objects.namespace(obj), objects.name(obj)), self._links)
+
+    def _leave(self, namespace: str) -> None:
+        """Nobody there refers to anything."""
+        for kind in self.carried:
+            if found := self._informers.pop((kind, namespace), None):
+                found[1].cancel()
+
+        for ref in [ref for ref in self._known if ref.namespace == namespace]:
+            del self._known[ref]
+
+
+def _trim(obj: Object) -> Object:
+    meta = objects.metadata(obj)
+    return {"metadata": {field: meta[field] for field in _KEPT if field in meta}}

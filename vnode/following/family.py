@@ -1,0 +1,63 @@
+"""What the machinery of following (`follower`) asks about the kinds that it carries.
+
+A family knows its originals in the source, who needs them where, and what a copy looks like; the
+follower does the writing. All families are alike to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.following.references import Ref
+from vnode.following.users import Key, Need
+from vnode.runtime.links import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What is known of an object of the source; `body` is all of it, where that is at hand."""
+
+    uid: str
+    version: str
+    digest: str
+    body: Object | None = None
+
+
+class Family(Protocol):
+    """Some kinds that follow pods for one reason."""
+
+    carried: Sequence[Kind]
+    setting: str
+    """The field of the agent's configuration that turns it off."""
+
+    def open(self, group: asyncio.TaskGroup) -> None:
+        """Begin; informers run in tasks of `group`."""
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Whether the object has to be in that target."""
+
+    def on(self, node: str) -> list[Key]:
+        """All that is wanted in one target."""
+
+    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+        """What is to follow; None if there is nothing.
+
+        `sure` is for who deletes a copy because of that: then the API server itself is asked.
+        """
+
+    async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
+        """The copy; None if the original has gone meanwhile."""
+
+    def trim(self, copy: Object) -> Object:
+        """What is kept of a copy."""
+
+    def same(self, copy: Object, original: Original) -> bool:
+        """A trimmed copy is what it should be."""
+
+    def users(self, key: Key) -> Iterator[Object]:
+        """References to the objects on which to say what is wrong."""

@@ -1,0 +1,317 @@
+"""The machinery of following: what a family wants in a target is brought there, kept, and removed.
+
+Keys are (target, object). Pods, originals, copies and the health of targets wake them; `_settle`
+reads the stores and makes right what is wrong. `bring` is for who waits: a candidate is created
+only after all that its pod refers to has been looked at, which costs no request if it is there.
+
+Nothing is overwritten or deleted that is not ours, nor for a list that is not complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.errors import (
+    AlreadyExists,
+    ConfigError,
+    Denied,
+    Invalid,
+    NotFound,
+    Unreachable,
+    VnodeError,
+)
+from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.following import copies
+from vnode.following.family import Family, Original
+from vnode.following.there import Copies, There
+from vnode.following.users import Key, Need
+from vnode.kube.events import WARNING, EventRecorder
+from vnode.runtime.controller import Controller
+from vnode.runtime.links import Links
+
+GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
+PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
+LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
+_EVENTS: Final = 20  # objects on which one complaint is said
+REASON: Final = "NotFollowed"  # of Events
+
+log = logging.getLogger(__name__)
+
+_Answer = str | VnodeError
+
+
+class _Foreign(NamedTuple):
+    """Somebody else's object is in the place of a copy; `note` is "" if it holds the same."""
+
+    note: str
+    digest: str  # of the original that it was compared with
+    until: float  # monotonic: when to look again
+
+
+class Follower:
+    """Carries families to targets. `complete` tells whether all pods on a node are known."""
+
+    def __init__(
+        self,
+        links: Links,
+        identity: Identity,
+        *,
+        complete: Callable[[str], bool],
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._identity = identity
+        self._complete = complete
+        self._events = events
+        self._clock = clock
+        self._families: dict[Kind, Family] = {}
+        self._controller: Controller[Key] = Controller("following", self._reconcile, workers=16)
+        self._copies = Copies(links, identity, self._families, self.wake)
+        self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
+        self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
+        self._foreign: dict[Key, _Foreign] = {}
+
+    def carry(self, family: Family) -> None:
+        """Carry that family; before `run`."""
+        for kind in family.carried:
+            self._families[kind] = family
+
+    def wake(self, key: Key) -> None:
+        """Look at an object in a target."""
+        self._controller.add(key)
+
+    async def run(self) -> None:
+        """Follow until cancelled; proxy pods must be known."""
+        async with asyncio.TaskGroup() as group:
+            for family in {id(family): family for family in self._families.values()}.values():
+                family.open(group)
+
+            self._copies.open(group)
+            group.create_task(self._controller.run(), name="following")
+
+    async def bring(self, keys: Sequence[Key]) -> str:
+        """Return once these are in their targets as far as can be.
+
+        The answer says what is otherwise than a user may think, "" if nothing is. Raises
+        VnodeError if something could not be brought.
+        """
+        asked = [self._ask(key) for key in keys]
+        try:
+            async with asyncio.timeout(PATIENCE):
+                answers = [await future for future in asked]
+        except TimeoutError:
+            raise Unreachable(
+                f"the ConfigMaps and Secrets of the pod were not there within {PATIENCE:g} s"
+            ) from None
+
+        for answer in answers:
+            if isinstance(answer, VnodeError):
+                raise answer
+
+        return "; ".join(str(answer) for answer in answers if answer)
+
+    def _ask(self, key: Key) -> asyncio.Future[_Answer]:
+        future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(future)
+        self._controller.add(key)
+        return future
+
+    def _answer(self, key: Key, answer: _Answer) -> None:
+        for future in self._waiting.pop(key, ()):
+            if not future.done():
+                future.set_result(answer)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        there = self._copies.at(key.node)
+        problem = _problem(there, key)
+        if problem is not None:
+            self._answer(key, problem)
+
+        if there is None or problem is not None or not there.is_listed(key.ref.kind):
+            return None  # the link, its health, or the end of the list wakes us
+
+        try:
+            note, later = await self._settle(key, there)
+        except (Denied, ConfigError, NotFound) as error:
+            text = self._explain(key, there, error)
+            self._complain(key, text)
+            self._answer(key, ConfigError(text))
+            return LOOK_AGAIN
+        except VnodeError as error:
+            self._answer(key, error)
+            raise
+
+        self._answer(key, note)
+        return later
+
+    async def _settle(self, key: Key, there: There) -> tuple[str, float | None]:
+        """(what is to be said about it, when to look again)."""
+        copy = there.copy(key.ref)
+        if copy is not None and not self._identity.owns(copy):
+            copy = None  # of another cluster of our name: to us, somebody else's
+
+        need = self._families[key.ref.kind].need(key, there.link)
+        if need is Need.NONE:
+            return "", await self._remove(key, there, copy)
+
+        self._unused.pop(key, None)
+        if need is Need.TOLERATED:
+            return "", None
+
+        note, later = await self._follow(key, there, copy)
+        return note, LOOK_AGAIN if need is Need.CLAIMED and later is None else later
+
+    async def _remove(self, key: Key, there: There, copy: Object | None) -> float | None:
+        self._forget(key)
+        if copy is None or objects.is_terminating(copy):
+            self._unused.pop(key, None)
+            return None
+
+        now = self._clock.monotonic()
+        left = self._unused.setdefault(key, now) + GRACE - now
+        if left > 0 or not self._complete(key.node):
+            return max(left, GRACE / 5)
+
+        del self._unused[key]
+        if not self._is_wanted_elsewhere(key, copy):
+            await there.link.client.discard(key.ref.kind, copy)
+
+        return None
+
+    def _is_wanted_elsewhere(self, key: Key, copy: Object) -> bool:
+        """Another Target reaches the same cluster, and needs the very same copy."""
+        family = self._families[key.ref.kind]
+        for other in self._copies:
+            same = other.copy(key.ref) if other.link.node_name != key.node else None
+            if same is not None and objects.uid(same) == objects.uid(copy):
+                node = other.link.node_name
+                if family.need(Key(node, key.ref), other.link) is not Need.NONE:
+                    return True
+
+                if not self._complete(node):
+                    return True
+
+        return False
+
+    async def _follow(
+        self, key: Key, there: There, copy: Object | None
+    ) -> tuple[str, float | None]:
+        family, client = self._families[key.ref.kind], there.link.client
+        original = await family.original(key.ref, sure=copy is not None)
+        if original is None:
+            if copy is not None:
+                await client.discard(key.ref.kind, copy)
+
+            return "", None
+
+        if copy is not None:
+            self._forget(key)
+            if not family.same(copy, original):
+                await self._update(key, there, copy, original)
+
+            return "", None
+
+        foreign = self._foreign.get(key)
+        if foreign and foreign.digest == original.digest:
+            left = foreign.until - self._clock.monotonic()
+            if left > 0:
+                return foreign.note, left
+
+        return await self._create(key, there, original)
+
+    async def _create(self, key: Key, there: There, original: Original) -> tuple[str, float | None]:
+        family, ref, client = self._families[key.ref.kind], key.ref, there.link.client
+        body = await family.build(ref, original, there.link)
+        if body is None:
+            return "", None
+
+        try:
+            await client.create(ref.kind, body)
+        except AlreadyExists:
+            present = await client.get(ref.kind, ref.name, ref.namespace)
+        else:
+            self._forget(key)
+            return "", None
+
+        if objects.uid(present) == original.uid:
+            return "", None  # this target is the source itself, by another name
+
+        trimmed = family.trim(present)
+        if not self._identity.made(present):
+            return self._leave_alone(key, there, family.same(trimmed, original), original)
+
+        if not family.same(trimmed, original):
+            await self._update(key, there, trimmed, original)
+
+        return "", None
+
+    def _leave_alone(
+        self, key: Key, there: There, same: bool, original: Original
+    ) -> tuple[str, float | None]:
+        note = (
+            ""
+            if same
+            else (
+                f"{key.ref} of target {there.link.target.name} is not from this cluster and differs: "
+                "it is used as it is; rename one of them, or delete that one for this one to follow"
+            )
+        )
+        until = self._clock.monotonic() + LOOK_AGAIN
+        self._foreign[key] = _Foreign(note, original.digest, until)
+        if note:
+            self._complain(key, note)
+
+        return note, LOOK_AGAIN
+
+    async def _update(self, key: Key, there: There, copy: Object, original: Original) -> None:
+        family, kind, client = self._families[key.ref.kind], key.ref.kind, there.link.client
+        body = await family.build(key.ref, original, there.link)
+        if body is None:
+            return
+
+        try:
+            await client.replace(kind, {**_typed(kind), **copies.successor(body, copy)})
+        except Invalid:  # immutable, or of another type
+            await client.discard(kind, copy)
+            await client.create(kind, body)
+
+    def _forget(self, key: Key) -> None:
+        self._foreign.pop(key, None)
+
+    def _explain(self, key: Key, there: There, error: VnodeError) -> str:
+        if not isinstance(error, Denied):
+            return error.message if isinstance(error, NotFound) else str(error)
+
+        return (
+            f"{key.ref} may not follow to target {there.link.target.name}: {error.message}; have "
+            f"the role of its Source allow it, or set {self._families[key.ref.kind].setting} to "
+            "false"
+        )
+
+    def _complain(self, key: Key, text: str) -> None:
+        log.info("%s: %s", key.node, text)
+        for number, about in enumerate(self._families[key.ref.kind].users(key)):
+            if number < _EVENTS:
+                self._events.event(about, WARNING, REASON, text)
+
+
+def _problem(there: There | None, key: Key) -> VnodeError | None:
+    """Why nothing can be done there now."""
+    if there is None:
+        return Unreachable("the target is not connected")
+
+    if not there.link.health.healthy:
+        return Unreachable(there.link.health.message)
+
+    return None if there.is_listed(key.ref.kind) else there.informers[key.ref.kind].failure
+
+
+def _typed(kind: Kind) -> Object:
+    return {"apiVersion": kind.api_version, "kind": kind.kind}

@@ -1,0 +1,85 @@
+"""Following, put together: what the rest of the agent is given of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity, parent_key
+from vnode.api.objects import Object
+from vnode.following import settings
+from vnode.following.config_objects import ConfigObjects
+from vnode.following.follower import REASON, Follower
+from vnode.following.users import Users
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder
+from vnode.runtime.links import Link, Links
+
+
+class Following:
+    """Runs in the leader. `see` hears of all proxy pods, `bring` is asked before a candidate is."""
+
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        identity: Identity,
+        wanted: settings.Following,
+        *,
+        complete: Callable[[str], bool],
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._wanted = wanted
+        self._events = events
+        self._links = links
+        self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
+        self._users = Users(self._follower.wake, clock)
+        self._config_objects = ConfigObjects(local, links, identity, self._users)
+        if wanted.config_maps_and_secrets:
+            self._follower.carry(self._config_objects)
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        self._links.subscribe(self._on_link, lambda _link: None)
+        await self._follower.run()
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """A proxy pod came, changed or went; as an informer calls its subscribers."""
+        if self._wanted.config_maps_and_secrets:
+            self._config_objects.see(old, new)
+
+    async def bring(self, pod: Object, link: Link) -> str:
+        """See that a target has what a pod refers to, before it has a candidate of the pod.
+
+        The answer, if not "", is for the pod's user. Raises VnodeError if the target must not have
+        the pod now. A pod that refers to nothing costs nothing.
+        """
+        if link.is_self or not self._wanted.config_maps_and_secrets:
+            return ""
+
+        keys = self._users.claim(pod, link.node_name)
+        try:
+            note = await self._follower.bring(keys) if keys else ""
+        except ConfigError as error:
+            self._say(pod, str(error))
+            raise
+
+        if note:
+            self._say(pod, note)
+
+        return note
+
+    def _say(self, pod: Object, text: str) -> None:
+        self._events.event(objects.reference(pod, "Pod", "v1"), WARNING, REASON, text)
+
+    def _on_link(self, link: Link) -> None:
+        """Without its candidate, a pending pod needs nothing in a target."""
+
+        def on_chaperon(old: Object | None, new: Object | None) -> None:
+            if new is None:
+                self._users.release(parent_key(old or {}), link.node_name)
+
+        link.chaperons.subscribe(on_chaperon)
