@@ -86,9 +86,7 @@ async def test_what_a_pod_refers_to_is_there_before_its_candidate(
         kinds.POD_CHAPERONS, "default", label_selector=f"{keys.PARENT_UID}={objects.uid(pod)}"
     )
     created = int(objects.resource_version(copy)), int(objects.resource_version(hidden))
-    async for batch in watching.stream(
-        c2, Selection(kinds.POD_CHAPERONS, "default"), version
-    ):
+    async for batch in watching.stream(c2, Selection(kinds.POD_CHAPERONS, "default"), version):
         first = next(e.object for e in batch if objects.name(e.object) == objects.name(chaperon))
         assert max(created) < int(objects.resource_version(first))
         break
@@ -133,7 +131,9 @@ async def test_what_is_missing_follows_as_soon_as_it_is_made(source: Client, c2:
     await until_holds(c2, kinds.CONFIG_MAPS, name, late="yes")
     await source.delete(kinds.CONFIG_MAPS, name, "default")
     await until_gone(c2, kinds.CONFIG_MAPS, name)
-    await source.create(kinds.CONFIG_MAPS, {**config_map(name, again="1"), "immutable": True}, "default")
+    await source.create(
+        kinds.CONFIG_MAPS, {**config_map(name, again="1"), "immutable": True}, "default"
+    )
     await until_holds(c2, kinds.CONFIG_MAPS, name, again="1")
     await source.delete(kinds.CONFIG_MAPS, name, "default")
     await source.create(kinds.CONFIG_MAPS, config_map(name, again="2"), "default")

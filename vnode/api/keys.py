@@ -20,6 +20,8 @@ PROXY_CONSTRAINTS: Final = PREFIX + "proxy-pod-scheduling-constraints"  # YAML o
 USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-scheduling"
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
+NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where it is; presence
+
 # What vnode writes.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
@@ -30,6 +32,9 @@ PARENT_NAME: Final = PREFIX + "parent-name"
 IS_RESERVED: Final = PREFIX + "is-reserved"
 IS_ALLOWED: Final = PREFIX + "is-allowed"
 POD_MISSING_SINCE: Final = PREFIX + "pod-missing-since"
+IS_DELEGATE: Final = PREFIX + "is-delegate"  # on Services and Ingresses that followed; presence
+GLOBAL: Final = PREFIX + "global"  # on Services and Ingresses that follow, and on copies: "true"
+ORIGINAL_SELECTOR: Final = PREFIX + "original-selector"  # on a Service that Admiralty rerouted
 TARGET_NAMESPACE: Final = PREFIX + "target-namespace"
 TARGET_NAME: Final = PREFIX + "target-name"
 CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
@@ -41,6 +46,7 @@ REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was n
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
+ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
 CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: what its agent is called
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
@@ -56,6 +62,9 @@ PROVIDER_LABEL: Final = "virtual-kubelet.io/provider"
 PROVIDER: Final = "admiralty"
 PROVIDER_TAINT: Final = {"key": PROVIDER_LABEL, "value": PROVIDER, "effect": "NoSchedule"}
 REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects those that run containers
+
+# What makes Cilium's cluster mesh merge Services of one name: the older key, and the newer.
+CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -59,6 +59,9 @@ CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SERVICES: Final = Kind("", "v1", "services", "Service")
 SERVICE_ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 EVENTS: Final = Kind("", "v1", "events", "Event")
+ENDPOINT_SLICES: Final = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+INGRESSES: Final = Kind("networking.k8s.io", "v1", "ingresses", "Ingress")
+CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 LEASES: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 DEPLOYMENTS: Final = Kind("apps", "v1", "deployments", "Deployment")
 JOBS: Final = Kind("batch", "v1", "jobs", "Job")
@@ -117,3 +120,6 @@ POD_CHAPERONS: Final = Kind(MULTICLUSTER, "v1alpha1", "podchaperons", "PodChaper
 CLUSTER_SUMMARIES: Final = Kind(
     MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
 )
+
+FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES)
+"""What follows pods to their targets, as Admiralty has it."""

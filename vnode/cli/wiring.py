@@ -35,7 +35,7 @@ from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
-from vnode.pods import chaperons, proxy, scheduler
+from vnode.pods import chaperon, chaperons, proxy, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
@@ -133,6 +133,8 @@ class Agent:
             self._links,
             identity,
             config.following,
+            relabel=lambda own, kept: chaperon.reprefixed(own, chaperon.kept_labels(kept)),
+            target_exists=self._target_exists,
             complete=self._pods_known_on,
             events=self._events,
             clock=self._clock,

@@ -43,7 +43,7 @@ class ConfigObjects:
         self._informers: dict[tuple[Kind, str], tuple[Informer, asyncio.Task[None]]] = {}
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
 
-    def open(self, group: asyncio.TaskGroup) -> None:
+    async def open(self, group: asyncio.TaskGroup) -> None:
         """Begin to follow changes in the source."""
         self._group = group
 
@@ -87,14 +87,25 @@ class ConfigObjects:
 
         return copies.content(original.body, self._identity) if original.body else None
 
+    def relaxed(self, _body: Object) -> Object | None:
+        """Nothing in it is the target's."""
+        return None
+
+    def seen(self, _key: Key) -> None:
+        """Nothing comes back from it."""
+
     def trim(self, copy: Object) -> Object:
         """Without what it holds."""
         return copies.trim(copy)
 
-    def same(self, copy: Object, original: Original) -> bool:
+    def same(self, _ref: Ref, copy: Object, original: Original) -> bool:
         """It holds the same, and names the original that there is now."""
         uid = objects.labels(copy).get(keys.PARENT_UID)
-        return bool(copy["digest"] == original.digest) and uid == original.uid
+        return self.alike(copy, original) and uid == original.uid
+
+    def alike(self, other: Object, original: Original) -> bool:
+        """It holds the same."""
+        return bool(other["digest"] == original.digest)
 
     async def _read(self, ref: Ref) -> Original | None:
         try:

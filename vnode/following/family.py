@@ -35,8 +35,8 @@ class Family(Protocol):
     setting: str
     """The field of the agent's configuration that turns it off."""
 
-    def open(self, group: asyncio.TaskGroup) -> None:
-        """Begin; informers run in tasks of `group`."""
+    async def open(self, group: asyncio.TaskGroup) -> None:
+        """Begin, in tasks of `group`; return when `need` can be relied upon."""
 
     def need(self, key: Key, link: Link) -> Need:
         """Whether the object has to be in that target."""
@@ -53,11 +53,20 @@ class Family(Protocol):
     async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
         """The copy; None if the original has gone meanwhile."""
 
+    def relaxed(self, body: Object) -> Object | None:
+        """The same copy without what the target may have to choose itself; None if all is ours."""
+
+    def seen(self, key: Key) -> None:
+        """A copy is, or is not, in the target: as it should be."""
+
     def trim(self, copy: Object) -> Object:
         """What is kept of a copy."""
 
-    def same(self, copy: Object, original: Original) -> bool:
+    def same(self, ref: Ref, copy: Object, original: Original) -> bool:
         """A trimmed copy is what it should be."""
+
+    def alike(self, other: Object, original: Original) -> bool:
+        """Somebody else's object, trimmed, serves as well as a copy would."""
 
     def users(self, key: Key) -> Iterator[Object]:
         """References to the objects on which to say what is wrong."""

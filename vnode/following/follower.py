@@ -12,15 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
-    AlreadyExists,
     ConfigError,
     Denied,
-    Invalid,
     NotFound,
     Unreachable,
     VnodeError,
@@ -28,31 +26,23 @@ from vnode.api.errors import (
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import copies
-from vnode.following.family import Family, Original
+from vnode.following.family import Family
+from vnode.following.references import Ref
 from vnode.following.there import Copies, There
 from vnode.following.users import Key, Need
+from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Links
 
 GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
 PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
-LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
 _EVENTS: Final = 20  # objects on which one complaint is said
 REASON: Final = "NotFollowed"  # of Events
 
 log = logging.getLogger(__name__)
 
 _Answer = str | VnodeError
-
-
-class _Foreign(NamedTuple):
-    """Somebody else's object is in the place of a copy; `note` is "" if it holds the same."""
-
-    note: str
-    digest: str  # of the original that it was compared with
-    until: float  # monotonic: when to look again
 
 
 class Follower:
@@ -76,7 +66,7 @@ class Follower:
         self._copies = Copies(links, identity, self._families, self.wake)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
-        self._foreign: dict[Key, _Foreign] = {}
+        self._writer = Writer(identity, self._complain, clock)
 
     def carry(self, family: Family) -> None:
         """Carry that family; before `run`."""
@@ -91,7 +81,7 @@ class Follower:
         """Follow until cancelled; proxy pods must be known."""
         async with asyncio.TaskGroup() as group:
             for family in {id(family): family for family in self._families.values()}.values():
-                family.open(group)
+                await family.open(group)
 
             self._copies.open(group)
             group.create_task(self._controller.run(), name="following")
@@ -149,10 +139,10 @@ class Follower:
             raise
 
         self._answer(key, note)
+        self._families[key.ref.kind].seen(key)
         return later
 
-    async def _settle(self, key: Key, there: There) -> tuple[str, float | None]:
-        """(what is to be said about it, when to look again)."""
+    async def _settle(self, key: Key, there: There) -> Outcome:
         copy = there.copy(key.ref)
         if copy is not None and not self._identity.owns(copy):
             copy = None  # of another cluster of our name: to us, somebody else's
@@ -169,7 +159,7 @@ class Follower:
         return note, LOOK_AGAIN if need is Need.CLAIMED and later is None else later
 
     async def _remove(self, key: Key, there: There, copy: Object | None) -> float | None:
-        self._forget(key)
+        self._writer.forget(key)
         if copy is None or objects.is_terminating(copy):
             self._unused.pop(key, None)
             return None
@@ -200,9 +190,7 @@ class Follower:
 
         return False
 
-    async def _follow(
-        self, key: Key, there: There, copy: Object | None
-    ) -> tuple[str, float | None]:
+    async def _follow(self, key: Key, there: There, copy: Object | None) -> Outcome:
         family, client = self._families[key.ref.kind], there.link.client
         original = await family.original(key.ref, sure=copy is not None)
         if original is None:
@@ -211,79 +199,18 @@ class Follower:
 
             return "", None
 
-        if copy is not None:
-            self._forget(key)
-            if not family.same(copy, original):
-                await self._update(key, there, copy, original)
+        return await self._writer.put(key, there, family, original, copy)
 
-            return "", None
+    def copies_of(self, ref: Ref) -> dict[str, Object | None]:
+        """What each target has of it, trimmed, by node; one that is not listed yet is left out."""
+        found: dict[str, Object | None] = {}
+        for there in self._copies:
+            if there.is_listed(ref.kind):
+                copy = there.copy(ref)
+                ours = copy is not None and self._identity.owns(copy)
+                found[there.link.node_name] = copy if ours else None
 
-        foreign = self._foreign.get(key)
-        if foreign and foreign.digest == original.digest:
-            left = foreign.until - self._clock.monotonic()
-            if left > 0:
-                return foreign.note, left
-
-        return await self._create(key, there, original)
-
-    async def _create(self, key: Key, there: There, original: Original) -> tuple[str, float | None]:
-        family, ref, client = self._families[key.ref.kind], key.ref, there.link.client
-        body = await family.build(ref, original, there.link)
-        if body is None:
-            return "", None
-
-        try:
-            await client.create(ref.kind, body)
-        except AlreadyExists:
-            present = await client.get(ref.kind, ref.name, ref.namespace)
-        else:
-            self._forget(key)
-            return "", None
-
-        if objects.uid(present) == original.uid:
-            return "", None  # this target is the source itself, by another name
-
-        trimmed = family.trim(present)
-        if not self._identity.made(present):
-            return self._leave_alone(key, there, family.same(trimmed, original), original)
-
-        if not family.same(trimmed, original):
-            await self._update(key, there, trimmed, original)
-
-        return "", None
-
-    def _leave_alone(
-        self, key: Key, there: There, same: bool, original: Original
-    ) -> tuple[str, float | None]:
-        note = (
-            ""
-            if same
-            else (
-                f"{key.ref} of target {there.link.target.name} is not from this cluster and differs: "
-                "it is used as it is; rename one of them, or delete that one for this one to follow"
-            )
-        )
-        until = self._clock.monotonic() + LOOK_AGAIN
-        self._foreign[key] = _Foreign(note, original.digest, until)
-        if note:
-            self._complain(key, note)
-
-        return note, LOOK_AGAIN
-
-    async def _update(self, key: Key, there: There, copy: Object, original: Original) -> None:
-        family, kind, client = self._families[key.ref.kind], key.ref.kind, there.link.client
-        body = await family.build(key.ref, original, there.link)
-        if body is None:
-            return
-
-        try:
-            await client.replace(kind, {**_typed(kind), **copies.successor(body, copy)})
-        except Invalid:  # immutable, or of another type
-            await client.discard(kind, copy)
-            await client.create(kind, body)
-
-    def _forget(self, key: Key) -> None:
-        self._foreign.pop(key, None)
+        return found
 
     def _explain(self, key: Key, there: There, error: VnodeError) -> str:
         if not isinstance(error, Denied):
@@ -311,7 +238,3 @@ def _problem(there: There | None, key: Key) -> VnodeError | None:
         return Unreachable(there.link.health.message)
 
     return None if there.is_listed(key.ref.kind) else there.informers[key.ref.kind].failure
-
-
-def _typed(kind: Kind) -> Object:
-    return {"apiVersion": kind.api_version, "kind": kind.kind}

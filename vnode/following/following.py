@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from vnode.api import objects
@@ -12,6 +13,8 @@ from vnode.api.objects import Object
 from vnode.following import settings
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.follower import REASON, Follower
+from vnode.following.network_objects import NetworkObjects
+from vnode.following.services import Relabel
 from vnode.following.users import Users
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
@@ -28,6 +31,8 @@ class Following:
         identity: Identity,
         wanted: settings.Following,
         *,
+        relabel: Relabel,
+        target_exists: Callable[[str], bool],
         complete: Callable[[str], bool],
         events: EventRecorder,
         clock: Clock,
@@ -38,18 +43,38 @@ class Following:
         self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
         self._users = Users(self._follower.wake, clock)
         self._config_objects = ConfigObjects(local, links, identity, self._users)
+        self._network_objects = NetworkObjects(
+            local,
+            links,
+            identity,
+            relabel=relabel,
+            wake=self._follower.wake,
+            copies_of=self._follower.copies_of,
+            target_exists=target_exists,
+            active=wanted.services,
+        )
         if wanted.config_maps_and_secrets:
             self._follower.carry(self._config_objects)
+
+        if wanted.services:
+            self._follower.carry(self._network_objects)
 
     async def run(self) -> None:
         """Follow until cancelled."""
         self._links.subscribe(self._on_link, lambda _link: None)
-        await self._follower.run()
+        async with asyncio.TaskGroup() as group:
+            if not self._wanted.services:  # else the follower opens it
+                await self._network_objects.open(group)
+
+            await self._follower.run()
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went; as an informer calls its subscribers."""
         if self._wanted.config_maps_and_secrets:
             self._config_objects.see(old, new)
+
+        if self._wanted.services:
+            self._network_objects.see(old, new)
 
     async def bring(self, pod: Object, link: Link) -> str:
         """See that a target has what a pod refers to, before it has a candidate of the pod.

@@ -21,7 +21,7 @@ from vnode.following.references import Ref
 from vnode.runtime.links import Link
 
 _CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
-_FINISHED: Final = ("Succeeded", "Failed")
+FINISHED: Final = ("Succeeded", "Failed")
 
 _T = TypeVar("_T")
 
@@ -169,7 +169,7 @@ class Users:
 def _use(pod: Object) -> _Use | None:
     """None for a pod that uses nothing, or not any more: its containers never start again."""
     refs = references.of(pod)
-    if not refs or objects.status(pod).get("phase") in _FINISHED:
+    if not refs or objects.status(pod).get("phase") in FINISHED:
         return None
 
     return _Use(objects.uid(pod), str(objects.spec(pod).get("nodeName") or ""), refs)

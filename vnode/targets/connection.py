@@ -121,7 +121,7 @@ class Connection:
         message = "the Target was deleted"
         link.set_health(Health(False, "Leaving", message, self._clock.now()))
         await farewell.say(
-            link, self._identity.owns, lambda: self._links.remove(link), clock=self._clock
+            link, self._identity, lambda: self._links.remove(link), clock=self._clock
         )
 
     @staticmethod

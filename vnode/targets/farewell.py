@@ -3,7 +3,8 @@
 Once the Target is gone, nobody could find our chaperons there any more, so they are deleted while
 the connection still lives. First with the link in its place, so that the pods which they ran are
 followed to their end; then, the link withdrawn and nobody left to make new ones, what came late.
-That takes some seconds more, for requests that were under way when the link was withdrawn. The time
+That takes some seconds more, for requests that were under way when the link was withdrawn. At last
+go the objects that followed our pods, which need them to their end. The time
 is bounded: a target that does not answer keeps what it has. A Target of that name that
 comes back finds those as orphans, and deletes them.
 """
@@ -19,6 +20,8 @@ from typing import Final
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import VnodeError
+from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Link
 
@@ -32,20 +35,20 @@ log = logging.getLogger(__name__)
 
 async def say(
     link: Link,
-    ours: Callable[[Object], bool],
+    identity: Identity,
     withdraw: Callable[[], None],
     *,
     clock: Clock,
 ) -> None:
-    """Delete the chaperons that are `ours`, `withdraw` the link, look once more.
+    """Delete the chaperons that are ours, `withdraw` the link, look once more; then the copies.
 
-    Takes up to PATIENCE + SETTLE + LAST_LOOK seconds; never raises because of the target.
+    Takes up to 2 * PATIENCE + SETTLE + LAST_LOOK seconds; never raises because of the target.
     """
     changed = asyncio.Event()
     link.chaperons.subscribe(lambda _old, _new: changed.set())
 
     def all_ours() -> Objects:
-        return [chaperon for chaperon in link.chaperons.store.values() if ours(chaperon)]
+        return [chaperon for chaperon in link.chaperons.store.values() if identity.owns(chaperon)]
 
     present = {objects.uid(chaperon) for chaperon in all_ours()}
     log.info("the Target %s is gone; deleting its %d chaperons", link.target, len(present))
@@ -63,6 +66,21 @@ async def say(
 
     if left := [chaperon for chaperon in all_ours() if not objects.is_terminating(chaperon)]:
         log.warning("%d chaperons stay in %s, which did not delete them", len(left), link.target)
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            for kind in kinds.FOLLOWING:
+                await _delete_copies(link, identity, kind)
+
+
+async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
+    namespace = link.target.namespace or None
+    try:
+        for copy in await link.client.list(kind, namespace, label_selector=identity.selector):
+            if identity.owns(copy):
+                await link.client.discard(kind, copy)
+    except VnodeError as error:
+        log.info("%s that followed stay in %s: %s", kind.plural, link.target, error)
 
 
 async def _delete_all(link: Link, chaperons: Objects, changed: asyncio.Event) -> None:

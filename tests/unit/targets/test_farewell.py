@@ -5,12 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from vnode.api import keys, kinds
 from vnode.api.errors import Unreachable
+from vnode.api.identity import Identity
 from vnode.kube.store import Store
 from vnode.runtime.links import TargetKey
 from vnode.targets import farewell
 
 pytestmark = pytest.mark.looptime
+
+OURS = Identity("c1", "uid")
+THEIRS = {keys.PARENT_CLUSTER_UID: "another"}
 
 
 class Target:
@@ -18,13 +23,13 @@ class Target:
 
     def __init__(self, *names, slow=(), error=None):
         self.store, self.handlers, self.deleted, self.withdrawn = Store(), [], [], False
-        self.slow, self.error = set(slow), error
+        self.slow, self.error, self.copies = set(slow), error, {}
         for name in names:
             self.add(name)
 
         self.link = SimpleNamespace(
             target=TargetKey("team", "c2"),
-            client=SimpleNamespace(discard=self.discard),
+            client=SimpleNamespace(discard=self.discard, list=self.list),
             chaperons=SimpleNamespace(store=self.store, subscribe=self.handlers.append),
         )
 
@@ -41,6 +46,13 @@ class Target:
         for handler in self.handlers:
             handler(None, None)
 
+    async def list(self, kind, namespace, *, label_selector):
+        assert (namespace, label_selector) == ("team", OURS.selector)
+        if self.error:
+            raise self.error
+
+        return self.copies.get(kind, [])
+
     async def discard(self, _kind, chaperon):
         name = chaperon["metadata"]["uid"]
         if self.error:
@@ -49,16 +61,14 @@ class Target:
         self.deleted.append(name)
         if name in self.slow:
             self.add(name, deletionTimestamp="now")
-        else:
+        elif f"team/{name}" in self.store:
             self.remove(name)
 
     async def say(self, clock):
         def withdraw():
             self.withdrawn = True
 
-        await farewell.say(
-            self.link, lambda c: c["metadata"]["name"] != "strange", withdraw, clock=clock
-        )
+        await farewell.say(self.link, OURS, withdraw, clock=clock)
         assert self.withdrawn
 
 
@@ -67,7 +77,8 @@ def elapsed():
 
 
 async def test_all_of_ours_are_deleted_and_no_others(clock):
-    target = Target("a", "b", "strange")
+    target = Target("a", "b")
+    target.add("strange", annotations=THEIRS)
     await target.say(clock)
     assert sorted(target.deleted) == ["a", "b"]
     assert list(target.store) == ["team/strange"]
@@ -105,3 +116,15 @@ async def test_a_target_that_does_not_answer_costs_a_bounded_time(clock):
     await target.say(clock)
     assert list(target.store) == ["team/a"]
     assert elapsed() == farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK
+
+
+async def test_what_followed_the_pods_goes_after_them(clock):
+    target = Target("a")
+    strange = {"metadata": {"uid": "strange", "annotations": THEIRS}}
+    target.copies = {
+        kinds.SECRETS: [{"metadata": {"uid": "secret"}}, strange],
+        kinds.SERVICES: [{"metadata": {"uid": "service"}}],
+    }
+    await target.say(clock)
+    assert target.deleted == ["a", "secret", "service"]
+    assert target.withdrawn

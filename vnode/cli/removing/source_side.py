@@ -27,7 +27,7 @@ from vnode.nodes import virtual
 from vnode.pods import feedback
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
-from vnode.targets.connection import Identity
+from vnode.api.identity import Identity
 
 _GREETING: Final = 6.0  # seconds for a target to answer
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ

@@ -1,0 +1,266 @@
+"""Services and Ingresses, which follow the pods behind them.
+
+A Service follows if it selects a proxy pod. It goes to the targets where pods of its namespace are
+bound: those that it selects, and those that may call it by its name. An Ingress goes where a
+Service that it leads to goes. Nobody waits for them: a pod starts without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Invalid, NotFound
+from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.following import notices, services
+from vnode.following.family import Original
+from vnode.following.population import Population, Resident
+from vnode.following.references import Ref
+from vnode.following.services import Relabel
+from vnode.following.users import Key, Need
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.controller import Controller
+from vnode.runtime.echoes import Echoes
+from vnode.runtime.links import Link, Links
+
+_NAMESPACE: Final = "namespace"
+
+log = logging.getLogger(__name__)
+
+
+class NetworkObjects:
+    """The family of Services and Ingresses; `see` hears of all proxy pods.
+
+    `active` is False where they do not follow: then only Admiralty's doings are undone.
+    """
+
+    carried: Sequence[Kind] = (kinds.SERVICES, kinds.INGRESSES)
+    setting = "following.services"
+
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        identity: Identity,
+        *,
+        relabel: Relabel,
+        wake: Callable[[Key], None],
+        copies_of: Callable[[Ref], dict[str, Object | None]],
+        target_exists: Callable[[str], bool],
+        active: bool,
+    ) -> None:
+        self._local = local
+        self._links = links
+        self._identity = identity
+        self._relabel = relabel
+        self._wake = wake
+        self._copies_of = copies_of
+        self._target_exists = target_exists
+        self._active = active
+        self._population = Population()
+        self._echoes = Echoes()
+        self._controller: Controller[Ref] = Controller("services", self._write_back, workers=4)
+        self._originals = {
+            kind: Informer(local, kind, trim=services.trim, indexes={_NAMESPACE: _namespace})
+            for kind in self.carried
+        }
+
+    async def open(self, group: asyncio.TaskGroup) -> None:
+        """Begin to follow; all originals are known afterwards."""
+        for kind, informer in self._originals.items():
+            group.create_task(informer.run(), name=f"following {kind.plural}")
+            await informer.synced.wait()
+
+        for kind, informer in self._originals.items():
+            informer.subscribe(partial(self._on_original, kind))
+
+        self._links.subscribe(lambda _link: None, self._on_link_gone)
+        group.create_task(self._controller.run(), name="services-controller")
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """A proxy pod came, changed or went."""
+        namespace = objects.namespace(new or old or {})
+        for pod in self._population.see(old, new):
+            nodes = self._population.nodes(namespace)
+            if pod.node and nodes[pod.node] <= 1:  # the first there, or the last was
+                self._look_at(namespace, (pod.node,))
+
+            self._look_at(namespace, {*nodes, pod.node} - {""}, pod)
+
+    def _look_at(self, namespace: str, nodes: Iterable[str], pod: Resident | None = None) -> None:
+        """Look in those targets at what such a pod moves, or at all of the namespace."""
+        for kind, informer in self._originals.items():
+            for obj in informer.store.by_index(_NAMESPACE, namespace):
+                if pod is None or _selects(kind, obj, pod):
+                    self._wake_all(Ref(kind, namespace, objects.name(obj)), nodes)
+
+    def _wake_all(self, ref: Ref, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self._wake(Key(node, ref))
+
+    def need(self, key: Key, _link: Link | None = None) -> Need:
+        """Whether pods of its namespace are bound there, and it leads to proxy pods at all."""
+        namespace = key.ref.namespace
+        if not all(informer.synced.is_set() for informer in self._originals.values()):
+            return Need.TOLERATED
+
+        here = key.node in self._population.nodes(namespace)
+        return Need.WANTED if here and self._follows(key.ref) else Need.NONE
+
+    def _follows(self, ref: Ref) -> bool:
+        obj = self._object(ref)
+        if obj is None or objects.is_terminating(obj):
+            return False
+
+        if ref.kind is kinds.INGRESSES:
+            return any(
+                self._follows(Ref(kinds.SERVICES, ref.namespace, name))
+                for name in services.backends(obj)
+            )
+
+        return self._population.has(ref.namespace, services.selector(obj))
+
+    def on(self, node: str) -> list[Key]:
+        """All that is wanted in one target."""
+        found = (
+            Key(node, Ref(kind, namespace, objects.name(obj)))
+            for namespace in self._population.namespaces()
+            for kind, informer in self._originals.items()
+            for obj in informer.store.by_index(_NAMESPACE, namespace)
+        )
+        return [key for key in found if self.need(key) is Need.WANTED]
+
+    def users(self, key: Key) -> Iterator[Object]:
+        """The Service or Ingress itself."""
+        if obj := self._object(key.ref):
+            yield objects.reference(obj, key.ref.kind.kind, key.ref.kind.api_version)
+
+    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+        """As the informer has it; its list is complete."""
+        obj = self._object(ref)
+        if obj is None:
+            return None
+
+        version = objects.resource_version(obj)
+        return Original(objects.uid(obj), version, version, obj)
+
+    async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
+        """The copy."""
+        return self._copy(ref.kind, original)
+
+    def relaxed(self, body: Object) -> Object | None:
+        """With node ports of the target's own."""
+        return services.without_node_ports(body)
+
+    def trim(self, copy: Object) -> Object:
+        """Specification and addresses."""
+        return services.trim(copy)
+
+    def same(self, ref: Ref, copy: Object, original: Original) -> bool:
+        """Specification and parent are right."""
+        wanted = self._copy(ref.kind, original)
+        wanted = services.without_node_ports(wanted) or wanted
+        ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
+        return ours and services.holds(objects.spec(copy), wanted["spec"])
+
+    def alike(self, _other: Object, _original: Original) -> bool:
+        """One that somebody else made leads to somebody else's pods."""
+        return False
+
+    def seen(self, key: Key) -> None:
+        """Its addresses may have changed."""
+        self._controller.add(key.ref)
+
+    def _copy(self, kind: Kind, original: Original) -> Object:
+        assert original.body is not None, "originals of this family have bodies"
+        if kind is kinds.SERVICES:
+            return services.service(original.body, self._identity, self._relabel)
+
+        return services.ingress(original.body, self._identity)
+
+    def _object(self, ref: Ref) -> Object | None:
+        key = objects.join_key(ref.namespace, ref.name)
+        return self._originals[ref.kind].store.get(key)
+
+    def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        namespace = objects.namespace(obj)
+        self._controller.add(Ref(kind, namespace, objects.name(obj)))
+        nodes = self._population.nodes(namespace)
+        self._wake_all(Ref(kind, namespace, objects.name(obj)), nodes)
+        if kind is kinds.SERVICES:
+            for leading in self._originals[kinds.INGRESSES].store.by_index(_NAMESPACE, namespace):
+                self._wake_all(Ref(kinds.INGRESSES, namespace, objects.name(leading)), nodes)
+
+    def _on_link_gone(self, _link: Link) -> None:
+        """What was brought back from there may have to go."""
+        for kind, informer in self._originals.items():
+            for obj in informer.store.values():
+                if keys.ADDRESSES in objects.annotations(obj):
+                    self._controller.add(Ref(kind, objects.namespace(obj), objects.name(obj)))
+
+    async def _write_back(self, ref: Ref) -> float | None:
+        """What the source's object is to say; nothing is written that it says already."""
+        obj = self._object(ref)
+        if obj is None:
+            self._echoes.forget(_text(ref))
+            return None
+
+        if self._echoes.pending(_text(ref), obj) or keys.IS_DELEGATE in objects.annotations(obj):
+            return None
+
+        body = notices.restoration(obj) if ref.kind is kinds.SERVICES else {}
+        if body:
+            log.info("%s gets its own selector back", objects.key(obj))
+        elif self._active and ref.kind is kinds.SERVICES and self._follows(ref):
+            body = notices.global_marks(obj)
+
+        if body:
+            await self._patch(ref, obj, body)
+            return None
+
+        body = notices.addresses(obj, self._copies_of(ref), self._target_exists)
+        if body and self._active:
+            await self._patch(ref, obj, body, subresource="status")
+
+        return None
+
+    async def _patch(
+        self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
+    ) -> None:
+        body["metadata"]["uid"] = objects.uid(obj)
+        try:
+            after = await self._local.patch(
+                ref.kind, ref.name, body, ref.namespace, subresource=subresource
+            )
+        except NotFound:
+            return
+        except Invalid as error:  # a target's addresses, as its API server has them
+            log.warning("%s was not changed: %s", ref, error)
+            return
+
+        self._echoes.expect(_text(ref), obj, after)
+
+
+def _text(ref: Ref) -> str:
+    return f"{ref.kind.plural}/{ref.namespace}/{ref.name}"
+
+
+def _namespace(obj: Object) -> Iterable[str]:
+    yield objects.namespace(obj)
+
+
+def _selects(kind: Kind, obj: Object, pod: Resident) -> bool:
+    """The object is a Service of the pod, or an Ingress, which may lead to one."""
+    if kind is kinds.INGRESSES:
+        return True
+
+    wanted = services.selector(obj).items()
+    return bool(wanted) and wanted <= pod.labels.items()

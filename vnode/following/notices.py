@@ -1,0 +1,104 @@
+"""What is written on Services and Ingresses of the source, as merge patches: pure.
+
+Annotations that make a Service global; addresses of load balancers, brought back from the targets;
+and the undoing of what Admiralty did to selectors.
+
+The source's selector is left alone: proxy pods carry the addresses of their delegates, so the
+cluster's own controller puts those into EndpointSlices (docs/decisions/0006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object, Objects
+
+_ADDRESSES: Final = 16  # of one load balancer; the status comes from another cluster
+_FIELDS: Final = ("ip", "hostname", "ipMode", "ports")
+
+
+def global_marks(service: Object) -> Object:
+    """The patch that makes a Service global; empty if it is."""
+    wanted = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
+    notes = objects.annotations(service)
+    missing = {key: value for key, value in wanted.items() if key not in notes}
+    return {"metadata": {"annotations": missing}} if missing else {}
+
+
+def restoration(service: Object) -> Object:
+    """The patch that gives a Service back the selector that Admiralty replaced; or empty."""
+    text = objects.annotations(service).get(keys.ORIGINAL_SELECTOR)
+    if text is None:
+        return {}
+
+    original = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+    kept = [name for name in objects.finalizers(service) if not name.startswith(keys.PREFIX)]
+    body: Object = {
+        "metadata": {
+            "resourceVersion": objects.resource_version(service),
+            "annotations": {keys.ORIGINAL_SELECTOR: None},
+            "labels": {keys.HAS_FINALIZER: None},
+            "finalizers": kept,
+        }
+    }
+    present = objects.spec(service).get("selector") or {}
+    if original and (diff := objects.merge_diff(present, original)):
+        body["spec"] = {"selector": diff}
+
+    return body
+
+
+def addresses(
+    original: Object, copies: Mapping[str, Object | None], exists: Callable[[str], bool]
+) -> Object:
+    """The patch of the status that brings load balancers' addresses back; empty if it has them.
+
+    `copies` are those of the targets that can be seen, by node. Of other targets that exist, what
+    they said last stands. Addresses that the source's own load balancer wrote are kept.
+    """
+    brought = _brought(original)
+    present: Objects = _ingress(original)
+    ours = [entry for entries in brought.values() for entry in entries]
+    now = {
+        node: entries for node, entries in brought.items() if node not in copies and exists(node)
+    }
+    for node, copy in copies.items():
+        if found := [_clean(entry) for entry in _ingress(copy or {})[:_ADDRESSES]]:
+            now[node] = found
+
+    merged = [entry for entry in present if entry not in ours]
+    for _node, entries in sorted(now.items()):
+        merged += [entry for entry in entries if entry not in merged]
+
+    if merged == present and now == brought:
+        return {}
+
+    note = msgspec.json.encode(now, order="sorted").decode() if now else None
+    return {
+        "metadata": {"annotations": {keys.ADDRESSES: note}},
+        "status": {"loadBalancer": {"ingress": merged or None}},
+    }
+
+
+def _brought(original: Object) -> dict[str, Objects]:
+    """What we brought, by node; nothing if somebody has spoilt our note."""
+    text = objects.annotations(original).get(keys.ADDRESSES)
+    if text is None:
+        return {}
+
+    try:
+        return msgspec.json.decode(text, type=dict[str, list[dict[str, Any]]])
+    except msgspec.DecodeError:
+        return {}
+
+
+def _ingress(obj: Object) -> Objects:
+    return (objects.status(obj).get("loadBalancer") or {}).get("ingress") or []
+
+
+def _clean(entry: Object) -> Object:
+    return {field: entry[field] for field in _FIELDS if entry.get(field)}

@@ -1,0 +1,113 @@
+"""What a Service or Ingress becomes in a target: pure.
+
+The selector of a Service is renamed as the labels of delegates are. The target gives addresses of
+its own. The annotations are those of Admiralty (contract, 11), and those by which Cilium merges
+Services of one name in a mesh of clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from vnode.api import keys, objects
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.following import copies
+
+Relabel = Callable[[dict[str, str], str], dict[str, str]]
+"""Labels as a delegate has them, given the regular expression of those that are kept."""
+
+_TARGETS_OWN: Final = ("clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort")
+_HEADLESS: Final = "None"
+
+
+def selector(service: Object) -> dict[str, str]:
+    """The labels of the pods behind a Service of the source; empty if it may not follow."""
+    notes, spec = objects.annotations(service), objects.spec(service)
+    if keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes or spec.get("type") == "ExternalName":
+        return {}
+
+    return spec.get("selector") or {}
+
+
+def backends(ingress: Object) -> Iterator[str]:
+    """The names of the Services that an Ingress leads to; none if it may not follow."""
+    notes, spec = objects.annotations(ingress), objects.spec(ingress)
+    if keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes:
+        return
+
+    paths = [{"backend": spec.get("defaultBackend")}]
+    for rule in spec.get("rules") or ():
+        paths += (rule.get("http") or {}).get("paths") or ()
+
+    for path in paths:
+        service = (path.get("backend") or {}).get("service") or {}
+        if name := service.get("name"):
+            yield str(name)
+
+
+def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
+    """The copy of a Service."""
+    body = _copy(original, identity, dict.fromkeys(keys.CILIUM_GLOBAL, "true"))
+    spec = body["spec"]
+    headless = spec.get("clusterIP") == _HEADLESS
+    for field in _TARGETS_OWN:
+        spec.pop(field, None)
+
+    if headless:
+        spec["clusterIP"] = _HEADLESS
+
+    kept = objects.annotations(original).get(keys.NO_PREFIX_LABEL_REGEXP, "")
+    spec["selector"] = relabel(spec.get("selector") or {}, kept)
+    return body
+
+
+def ingress(original: Object, identity: Identity) -> Object:
+    """The copy of an Ingress."""
+    return _copy(original, identity, {})
+
+
+def _copy(original: Object, identity: Identity, more: dict[str, str]) -> Object:
+    meta = copies.metadata(original, identity)
+    meta["annotations"].update({keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more})
+    return {"metadata": meta, "spec": dict(objects.spec(original))}
+
+
+def without_node_ports(service: Object) -> Object | None:
+    """The same with node ports of the target's choice; None if it names none."""
+    ports = objects.spec(service).get("ports") or ()
+    if not any("nodePort" in port for port in ports):
+        return None
+
+    free = [{k: v for k, v in port.items() if k != "nodePort"} for port in ports]
+    return {**service, "spec": {**objects.spec(service), "ports": free}}
+
+
+def holds(present: Any, wanted: Any) -> bool:
+    """All that is wanted is there; what a server fills in besides does not matter."""
+    if isinstance(wanted, dict):
+        return isinstance(present, dict) and all(
+            key in present and holds(present[key], value) for key, value in wanted.items()
+        )
+
+    if isinstance(wanted, list):
+        return (
+            isinstance(present, list)
+            and len(present) == len(wanted)
+            and all(map(holds, present, wanted))
+        )
+
+    return bool(present == wanted)
+
+
+def trim(obj: Object) -> Object:
+    """What is kept of a Service or Ingress, original or copy."""
+    meta = objects.metadata(obj)
+    notes = {k: v for k, v in objects.annotations(obj).items() if k != copies.LAST_APPLIED}
+    status = {k: v for k, v in objects.status(obj).items() if k == "loadBalancer"}
+    return {
+        "metadata": {**meta, "annotations": notes},
+        "spec": objects.spec(obj),
+        "status": status,
+    }
