@@ -21,6 +21,8 @@ USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where it is; presence
+STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
+CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 
 # What vnode writes.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
@@ -24,8 +23,6 @@ from vnode.following.users import Key, Need, Users
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.links import Link, Links
-
-_KEPT: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class ConfigObjects:
@@ -53,6 +50,10 @@ class ConfigObjects:
         namespace = objects.namespace(new or old or {})
         if not self._users.in_namespace(namespace):
             self._leave(namespace)
+
+    def serves(self, _link: Link) -> bool:
+        """To every one."""
+        return True
 
     def need(self, key: Key, link: Link) -> Need:
         """As its users have it."""
@@ -132,7 +133,9 @@ class ConfigObjects:
         if found := self._informers.get((kind, namespace)):
             return found[0]
 
-        informer = Informer(self._local, kind, namespace=namespace, metadata_only=True, trim=_trim)
+        informer = Informer(
+            self._local, kind, namespace=namespace, metadata_only=True, trim=copies.only_names
+        )
         informer.subscribe(lambda old, new: self._on_original(kind, old, new))
         assert self._group is not None, "asked before open"
         task = self._group.create_task(
@@ -153,8 +156,3 @@ class ConfigObjects:
 
         for ref in [ref for ref in self._known if ref.namespace == namespace]:
             del self._known[ref]
-
-
-def _trim(obj: Object) -> Object:
-    meta = objects.metadata(obj)
-    return {"metadata": {field: meta[field] for field in _KEPT if field in meta}}

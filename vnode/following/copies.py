@@ -21,6 +21,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a secret
 """Secrets that the source's API server fills in, and of no use elsewhere."""
 
+_NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
 _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
@@ -60,6 +61,12 @@ def digest(obj: Object) -> str:
 def trim(copy: Object) -> Object:
     """What is kept of a copy in a target: not what it holds, only whether that is right."""
     return {"metadata": objects.metadata(copy), "digest": digest(copy)}
+
+
+def only_names(original: Object) -> Object:
+    """What is kept of an original: whether it is there, and in which version."""
+    meta = objects.metadata(original)
+    return {"metadata": {field: meta[field] for field in _NAMES if field in meta}}
 
 
 def successor(body: Object, present: Object) -> Object:

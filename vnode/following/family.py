@@ -38,6 +38,9 @@ class Family(Protocol):
     async def open(self, group: asyncio.TaskGroup) -> None:
         """Begin, in tasks of `group`; return when `need` can be relied upon."""
 
+    def serves(self, link: Link) -> bool:
+        """The family goes to that target at all."""
+
     def need(self, key: Key, link: Link) -> Need:
         """Whether the object has to be in that target."""
 

@@ -124,6 +124,9 @@ class Follower:
         if problem is not None:
             self._answer(key, problem)
 
+        if there is not None and key.ref.kind not in there.informers:
+            self._answer(key, "")
+
         if there is None or problem is not None or not there.is_listed(key.ref.kind):
             return None  # the link, its health, or the end of the list wakes us
 
@@ -237,4 +240,5 @@ def _problem(there: There | None, key: Key) -> VnodeError | None:
     if not there.link.health.healthy:
         return Unreachable(there.link.health.message)
 
-    return None if there.is_listed(key.ref.kind) else there.informers[key.ref.kind].failure
+    informer = there.informers.get(key.ref.kind)
+    return informer.failure if informer and not informer.synced.is_set() else None

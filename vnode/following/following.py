@@ -11,8 +11,10 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
 from vnode.following import settings
+from vnode.following.claims import Claims
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.follower import REASON, Follower
+from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.services import Relabel
 from vnode.following.users import Users
@@ -41,6 +43,7 @@ class Following:
         self._events = events
         self._links = links
         self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
+        self._namespaces = Namespaces(identity, clock)
         self._users = Users(self._follower.wake, clock)
         self._config_objects = ConfigObjects(local, links, identity, self._users)
         self._network_objects = NetworkObjects(
@@ -55,6 +58,7 @@ class Following:
         )
         if wanted.config_maps_and_secrets:
             self._follower.carry(self._config_objects)
+            self._follower.carry(Claims(local, links, identity, self._users))
 
         if wanted.services:
             self._follower.carry(self._network_objects)
@@ -82,11 +86,13 @@ class Following:
         The answer, if not "", is for the pod's user. Raises VnodeError if the target must not have
         the pod now. A pod that refers to nothing costs nothing.
         """
-        if link.is_self or not self._wanted.config_maps_and_secrets:
+        if link.is_self:
             return ""
 
-        keys = self._users.claim(pod, link.node_name)
+        wanted = self._wanted.config_maps_and_secrets
+        keys = self._users.claim(pod, link.node_name) if wanted else []
         try:
+            await self._namespaces.ensure(objects.namespace(pod), link)
             note = await self._follower.bring(keys) if keys else ""
         except ConfigError as error:
             self._say(pod, str(error))

@@ -105,6 +105,10 @@ class NetworkObjects:
         for node in nodes:
             self._wake(Key(node, ref))
 
+    def serves(self, _link: Link) -> bool:
+        """To every one."""
+        return True
+
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Whether pods of its namespace are bound there, and it leads to proxy pods at all."""
         namespace = key.ref.namespace

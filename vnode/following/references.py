@@ -1,4 +1,4 @@
-"""What a pod refers to in its own namespace: the ConfigMaps and Secrets that must follow it.
+"""What a pod refers to in its own namespace: ConfigMaps, Secrets, and claims of volumes.
 
 Pure. A bound proxy is kept without most of its spec (`pods.proxy.trim`); `keeping` has the
 references outlive that, in a field of their own, one shared tuple for all pods that are alike.
@@ -35,7 +35,7 @@ class Ref(NamedTuple):
 
 
 def of(pod: Object) -> tuple[Ref, ...]:
-    """The ConfigMaps and Secrets that a pod refers to, optional or not, in a stable order."""
+    """What a pod refers to, optional or not, in a stable order."""
     kept: tuple[Ref, ...] | None = pod.get(FIELD)
     return _find(pod) if kept is None else kept
 
@@ -90,6 +90,7 @@ def _in_volume(volume: Object) -> Iterator[tuple[Kind, str]]:
     yield kinds.CONFIG_MAPS, _name(volume.get("configMap"))
     yield kinds.SECRETS, _name(volume.get("secret"), "secretName")
     yield kinds.SECRETS, _name(volume.get("azureFile"), "secretName")
+    yield kinds.CLAIMS, _name(volume.get("persistentVolumeClaim"), "claimName")
     for source in (volume.get("projected") or {}).get("sources") or ():
         yield kinds.CONFIG_MAPS, _name(source.get("configMap"))
         yield kinds.SECRETS, _name(source.get("secret"))

@@ -26,11 +26,12 @@ class There(NamedTuple):
 
     def is_listed(self, kind: Kind) -> bool:
         """All copies of that kind are known; before that, an absent one means nothing."""
-        return self.informers[kind].synced.is_set()
+        return kind in self.informers and self.informers[kind].synced.is_set()
 
     def copy(self, ref: Ref) -> Object | None:
         """The copy, trimmed; perhaps of another cluster of our name."""
-        return self.informers[ref.kind].store.get(objects.join_key(ref.namespace, ref.name))
+        informer = self.informers.get(ref.kind)
+        return informer.store.get(objects.join_key(ref.namespace, ref.name)) if informer else None
 
 
 class Copies:
@@ -67,7 +68,7 @@ class Copies:
             return
 
         there = self._by_node[link.node_name] = There(link, {}, [])
-        for kind in self._families:
+        for kind in [k for k, family in self._families.items() if family.serves(link)]:
             there.informers[kind] = informer = self._informer(link, kind)
             self._start(there, informer.run(), f"{kind.plural}-{link.node_name}")
             self._start(there, self._once_synced(there, kind), f"synced-{link.node_name}")
@@ -103,7 +104,7 @@ class Copies:
     def _look_at_all(self, there: There) -> None:
         """The target is back: look at what is there, and at what should be."""
         if self._by_node.get(there.link.node_name) is there and there.link.health.healthy:
-            for kind in self._families:
+            for kind in there.informers:
                 self._look_at(there, kind)
 
     def _look_at(self, there: There, kind: Kind) -> None:

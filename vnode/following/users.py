@@ -52,7 +52,7 @@ class Users:
     """Follows pods, by `see`; `wake` hears of every key about which `need` may have changed."""
 
     def __init__(self, wake: Callable[[Key], None], clock: Clock) -> None:
-        self._wake = wake
+        self.wake = wake
         self._clock = clock
         self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
         self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
@@ -80,7 +80,7 @@ class Users:
             self._claims.pop(before.uid, None)
 
         for entry in changed:
-            self._wake(entry)
+            self.wake(entry)
 
     def claim(self, pod: Object, node: str) -> list[Key]:
         """A candidate of a pod is about to be made: all that it refers to is wanted there."""
@@ -127,14 +127,14 @@ class Users:
         if use := self._uses.get(pod_key):
             self._claims.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
-                self._wake(Key(node, ref))
+                self.wake(Key(node, ref))
 
     def wake_ref(self, ref: Ref, links: Iterable[Link]) -> None:
         """The object changed: look at it wherever it is used."""
         for link in links:
             key = Key(link.node_name, ref)
             if self.need(key, link) is not Need.NONE:
-                self._wake(key)
+                self.wake(key)
 
     def in_namespace(self, namespace: str) -> bool:
         """Any pod of that namespace refers to something."""

@@ -7,7 +7,7 @@ of the old one; whoever keeps something per link follows `subscribe`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -43,6 +43,21 @@ class TargetKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a Target asks for beyond a connection.
+
+    `storage_classes` maps classes of the source to those of the target for claims that follow, ""
+    standing for a cluster's default; None means that claims do not follow.
+    """
+
+    storage_classes: Mapping[str, str] | None = None
+    create_namespaces: bool = False
+
+
+NO_WISHES: Final = Wishes()
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """Whether a target answers; `reason` is a CamelCase word, `message` is for people."""
 
@@ -69,6 +84,7 @@ class Link:
         health: Health,
         labels_excluded: Callable[[str], bool] | None = None,
         is_self: bool = False,
+        wishes: Wishes = NO_WISHES,
     ) -> None:
         self.target = target
         self.client = client
@@ -77,6 +93,7 @@ class Link:
         self.health = health
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
         self.is_self = is_self  # the target is this cluster itself
+        self.wishes = wishes
         self._listeners: list[Callable[[], None]] = []
 
     @property

@@ -158,4 +158,5 @@ class Connection:
             health=Health(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
             is_self=self.spec.secret is None,
+            wishes=self.spec.wishes,
         )

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects, patterns
+from vnode.api import keys, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.runtime.links import NO_WISHES, TargetKey, Wishes
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # RFC 1123, as names must be
@@ -41,6 +41,7 @@ class TargetSpec:
     key: TargetKey
     secret: SecretReference | None
     excluded_labels: str
+    wishes: Wishes = NO_WISHES
 
     @property
     def labels_excluded(self) -> Callable[[str], bool] | None:
@@ -72,7 +73,33 @@ def parse(obj: Object) -> TargetSpec:
 
     excluded = str(spec.get("excludedLabelsRegexp") or "")
     _check_regexp(excluded)
-    return TargetSpec(key, _secret(key, reference) if reference else None, excluded)
+    secret = _secret(key, reference) if reference else None
+    return TargetSpec(key, secret, excluded, _wishes(obj))
+
+
+def _wishes(obj: Object) -> Wishes:
+    notes = objects.annotations(obj)
+    classes = notes.get(keys.STORAGE_CLASSES)
+    wants_namespaces = notes.get(keys.CREATE_NAMESPACES, "false")
+    if wants_namespaces not in ("true", "false"):
+        raise ConfigError(f'annotation {keys.CREATE_NAMESPACES} must be "true" or "false"')
+
+    return Wishes(
+        storage_classes=None if classes is None else _classes(classes),
+        create_namespaces=wants_namespaces == "true",
+    )
+
+
+def _classes(text: str) -> dict[str, str]:
+    """`from=to` pairs; an empty side is the default class of that cluster."""
+    pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
+    if bad := [pair for pair in pairs if pair.count("=") != 1]:
+        raise ConfigError(
+            f"annotation {keys.STORAGE_CLASSES}: {bad[0]!r} is not a pair: write "
+            "source-class=target-class, with commas between pairs"
+        )
+
+    return {left.strip(): right.strip() for left, right in (pair.split("=") for pair in pairs)}
 
 
 def _secret(key: TargetKey, reference: Object) -> SecretReference:

@@ -1,0 +1,137 @@
+"""PersistentVolumeClaims, which follow pods to targets that ask for it.
+
+Only the claim follows: the target provisions a volume of its own, and what is in it stays there. So
+a copy is never removed because nobody uses it just now, but only when its original has been
+deleted; nor is it updated, since little of a claim may change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.errors import NotFound
+from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.following import copies
+from vnode.following.family import Original
+from vnode.following.references import Ref
+from vnode.following.users import Key, Need, Users
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.links import Link, Links
+
+_COPIED: Final = ("accessModes", "resources", "volumeMode")
+_NOTES: Final = ("volume.beta.kubernetes.io/", "volume.kubernetes.io/", "pv.kubernetes.io/")
+
+
+class Claims:
+    """The family of claims. Those of the source are watched once some target asks for them."""
+
+    carried: Sequence[Kind] = (kinds.CLAIMS,)
+    setting = "following.configMapsAndSecrets"
+
+    def __init__(self, local: Client, links: Links, identity: Identity, users: Users) -> None:
+        self._local = local
+        self._links = links
+        self._identity = identity
+        self._users = users
+        self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=copies.only_names)
+        self._running = False
+
+    async def open(self, group: asyncio.TaskGroup) -> None:
+        """Begin as soon as a target wants claims."""
+
+        def on_link(link: Link) -> None:
+            if self.serves(link) and not self._running:
+                self._running = True
+                self._informer.subscribe(self._on_claim)
+                group.create_task(self._informer.run(), name="following claims")
+
+        self._links.subscribe(on_link, lambda _link: None)
+
+    def serves(self, link: Link) -> bool:
+        """Its Target says which storage classes to use."""
+        return link.wishes.storage_classes is not None
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Brought for its users; kept for as long as there is an original."""
+        need = self._users.need(key, link)
+        if need is not Need.NONE:
+            return need
+
+        known = self._informer.store.get(objects.join_key(key.ref.namespace, key.ref.name))
+        gone = self._informer.synced.is_set() and known is None
+        return Need.NONE if gone else Need.TOLERATED
+
+    def on(self, node: str) -> list[Key]:
+        """All that bound pods use there."""
+        return self._users.on(node)
+
+    def users(self, key: Key) -> Iterator[Object]:
+        """The pods that refer to it."""
+        return self._users.pods(key)
+
+    async def original(self, ref: Ref, *, sure: bool) -> Original | None:
+        """Read where a copy has to be made; not to judge one that is there."""
+        if sure:
+            return Original("", "", "")
+
+        try:
+            body = await self._local.get(ref.kind, ref.name, ref.namespace)
+        except NotFound:
+            return None
+
+        return Original(objects.uid(body), objects.resource_version(body), "", body)
+
+    async def build(self, _ref: Ref, original: Original, link: Link) -> Object | None:
+        """The claim, with a storage class of the target's."""
+        classes = link.wishes.storage_classes
+        if original.body is None or classes is None:
+            return None
+
+        return claim(original.body, self._identity, classes)
+
+    def relaxed(self, _body: Object) -> Object | None:
+        """Nothing in it is the target's."""
+        return None
+
+    def seen(self, _key: Key) -> None:
+        """Nothing comes back from it."""
+
+    def trim(self, copy: Object) -> Object:
+        """That it is there."""
+        return {"metadata": objects.metadata(copy)}
+
+    def same(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
+        """A claim that is there is left as it is."""
+        return True
+
+    def alike(self, _other: Object, _original: Original) -> bool:
+        """So is one that somebody else made: it is there to be used."""
+        return True
+
+    def _on_claim(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
+        for link in self._links:
+            if self.serves(link):
+                self._users.wake(Key(link.node_name, ref))
+
+
+def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> Object:
+    """The copy of a claim: pure. A class that the map does not name keeps its name."""
+    spec = objects.spec(original)
+    wanted: Object = {field: spec[field] for field in _COPIED if field in spec}
+    own = str(spec.get("storageClassName") or "")
+    if name := classes.get(own, own):
+        wanted["storageClassName"] = name
+
+    meta = copies.metadata(original, identity)
+    meta["annotations"] = {
+        key: value for key, value in meta["annotations"].items() if not key.startswith(_NOTES)
+    }
+    return {"metadata": meta, "spec": wanted}

@@ -1,0 +1,48 @@
+"""Namespaces, made in a target where its ClusterTarget asks for it, before the first candidate.
+
+They are never deleted: others may use them by then. Their labels are the target's business, since
+labels decide what pods may do there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from vnode.api import keys, kinds
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, ConfigError, Denied
+from vnode.api.identity import Identity
+from vnode.runtime.links import Link
+
+_TRUST: Final = 60.0  # seconds for which one that was there is taken to be there
+
+
+class Namespaces:
+    """Makes them; one request a namespace and minute at most."""
+
+    def __init__(self, identity: Identity, clock: Clock) -> None:
+        self._identity = identity
+        self._clock = clock
+        self._seen: dict[tuple[str, str], float] = {}  # (node, namespace) -> when (monotonic)
+
+    async def ensure(self, name: str, link: Link) -> None:
+        """Return once the namespace is in the target. ConfigError if it may not be made."""
+        key, now = (link.node_name, name), self._clock.monotonic()
+        wanted = link.wishes.create_namespaces and not link.target.namespace and not link.is_self
+        if not wanted or now - self._seen.get(key, -_TRUST) < _TRUST:
+            return
+
+        labels = {keys.PARENT_CLUSTER_NAME: self._identity.name}
+        notes = {keys.PARENT_CLUSTER_UID: self._identity.uid}
+        body = {"metadata": {"name": name, "labels": labels, "annotations": notes}}
+        try:
+            with suppress(AlreadyExists):
+                await link.client.create(kinds.NAMESPACES, body)
+        except Denied as error:
+            raise ConfigError(
+                f"may not create namespace {name!r} in target {link.target.name}: {error.message}; "
+                "create it there, or bind ClusterRole vnode-source-namespaces to this source there"
+            ) from error
+
+        self._seen[key] = now
