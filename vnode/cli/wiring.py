@@ -331,7 +331,8 @@ class Agent:
         ours = (
             pod for pod in self._proxies.store.values() if objects.spec(pod).get("nodeName") == node
         )
-        return [*ours, *self._proxy_controller.bound.on(node)]
+        pods = [*ours, *self._proxy_controller.bound.on(node)]
+        return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
 
     def _target_exists(self, node_name: str) -> bool:
         if not self._targets.synced:

@@ -17,7 +17,9 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import (
+    AlreadyExists,
     ConfigError,
+    Conflict,
     Denied,
     NotFound,
     Unreachable,
@@ -120,7 +122,7 @@ class Follower:
 
     async def _reconcile(self, key: Key) -> float | None:
         there = self._copies.at(key.node)
-        problem = _problem(there, key)
+        problem = self._problem(there, key)
         if problem is not None:
             self._answer(key, problem)
 
@@ -128,6 +130,7 @@ class Follower:
             self._answer(key, "")
 
         if there is None or problem is not None or not there.is_listed(key.ref.kind):
+            self._unused.pop(key, None)
             return None  # the link, its health, or the end of the list wakes us
 
         try:
@@ -137,6 +140,8 @@ class Follower:
             self._complain(key, text)
             self._answer(key, ConfigError(text))
             return LOOK_AGAIN
+        except (Conflict, AlreadyExists):
+            raise  # decided upon an old state: whoever waits hears of the next attempt
         except VnodeError as error:
             self._answer(key, error)
             raise
@@ -144,6 +149,21 @@ class Follower:
         self._answer(key, note)
         self._families[key.ref.kind].seen(key)
         return later
+
+    def _problem(self, there: There | None, key: Key) -> VnodeError | None:
+        """Why nothing can be done there now."""
+        if there is None:
+            return Unreachable("the target is not connected")
+
+        if not there.link.health.healthy:
+            return Unreachable(there.link.health.message)
+
+        informer = there.informers.get(key.ref.kind)
+        failure = informer.failure if informer and not informer.synced.is_set() else None
+        if isinstance(failure, Denied):
+            return ConfigError(self._explain(key, there, failure))
+
+        return failure
 
     async def _settle(self, key: Key, there: There) -> Outcome:
         copy = there.copy(key.ref)
@@ -230,15 +250,3 @@ class Follower:
         for number, about in enumerate(self._families[key.ref.kind].users(key)):
             if number < _EVENTS:
                 self._events.event(about, WARNING, REASON, text)
-
-
-def _problem(there: There | None, key: Key) -> VnodeError | None:
-    """Why nothing can be done there now."""
-    if there is None:
-        return Unreachable("the target is not connected")
-
-    if not there.link.health.healthy:
-        return Unreachable(there.link.health.message)
-
-    informer = there.informers.get(key.ref.kind)
-    return informer.failure if informer and not informer.synced.is_set() else None

@@ -15,6 +15,7 @@ from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.runtime.links import Link
 
+_SETTLE: Final = 1.0  # seconds for Kubernetes to make the service account of a new one
 _TRUST: Final = 60.0  # seconds for which one that was there is taken to be there
 
 
@@ -39,6 +40,7 @@ class Namespaces:
         try:
             with suppress(AlreadyExists):
                 await link.client.create(kinds.NAMESPACES, body)
+                await self._clock.sleep(_SETTLE)
         except Denied as error:
             raise ConfigError(
                 f"may not create namespace {name!r} in target {link.target.name}: {error.message}; "

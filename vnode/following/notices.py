@@ -4,7 +4,7 @@ Annotations that make a Service global; addresses of load balancers, brought bac
 and the undoing of what Admiralty did to selectors.
 
 The source's selector is left alone: proxy pods carry the addresses of their delegates, so the
-cluster's own controller puts those into EndpointSlices (docs/decisions/0006).
+cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
 """
 
 from __future__ import annotations

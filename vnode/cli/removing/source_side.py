@@ -16,6 +16,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli import identity, tables
 from vnode.cli.explain.collecting import connected
@@ -27,7 +28,6 @@ from vnode.nodes import virtual
 from vnode.pods import feedback
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
-from vnode.api.identity import Identity
 
 _GREETING: Final = 6.0  # seconds for a target to answer
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ

@@ -1,0 +1,139 @@
+"""What a Target asks for beyond a connection: claims of volumes that follow, namespaces."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests import kit
+from tests.e2e import own_targets as own
+from tests.e2e.own_targets import home, shared
+from tests.fleets import vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+__all__ = ["home", "shared"]
+
+SIZE = {"requests": {"storage": "1Gi"}}
+
+
+def scheduled(pod: Object) -> str:
+    return str((objects.condition(pod, "PodScheduled") or {}).get("message"))
+
+
+def claimant(name: str) -> Object:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    return kit.pod(name, volumes=[volume])
+
+
+@pytest.fixture
+async def volume(c2: Client) -> AsyncIterator[str]:
+    """A volume in c2, of a storage class of its own, whose name it is."""
+    name = f"disk-{uuid.uuid4().hex[:6]}"
+    spec = {
+        "storageClassName": name,
+        "capacity": SIZE["requests"],
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/data"},
+    }
+    body = {
+        "metadata": {"name": name},
+        "spec": spec,
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+    }
+    await c2.request("POST", "/api/v1/persistentvolumes", body=body)
+    yield name
+    await c2.request("DELETE", f"/api/v1/persistentvolumes/{name}")
+
+
+async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
+    fleet: Fleet, source: Client, c2: Client, shared: str, volume: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    await own.assert_connects(source, shared)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": SIZE, "storageClassName": "fast"}
+    await source.create(kinds.CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, shared)
+    await source.create(kinds.PODS, claimant("waits"), shared)
+    missing = 'persistentvolumeclaim "data" not found'
+    await kit.until_one(source, kinds.PODS, "waits", shared, lambda p: missing in scheduled(p))
+    await source.delete(kinds.PODS, "waits", shared)
+
+    notes = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, shared)
+    await source.create(kinds.PODS, claimant("runs"), shared)
+    await kit.until_one(
+        source, kinds.PODS, "runs", shared, lambda p: kit.phase(p) == "Running", seconds=60
+    )
+    copy = await c2.get(kinds.CLAIMS, "data", shared)
+    assert objects.spec(copy)["storageClassName"] == volume
+    await source.delete(kinds.PODS, "runs", shared)
+    await kit.until_gone(source, kinds.PODS, shared)
+    await source.delete(kinds.CLAIMS, "data", shared)
+    await kit.until_gone(c2, kinds.CLAIMS, shared)
+
+
+async def test_a_map_that_cannot_be_read_is_said_on_the_target(
+    source: Client, home: str, fleet: Fleet
+) -> None:
+    await own.put_secret(source, home, own.admin(fleet, "c2"))
+    await own.put_target(source, home, own.named())
+    notes = {"annotations": {keys.STORAGE_CLASSES: "fast"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, home)
+    said = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because("Invalid"))
+    assert "'fast' is not a pair" in own.ready(said)["message"]
+
+
+@pytest.fixture
+async def everywhere(fleet: Fleet, source: Client, c3: Client) -> AsyncIterator[None]:
+    """A ClusterTarget that leads to c3, and creates namespaces there."""
+    done = vnode(
+        *("connect", "--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c3")),
+        *("--cluster-wide", "--name", "everywhere"),
+    )
+    assert not done.code, done.err
+    notes = {"annotations": {keys.CREATE_NAMESPACES: "true"}}
+    await source.patch(kinds.CLUSTER_TARGETS, "everywhere", {"metadata": notes})
+    yield
+    await source.delete(kinds.CLUSTER_TARGETS, "everywhere")
+    (cluster_source,) = await c3.list(kinds.CLUSTER_SOURCES)
+    await c3.delete(kinds.CLUSTER_SOURCES, objects.name(cluster_source))
+
+
+async def test_a_namespace_is_made_where_that_is_allowed(
+    fleet: Fleet, source: Client, c3: Client, everywhere: None
+) -> None:
+    name = f"made-{uuid.uuid4().hex[:6]}"
+    await kit.new_namespace(source, name, elected=True)
+    await kit.until_one(
+        source, kinds.CLUSTER_TARGETS, "everywhere", "", own.is_because("Connected")
+    )
+    await source.create(kinds.PODS, kit.pod("refused"), name)
+    await kit.until_one(
+        source, kinds.PODS, "refused", name, lambda p: "vnode-source-namespaces" in scheduled(p)
+    )
+    (cluster_source,) = await c3.list(kinds.CLUSTER_SOURCES)
+    account = objects.spec(cluster_source)["serviceAccount"]
+    fleet.kubectl(
+        *("c3", "create", "clusterrolebinding", name, "--clusterrole=vnode-source-namespaces"),
+        f"--serviceaccount={account['namespace']}:{account['name']}",
+    )
+    await source.create(kinds.PODS, kit.pod("runs"), name)
+    await kit.until_one(
+        source, kinds.PODS, "runs", name, lambda p: kit.phase(p) == "Running", seconds=60
+    )
+    made = await c3.get(kinds.NAMESPACES, name)
+    assert keys.PARENT_CLUSTER_NAME in objects.labels(made)
+    for pod in ("refused", "runs"):
+        await source.delete(kinds.PODS, pod, name)
+
+    await kit.until_gone(source, kinds.PODS, name)
+    for client in (source, c3):
+        await client.delete(kinds.NAMESPACES, name)
+
+    await c3.delete(kinds.CLUSTER_ROLE_BINDINGS, name)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from vnode.api import kinds
+from vnode.api.errors import AlreadyExists, ConfigError, Denied
+from vnode.api.identity import Identity
+from vnode.following import claims
+from vnode.following.namespaces import Namespaces
+from vnode.runtime.links import TargetKey, Wishes
+
+US = Identity("c1", "uid-1")
+
+
+def claim(storage_class, **spec):
+    notes = {"volume.kubernetes.io/selected-node": "n", "note": "x"}
+    spec = {"accessModes": ["ReadWriteOnce"], "volumeName": "pv", **spec}
+    if storage_class is not None:
+        spec["storageClassName"] = storage_class
+
+    metadata = {"name": "data", "namespace": "ns", "uid": "u", "annotations": notes}
+    return {"metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("own", "classes", "there"),
+    [
+        ("fast", {"fast": "premium"}, "premium"),
+        ("fast", {"slow": "cheap"}, "fast"),
+        ("fast", {"fast": ""}, None),
+        (None, {"": "premium"}, "premium"),
+        (None, {}, None),
+    ],
+)
+def test_the_storage_class_is_mapped(own, classes, there):
+    copy = claims.claim(claim(own), US, classes)
+    assert copy["spec"].get("storageClassName") == there
+
+
+def test_a_copy_is_bound_to_no_volume_of_the_source():
+    copy = claims.claim(claim("fast", dataSource={"name": "snapshot"}), US, {})
+    assert copy["spec"] == {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
+    assert copy["metadata"]["annotations"].keys() & {"note"}
+    assert "volume.kubernetes.io/selected-node" not in copy["metadata"]["annotations"]
+    assert US.made(copy)
+
+
+class Link:
+    """A ClusterTarget that asks for namespaces."""
+
+    def __init__(self, error=None, namespace="", wishes=None):
+        self.made, self.error, self.is_self = [], error, False
+        self.target, self.node_name = TargetKey(namespace, "c2"), "n1"
+        self.wishes = wishes or Wishes(create_namespaces=True)
+        self.client = SimpleNamespace(create=self.create)
+
+    async def create(self, kind, body):
+        assert kind is kinds.NAMESPACES
+        self.made.append(body["metadata"]["name"])
+        if self.error:
+            raise self.error
+
+
+@pytest.mark.looptime
+async def test_a_namespace_is_made_once(clock):
+    namespaces, link = Namespaces(US, clock), Link()
+    await namespaces.ensure("a", link)
+    await namespaces.ensure("a", link)
+    await namespaces.ensure("b", link)
+    assert link.made == ["a", "b"]
+    await clock.sleep(61)
+    await namespaces.ensure("a", link)
+    assert link.made == ["a", "b", "a"]
+
+
+@pytest.mark.looptime
+async def test_a_namespace_that_is_there_is_left_alone(clock):
+    link = Link(AlreadyExists(409, "AlreadyExists", "there"))
+    await Namespaces(US, clock).ensure("a", link)
+    assert clock.monotonic() == 0
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("link", [Link(wishes=Wishes()), Link(namespace="team")])
+async def test_no_namespace_is_made_unasked(clock, link):
+    await Namespaces(US, clock).ensure("a", link)
+    assert link.made == []
+
+
+@pytest.mark.looptime
+async def test_a_target_that_does_not_allow_it_names_the_role(clock):
+    link = Link(Denied(403, "Forbidden", "no"))
+    with pytest.raises(ConfigError, match="bind ClusterRole vnode-source-namespaces"):
+        await Namespaces(US, clock).ensure("a", link)
