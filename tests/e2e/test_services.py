@@ -124,7 +124,7 @@ async def test_addresses_of_load_balancers_come_back_and_go(source: Client, c2: 
     body = {"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}}
     await c2.patch(kinds.INGRESSES, name, body, "default", subresource="status")
     for kind, entries in (
-        (kinds.SERVICES, [own, theirs]),
+        (kinds.SERVICES, [own, theirs | {"ipMode": "Proxy"}]),
         (kinds.INGRESSES, [{"hostname": "lb.example.com"}]),
     ):
         await kit.until_one(source, kind, name, "default", lambda s, e=entries: ingress_of(s) == e)

@@ -82,6 +82,20 @@ class _Chaperon(msgspec.Struct):
     status: _PodStatus | None = None
 
 
+class _LoadBalancer(msgspec.Struct):
+    ingress: list[Object] | None = None
+
+
+class _CopyStatus(msgspec.Struct, rename="camel"):
+    load_balancer: _LoadBalancer | None = None
+
+
+class _Copy(msgspec.Struct):
+    metadata: _Metadata
+    spec: Object | None = None
+    status: _CopyStatus | None = None
+
+
 class _Summary(msgspec.Struct):
     metadata: _Metadata
     capacity: dict[str, str | int] | None = None
@@ -105,3 +119,6 @@ is_chaperon = _test(_Chaperon)
 
 is_summary = _test(_Summary)
 """Tells whether the value can be read as a ClusterSummary."""
+
+is_copy = _test(_Copy)
+"""Tells whether the value can be read as an object that followed a pod, of whatever kind."""

@@ -230,7 +230,12 @@ class NetworkObjects:
             await self._patch(ref, obj, body)
             return None
 
-        body = notices.addresses(obj, self._copies_of(ref), self._target_exists)
+        body = notices.addresses(
+            obj,
+            self._copies_of(ref),
+            self._target_exists,
+            is_service=ref.kind is kinds.SERVICES,
+        )
         if body and self._active:
             await self._patch(ref, obj, body, subresource="status")
 

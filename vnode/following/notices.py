@@ -18,7 +18,7 @@ from vnode.api import keys, objects
 from vnode.api.objects import Object, Objects
 
 _ADDRESSES: Final = 16  # of one load balancer; the status comes from another cluster
-_FIELDS: Final = ("ip", "hostname", "ipMode", "ports")
+_FIELDS: Final = ("ip", "hostname", "ports")
 
 
 def global_marks(service: Object) -> Object:
@@ -53,12 +53,19 @@ def restoration(service: Object) -> Object:
 
 
 def addresses(
-    original: Object, copies: Mapping[str, Object | None], exists: Callable[[str], bool]
+    original: Object,
+    copies: Mapping[str, Object | None],
+    exists: Callable[[str], bool],
+    *,
+    is_service: bool,
 ) -> Object:
     """The patch of the status that brings load balancers' addresses back; empty if it has them.
 
     `copies` are those of the targets that can be seen, by node. Of other targets that exist, what
     they said last stands. Addresses that the source's own load balancer wrote are kept.
+
+    An address of a Service is marked as one that the nodes of the source do not serve themselves:
+    else a target could name any address there is, and have its traffic.
     """
     brought = _brought(original)
     present: Objects = _ingress(original)
@@ -67,7 +74,7 @@ def addresses(
         node: entries for node, entries in brought.items() if node not in copies and exists(node)
     }
     for node, copy in copies.items():
-        if found := [_clean(entry) for entry in _ingress(copy or {})[:_ADDRESSES]]:
+        if found := [_clean(entry, is_service) for entry in _ingress(copy or {})[:_ADDRESSES]]:
             now[node] = found
 
     merged = [entry for entry in present if entry not in ours]
@@ -100,5 +107,6 @@ def _ingress(obj: Object) -> Objects:
     return (objects.status(obj).get("loadBalancer") or {}).get("ingress") or []
 
 
-def _clean(entry: Object) -> Object:
-    return {field: entry[field] for field in _FIELDS if entry.get(field)}
+def _clean(entry: Object, is_service: bool) -> Object:
+    kept = {field: entry[field] for field in _FIELDS if entry.get(field)}
+    return kept | {"ipMode": "Proxy"} if is_service and "ip" in kept else kept

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from vnode.api import objects
+from vnode.api import objects, shapes
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -82,6 +82,7 @@ class Copies:
             namespace=link.target.namespace or None,
             label_selector=self._identity.selector,
             trim=self._families[kind].trim,
+            accept=shapes.is_copy,
         )
         informer.subscribe(lambda old, new: self._on_copy(link, kind, new or old or {}))
         return informer

@@ -82,6 +82,9 @@ def _with(path: tuple[str | int, ...], value: object) -> object:
 
 def test_what_an_honest_target_sends_is_read() -> None:
     assert shapes.is_chaperon(_GOOD)
+    status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    assert shapes.is_copy({"metadata": _GOOD["metadata"], "data": {"a": "b"}, "status": status})
+    assert not shapes.is_copy({"metadata": _GOOD["metadata"], "status": {"loadBalancer": "x"}})
     assert shapes.is_summary({"metadata": _GOOD["metadata"], "capacity": {"cpu": 4, "pods": "9"}})
     assert shapes.is_chaperon({**_GOOD, "status": None})
 
@@ -112,6 +115,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
 def test_any_json_is_judged(value) -> None:
     assert shapes.is_chaperon(value) in (True, False)
     assert shapes.is_summary(value) in (True, False)
+    assert shapes.is_copy(value) in (True, False)
 
 
 def test_deep_nesting_is_judged() -> None:
