@@ -22,6 +22,10 @@ def relabel(labels, kept):
     return chaperon.reprefixed(labels, chaperon.kept_labels(kept))
 
 
+def addresses(original, copies, exists, *, is_service=False):
+    return notices.addresses(original, copies, exists, is_service=is_service)
+
+
 def service(notes=None, status=None, **spec):
     return {
         "metadata": {"name": "s", "namespace": "ns", "uid": "u", "annotations": notes or {}},
@@ -88,7 +92,7 @@ def test_what_a_server_fills_in_does_not_matter_and_the_rest_does():
 
 def test_addresses_come_and_go_with_their_targets():
     own, a, b = ({"ip": f"192.0.2.{n}"} for n in (1, 2, 3))
-    patch = notices.addresses(
+    patch = addresses(
         service(status=[own]),
         {"n2": service(status=[b]), "n1": service(status=[a])},
         bool,
@@ -97,33 +101,31 @@ def test_addresses_come_and_go_with_their_targets():
     assert patch["status"]["loadBalancer"]["ingress"] == [own, a, b]
     brought = service(patch["metadata"]["annotations"], status=[own, a, b])
     again = {"n2": service(status=[b]), "n1": service(status=[a])}
-    assert notices.addresses(brought, again, bool, is_service=False) == {}
-    gone = notices.addresses(
-        brought, {"n1": None, "n2": service(status=[b])}, bool, is_service=False
-    )
+    assert addresses(brought, again, bool) == {}
+    gone = addresses(brought, {"n1": None, "n2": service(status=[b])}, bool)
     assert gone["status"]["loadBalancer"]["ingress"] == [own, b]
 
 
 def test_addresses_of_a_target_that_cannot_be_seen_stay_while_it_exists():
     entry = {"hostname": "lb"}
-    patch = notices.addresses(service(), {"n1": service(status=[entry])}, bool, is_service=False)
+    patch = addresses(service(), {"n1": service(status=[entry])}, bool)
     brought = service(patch["metadata"]["annotations"], status=[entry])
-    assert notices.addresses(brought, {}, lambda _node: True, is_service=False) == {}
-    gone = notices.addresses(brought, {}, lambda _node: False, is_service=False)
+    assert addresses(brought, {}, lambda _node: True) == {}
+    gone = addresses(brought, {}, lambda _node: False)
     assert gone["status"]["loadBalancer"]["ingress"] is None
     assert gone["metadata"]["annotations"] == {keys.ADDRESSES: None}
 
 
 def test_a_target_cannot_flood_a_status_nor_smuggle_fields_into_it():
     entries = [{"ip": f"192.0.2.{n}", "odd": "x"} for n in range(99)]
-    patch = notices.addresses(service(), {"n1": service(status=entries)}, bool, is_service=False)
+    patch = addresses(service(), {"n1": service(status=entries)}, bool)
     written = patch["status"]["loadBalancer"]["ingress"]
     assert written == [{"ip": f"192.0.2.{n}"} for n in range(16)]
 
 
 def test_a_note_that_somebody_spoilt_is_no_obstacle():
     spoilt = service({keys.ADDRESSES: "{"}, status=[{"ip": "192.0.2.1"}])
-    assert notices.addresses(spoilt, {}, bool, is_service=False) == {}
+    assert addresses(spoilt, {}, bool) == {}
 
 
 def test_a_selector_is_restored_from_what_admiralty_noted():
@@ -177,5 +179,5 @@ def test_a_population_counts_right(moves):
 
 def test_the_nodes_of_the_source_do_not_take_over_an_address_that_a_target_names():
     entry = {"ip": "192.0.2.1", "ipMode": "VIP"}
-    patch = notices.addresses(service(), {"n1": service(status=[entry])}, bool, is_service=True)
+    patch = addresses(service(), {"n1": service(status=[entry])}, bool, is_service=True)
     assert patch["status"]["loadBalancer"]["ingress"] == [{"ip": "192.0.2.1", "ipMode": "Proxy"}]
