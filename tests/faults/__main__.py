@@ -1,0 +1,135 @@
+"""`python -m tests.faults`: breaks a fleet at random, and checks that nothing is lost or doubled.
+
+Starts a fleet of one source and two targets, whose agents reach every API server through a proxy
+that can fail. The story goes to stdout. Exits with 1 after a violation, having said which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import random
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hack.fleetlib import clusters, fleet, progress
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet, Wishes
+from tests.faults import rig
+from tests.faults.runner import Runner
+from tests.faults.watching import Watcher
+from tests.faults.world import Violation
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; there is no need for any."""
+    found = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    found.add_argument("--seed", type=int, default=None, help="the same seed, the same steps")
+    found.add_argument("--minutes", type=float, default=3, help="for how long (3)")
+    found.add_argument(
+        "--longest", type=float, default=25, help="seconds that a fault takes at most (25)"
+    )
+    found.add_argument("--keep", action="store_true", help="leave the fleet up after a violation")
+    found.add_argument(
+        "--fleet", type=Path, metavar="DIR", help="use this fleet of c1, c2, c3 with agents"
+    )
+    return found
+
+
+@contextmanager
+def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
+    """The fleet that was named, or else one that is taken down at the end."""
+    if arguments.fleet is not None:
+        yield Fleet(arguments.fleet.resolve())
+        return
+
+    wishes = Wishes(names=rig.CLUSTERS, clusters=clusters.Options(nodes=3), agents=True)
+    folder = Path(tempfile.mkdtemp(prefix="vnode-faults-"))
+    started = fleet.up(folder, wishes)
+    try:
+        yield started
+    except SystemExit as end:
+        if arguments.keep and end.code:
+            progress.say(f"the fleet stays up: hack/fleet down {folder}")
+        else:
+            started.down()
+
+        raise
+    except BaseException:
+        started.down()
+        raise
+    else:
+        started.down()
+
+
+async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
+    """One run, told as it goes on."""
+    seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1_000_000)
+    dice = random.Random(seed)
+    say(f"seed {seed}: python -m tests.faults --seed {seed} --minutes {arguments.minutes:g}")
+    async with rig.running(there, dice) as one, asyncio.TaskGroup() as group:
+        watcher = Watcher(one)
+        watching = group.create_task(watcher.run(), name="watch")
+        await watcher.synced()
+        runner = Runner(one, watcher, dice, say)
+        found = await runner.run(arguments.minutes * 60, arguments.longest)
+        found = found or await runner.finish()
+        watching.cancel()
+        _report(runner, watcher, one, seed, found)
+
+    return found
+
+
+def _report(
+    runner: Runner, watcher: Watcher, one: rig.Rig, seed: int, found: list[Violation]
+) -> None:
+    tally = runner.tally
+    say(f"seed {seed}: {tally.steps} steps, {watcher.history.delegates} delegates ran")
+    say(f"  actions: {_counts(tally.actions)}")
+    say(f"  faults: {_counts(tally.faults)}")
+    requests = sum((lane.counts for lane in one.lanes.values()), start=type(tally.faults)())
+    say(f"  requests: {_counts(requests)}")
+    if one.ends:
+        say(f"  processes that ended by themselves: {_counts(one.ends)}")
+
+    if tally.settled:
+        say(f"  settled within {max(tally.settled):.1f} s each time")
+
+    say(f"  violations: {len(found)}")
+    for violation in found:
+        say(f"  VIOLATION {violation}")
+
+
+def _counts(counted: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counted.items())) or "none"
+
+
+def say(text: str) -> None:
+    """A line on stdout."""
+    print(text, flush=True)
+
+
+def main() -> int:
+    """Run; the exit code."""
+    arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    logging.getLogger("vnode").setLevel(logging.ERROR)  # of our own watches, which break too
+    try:
+        with lent_fleet(arguments) as there:
+            if asyncio.run(run(arguments, there)):
+                sys.exit(1)
+    except FleetError as error:
+        progress.say(f"faults: {error}")
+        return 2
+
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""A fleet whose agents reach every API server by a lane of their own.
+
+The fleet is started as for any test; then each agent's kubeconfig is pointed at its lane, and the
+Targets are made by `vnode connect --server LANE`. Tests themselves go straight to the API servers.
+Whatever of the fleet has ended is started again, as a kubelet would, unless a fault holds it down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import yaml
+
+from hack.fleetlib import addresses, agents, clusters, kubeconfigs, processes
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet
+from tests.faults.lane import Lane, Upstream
+from tests.faults.plan import LANES, SOURCE, TARGETS
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+
+CLUSTERS = (SOURCE, *TARGETS)
+KEPT = ("agent", "candidate-scheduler", "kube-apiserver")  # what faults may end
+_LOOK = 0.5  # seconds between looks at what has ended
+
+
+class Rig:
+    """The fleet, its lanes, and administrators' clients; use `running`."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        lanes: dict[str, Lane],
+        urls: dict[str, str],
+        clients: dict[str, Client],
+    ) -> None:
+        self.fleet = fleet
+        self.lanes = lanes
+        self.urls = urls
+        self.clients = clients
+        self.held: Counter[str] = Counter()  # CLUSTER/PROCESS -> the faults that hold it down
+        self.ends: Counter[str] = Counter()  # CLUSTER/PROCESS -> ends that no fault has caused
+        self._starting = asyncio.Lock()
+
+    @property
+    def source(self) -> Client:
+        """The cluster that sends pods."""
+        return self.clients[SOURCE]
+
+    async def kill(self, where: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """End a process, and keep it down until `release`."""
+        self.held[where] += 1
+        async with self._starting:
+            with suppress(FleetError):
+                await asyncio.to_thread(self.fleet.stop, *where.split("/"), number)
+
+    async def release(self, where: str) -> None:
+        """Let a process be started again."""
+        self.held[where] -= 1
+
+    async def keep(self) -> None:
+        """Start what has ended, until cancelled."""
+        while True:
+            await self.start_what_ended()
+            await asyncio.sleep(_LOOK)
+
+    async def start_what_ended(self) -> None:
+        """Start what has ended and no fault holds down."""
+        async with self._starting:
+            for cluster, known in self.fleet.state().clusters.items():
+                for name, process in known.processes.items():
+                    where = f"{cluster}/{name}"
+                    if name in KEPT and not process.alive and self.held[where] <= 0:
+                        if where not in self.held:
+                            self.ends[where] += 1
+
+                        self.held.pop(where, None)
+                        args = (self.fleet.directory, cluster, name)
+                        await asyncio.to_thread(processes.start, *args)
+
+    async def heal(self) -> None:
+        """Mend all lanes, start all processes, and wait until they are ready."""
+        for lane in self.lanes.values():
+            lane.heal()
+
+        for where in self.held:
+            self.held[where] = 0
+
+        await self.start_what_ended()
+        for cluster in CLUSTERS:
+            ready = self.fleet.api(cluster).ready
+            name = "kube-apiserver"
+            await asyncio.to_thread(clusters.until, self.fleet.directory, cluster, name, ready)
+
+
+@asynccontextmanager
+async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Rig]:
+    """Lanes in front of a fleet of c1, c2 and c3 with agents; connects c1 to the others."""
+    lanes: dict[str, Lane] = {}
+    urls: dict[str, str] = {}
+    for name in LANES:
+        there = name.partition(">")[2]
+        place = fleet.site(there)
+        upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
+        own = random.Random(dice.random())
+        lanes[name] = Lane(name, upstream, own)
+        urls[name] = await lanes[name].start(fleet.state().plan.host)
+
+    try:
+        async with _clients(fleet) as clients:
+            rig = Rig(fleet, lanes, urls, clients)
+            for cluster in CLUSTERS:
+                await _redirect(rig, cluster, urls[f"{cluster}>{cluster}"])
+
+            for target in TARGETS:
+                await asyncio.to_thread(connect, fleet, target, urls[f"{SOURCE}>{target}"])
+
+            yield rig
+    finally:
+        for lane in lanes.values():
+            await lane.close()
+
+
+@asynccontextmanager
+async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
+    where = {name: endpoint.from_kubeconfig_file(fleet.kubeconfig(name)) for name in CLUSTERS}
+    clients = {name: Client(there, name=name) for name, there in where.items()}
+    for client in clients.values():
+        await client.__aenter__()
+
+    try:
+        yield clients
+    finally:
+        for client in clients.values():
+            await client.aclose()
+
+
+async def _redirect(rig: Rig, cluster: str, url: str) -> None:
+    """Give the agent of a cluster its lane, and start it again."""
+    folder = rig.fleet.site(cluster).folder
+    point_at(folder / "vnode.kubeconfig", url)
+    await asyncio.to_thread(rig.fleet.stop, cluster, agents.AGENT)
+    await asyncio.to_thread(rig.fleet.start, cluster, agents.AGENT)
+
+
+def point_at(file: Path, url: str) -> None:
+    """Make a kubeconfig mean the API server behind that lane."""
+    config = yaml.safe_load(file.read_text())
+    config["clusters"][0]["cluster"]["server"] = url
+    kubeconfigs.write(file, yaml.safe_dump(config, sort_keys=False))
+
+
+def connect(fleet: Fleet, target: str, url: str) -> None:
+    """Make `target` a target of the source, by a lane."""
+    agents.vnode(
+        "connect",
+        *("--source", str(fleet.kubeconfig(SOURCE)), "--target", str(fleet.kubeconfig(target))),
+        *("--namespace", "default", "--name", target, "--server", url, "--enable-namespace"),
+    )

@@ -1,0 +1,161 @@
+"""Step after step: act and break, mend, settle, check; until the time is up or something is wrong.
+
+What a run says, it says as it happens: seed, actions, faults, how long it took to settle. After a
+violation the run ends, so that the fleet can be looked at as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tests.faults import breaking, plan, world
+from tests.faults.acting import Actor
+from tests.faults.plan import Action, Kind, Step, Verb, Wish
+from tests.faults.rig import Rig
+from tests.faults.watching import Watcher
+from tests.faults.world import Violation, World
+from vnode.api import objects
+from vnode.api.errors import VnodeError
+
+SETTLED = 180.0  # seconds within which all must be well again
+_QUIET = 1.5  # seconds without an event after which what is seen is believed
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run did."""
+
+    steps: int = 0
+    actions: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    settled: list[float] = field(default_factory=list)  # seconds, a value for each step
+
+
+class Runner:
+    """One run; `say` is given each line of its story."""
+
+    def __init__(
+        self, rig: Rig, watcher: Watcher, dice: random.Random, say: Callable[[str], None]
+    ) -> None:
+        self.tally = Tally()
+        self._rig = rig
+        self._watcher = watcher
+        self._dice = dice
+        self._say = say
+        self._wish = Wish()
+        self._actor = Actor(rig, lambda: watcher.world(self._wish))
+
+    async def run(self, seconds: float, longest: float) -> list[Violation]:
+        """Steps for that time, and the violations, of which there should be none."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.tally.steps += 1
+            if found := await self._step(longest):
+                return found
+
+        return []
+
+    async def finish(self) -> list[Violation]:
+        """Remove everything: nothing may be left of it anywhere."""
+        actions = [Action(Verb.REMOVE, 0, w) for w in self._wish.workloads.values()]
+        self._say("last step: remove everything")
+        self._wish = Wish()
+        await asyncio.gather(*(self._actor.act(action) for action in actions))
+        return await self._settle({})
+
+    async def _step(self, longest: float) -> list[Violation]:
+        step, wish = plan.draw(self._dice, self._wish, longest=longest)
+        self._tell(step)
+        before = self._watcher.world(self._wish)
+        survivors = untouched(before, step)
+        self._watcher.removed.clear()
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._rig.keep(), name="keep")
+            tasks = [
+                *(group.create_task(self._act(a), name=str(a)) for a in step.actions),
+                *(
+                    group.create_task(breaking.cause(self._rig, f), name=str(f))
+                    for f in step.faults
+                ),
+            ]
+            await asyncio.wait(tasks)
+            await self._rig.heal()
+            await self._actor.put_targets_back()
+            self._wish = wish
+            found = await self._settle(survivors)
+            keeping.cancel()
+
+        return found
+
+    async def _act(self, action: Action) -> None:
+        await asyncio.sleep(action.at)
+        if action.verb is Verb.REMOVE_TARGET:
+            self._watcher.remove(action.target)
+
+        await self._actor.act(action)
+
+    def _tell(self, step: Step) -> None:
+        self._say(f"step {self.tally.steps}")
+        for action in step.actions:
+            self.tally.actions[action.verb] += 1
+            self._say(f"  {action}")
+
+        for fault in step.faults:
+            self.tally.faults[fault.trouble] += 1
+            self._say(f"  {fault}")
+
+    async def _settle(self, survivors: dict[str, str]) -> list[Violation]:
+        """Wait until nothing is wrong, or no longer; what is wrong then."""
+        began = time.monotonic()
+        while True:
+            await self._watcher.change(_QUIET)
+            if self._watcher.history.violations:
+                return self._watcher.history.violations
+
+            self._wish = without_lost(self._wish, self._watcher.world(self._wish), survivors)
+            found = world.violations(self._watcher.world(self._wish, survivors))
+            late = time.monotonic() - began > SETTLED
+            if self._watcher.changed.is_set() and not late:
+                continue
+
+            if not found or late:
+                found = await self._ask(survivors)
+
+            if not found or late:
+                self.tally.settled.append(time.monotonic() - began)
+                self._say(f"  settled after {time.monotonic() - began:.1f} s")
+                return found
+
+    async def _ask(self, survivors: dict[str, str]) -> list[Violation]:
+        try:
+            return world.violations(await self._watcher.fresh_world(self._wish, survivors))
+        except VnodeError as error:
+            return [Violation("API servers answer", str(error))]
+
+
+def untouched(before: World, step: Step) -> dict[str, str]:
+    """The pods, UID to key, that must be there after the step as they were before."""
+    gone = {world.virtual_node(target) for target in step.removed_targets}
+    return {
+        objects.uid(pod): key
+        for key, pod in before.proxies.items()
+        if objects.labels(pod).get(world.APP) not in step.touched
+        and world.node_of(pod) not in gone
+        and world.phase(pod) in world.ALIVE
+        and not objects.is_terminating(pod)
+    }
+
+
+def without_lost(wish: Wish, now: World, survivors: dict[str, str]) -> Wish:
+    """Nobody replaces a bare pod: one that ended for a reason is not wanted any more."""
+    for name, workload in list(wish.workloads.items()):
+        ended = {uid for uid, key in survivors.items() if key == f"default/{name}"}
+        if workload.kind is Kind.POD and not now.of(workload) and ended & now.excused:
+            wish = wish.without(name)
+
+    return replace(wish)

@@ -1,0 +1,167 @@
+"""Follows all clusters, past the lanes: the World of now, and the History of everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.faults.acting import NAMESPACE
+from tests.faults.history import History, Suspicion
+from tests.faults.plan import SOURCE, TARGETS, Wish
+from tests.faults.rig import Rig
+from tests.faults.world import World, node_of, virtual_node
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import happens_within
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+_FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
+_AGAIN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is looked at, and where."""
+
+    client: Client
+    kind: Kind
+    namespace: str | None = NAMESPACE
+    label_selector: str = ""
+
+    def informer(self) -> Informer:
+        return Informer(
+            self.client, self.kind, namespace=self.namespace, label_selector=self.label_selector
+        )
+
+    async def list(self) -> dict[str, Object]:
+        found = await self.client.list(
+            self.kind, self.namespace, label_selector=self.label_selector
+        )
+        return {objects.key(obj): obj for obj in found}
+
+
+@dataclass(slots=True)
+class Watcher:
+    """`run` keeps it up to date; `changed` is set at each event."""
+
+    rig: Rig
+    history: History = field(default_factory=History)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
+    _informers: dict[str, Informer] = field(default_factory=dict)
+    _suspicions: asyncio.Queue[Suspicion] = field(default_factory=asyncio.Queue)
+
+    def __post_init__(self) -> None:
+        self._informers = {name: look.informer() for name, look in self._looks().items()}
+
+    def _looks(self) -> dict[str, _Look]:
+        source = self.rig.source
+        looks = {
+            "pods": _Look(source, kinds.PODS),
+            "jobs": _Look(source, kinds.JOBS),
+            "nodes": _Look(source, kinds.NODES, None),
+            "targets": _Look(source, kinds.TARGETS),
+        }
+        for target in TARGETS:
+            there = self.rig.clients[target]
+            looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=_FROM_SOURCE)
+            looks[f"{target}/d"] = _Look(there, kinds.PODS, label_selector=_FROM_SOURCE)
+
+        return looks
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for name, informer in self._informers.items():
+                informer.subscribe(lambda old, new, name=name: self._on(name, old, new))
+                group.create_task(informer.run(), name=f"look at {name}")
+
+            group.create_task(self._confirm(), name="confirm")
+
+    async def synced(self) -> None:
+        """Return once everything has been seen."""
+        for informer in self._informers.values():
+            await informer.synced.wait()
+
+    def _on(self, name: str, old: Object | None, new: Object | None) -> None:
+        self.changed.set()
+        if name == "pods":
+            self.history.on_proxy(new)
+            pod = new or old or {}
+            if node_of(pod) in self.removed:
+                self.history.excused.add(objects.uid(pod))
+        elif name.endswith("/d"):
+            for suspicion in self.history.on_delegate(name.partition("/")[0], old, new):
+                self._suspicions.put_nowait(suspicion)
+
+    async def _confirm(self) -> None:
+        while True:
+            suspicion = await self._suspicions.get()
+            there = await self._is_there(suspicion)
+            if there:
+                self.history.confirm(suspicion)
+            elif there is None:
+                await asyncio.sleep(_AGAIN)
+                self._suspicions.put_nowait(suspicion)
+
+    async def _is_there(self, suspicion: Suspicion) -> bool | None:
+        """Whether the earlier delegate still is; None if its cluster does not say."""
+        earlier = suspicion.earlier
+        namespace, name = objects.split_key(earlier.key)
+        try:
+            pod = await self.rig.clients[earlier.cluster].get(kinds.PODS, name, namespace)
+        except NotFound:
+            return False
+        except VnodeError:
+            return None
+
+        return objects.uid(pod) == earlier.uid
+
+    def remove(self, target: str) -> None:
+        """From now on, pods on that target may end with it."""
+        node = virtual_node(target)
+        self.removed.add(node)
+        for pod in self._informers["pods"].store.values():
+            if node_of(pod) == node:
+                self.history.excused.add(objects.uid(pod))
+
+    def world(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> World:
+        """What the watches have shown so far."""
+        found = {
+            name: {objects.key(obj): obj for obj in informer.store.values()}
+            for name, informer in self._informers.items()
+        }
+        return self._build(found, wish, survivors)
+
+    async def fresh_world(self, wish: Wish, survivors: Mapping[str, str]) -> World:
+        """What the API servers say now, each asked anew."""
+        looks = self._looks()
+        found = await asyncio.gather(*(look.list() for look in looks.values()))
+        return self._build(dict(zip(looks, found, strict=True)), wish, survivors)
+
+    def _build(
+        self,
+        found: Mapping[str, Mapping[str, Object]],
+        wish: Wish,
+        survivors: Mapping[str, str] | None,
+    ) -> World:
+        return World(
+            wish=wish,
+            proxies=found["pods"],
+            jobs=found["jobs"],
+            nodes=found["nodes"],
+            targets=found["targets"],
+            chaperons={target: found[f"{target}/c"] for target in TARGETS},
+            delegates={target: found[f"{target}/d"] for target in TARGETS},
+            survivors=survivors or {},
+            excused=frozenset(self.history.excused),
+        )
+
+    async def change(self, seconds: float) -> None:
+        """Return when something has changed, or after that time."""
+        self.changed.clear()
+        await happens_within(self.changed, seconds)

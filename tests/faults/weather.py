@@ -1,0 +1,125 @@
+"""What a lane does to the requests that pass it: pure.
+
+A lane is the way of one agent to one API server. Its weather says how slow it is, which share of
+the requests is answered with which error, and which share of the writes is done without anybody
+hearing of it. The errors are those that a real API server gives, where it could give them: nothing
+here may make a client conclude what is not so.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from urllib.parse import parse_qs, urlsplit
+
+_REASONS = {
+    409: ("Conflict", "the object has been modified; please apply your changes to the latest"),
+    410: ("Expired", "too old resource version: this is an injected fault"),
+    429: ("TooManyRequests", "the server is busy: this is an injected fault"),
+    500: ("InternalError", "an injected fault"),
+}
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_REVIEWS = ("tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews")
+
+
+class Fate(Enum):
+    """What happens to a request that gets no error."""
+
+    PASS = auto()
+    LOSE_ANSWER = auto()  # it is done, and the connection ends before the answer arrives
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The head of a request, as far as anybody looks at it."""
+
+    method: str
+    target: str
+
+    @property
+    def path(self) -> str:
+        """Without the query."""
+        return urlsplit(self.target).path
+
+    @property
+    def is_watch(self) -> bool:
+        """The answer is a stream of events."""
+        return parse_qs(urlsplit(self.target).query).get("watch", [""])[0] in ("1", "true")
+
+    @property
+    def is_write(self) -> bool:
+        """It changes an object: reviews are questions, though they are posted."""
+        last = self.path.rsplit("/", 1)[-1]
+        return self.method in _WRITES and last not in _REVIEWS
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """`delay` in seconds for each piece of an answer; shares between 0 and 1."""
+
+    delay: float = 0.0
+    errors: Mapping[int, float] = field(default_factory=dict)
+    lost: float = 0.0
+
+    def fate(self, request: Request, dice: random.Random) -> Fate | int:
+        """What becomes of a request: a Fate, or the status that it is answered with."""
+        for status, share in self.errors.items():
+            if could_answer(request, status) and dice.random() < share:
+                return status
+
+        if request.is_write and dice.random() < self.lost:
+            return Fate.LOSE_ANSWER
+
+        return Fate.PASS
+
+
+CLEAR = Weather()
+
+
+def could_answer(request: Request, status: int) -> bool:
+    """An API server could answer so: 409 to a change, 410 to whoever reads from an old version.
+
+    A 409 to the creation of an object is left out: its reason would be that the object exists.
+    """
+    if status == 409:
+        return request.is_write and (
+            request.method != "POST" or request.path.endswith(("/binding", "/eviction"))
+        )
+
+    if status == 410:
+        return request.is_watch or "continue=" in request.target
+
+    return True
+
+
+def answer(status: int) -> bytes:
+    """The whole HTTP answer with a metav1.Status."""
+    reason, message = _REASONS[status]
+    body = json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "code": status,
+            "reason": reason,
+            "message": message,
+        }
+    ).encode()
+    again = "Retry-After: 1\r\n" if status == 429 else ""
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n{again}\r\n"
+    )
+    return head.encode() + body
+
+
+def parse(head: bytes) -> tuple[Request, dict[str, str]]:
+    """The request of an HTTP/1.1 head, and its headers, lower-cased; ValueError if it is none."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, target, _version = first.split(" ", 2)
+    pairs = (line.partition(":") for line in lines if line)
+    headers = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
+    return Request(method, target), headers

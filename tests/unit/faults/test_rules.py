@@ -1,0 +1,273 @@
+"""Each rule of the fault harness finds what it is about, in worlds that are made up."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.faults import world
+from tests.faults.history import History
+from tests.faults.plan import Kind, Wish, Workload
+from tests.faults.world import World
+from vnode.api import keys, names, objects
+from vnode.api.objects import Object
+from vnode.nodes import virtual
+from vnode.runtime.links import TargetKey
+
+RUNS = Workload("web", Kind.DEPLOYMENT)
+WAITS = Workload("never", Kind.POD, hopeless=True)
+WORKS = Workload("work", Kind.JOB)
+
+
+def proxy(name: str, app: str, *, node: str = "", phase: str = "Running") -> Object:
+    spec = {"nodeName": node} if node else {}
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "labels": {world.APP: app},
+    }
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "podIP": "10.0.0.1"}}
+
+
+def chaperon(pod: Object) -> Object:
+    uid = objects.uid(pod)
+    return {
+        "metadata": {
+            "name": f"{objects.name(pod)}-x",
+            "namespace": "default",
+            "uid": f"chaperon-{uid}",
+            "labels": {keys.PARENT_UID: uid},
+            "annotations": {keys.IS_ALLOWED: "true"},
+        },
+        "status": objects.status(pod),
+    }
+
+
+def delegate(owner: Object, parent: Object, *, uid: str = "") -> Object:
+    return {
+        "metadata": {
+            "name": objects.name(owner),
+            "namespace": "default",
+            "uid": uid or f"delegate-{objects.uid(parent)}",
+            "labels": {
+                keys.PARENT_UID: objects.uid(parent),
+                keys.PARENT_CLUSTER_NAME: "c1",
+            },
+            "annotations": {
+                keys.PARENT_NAMESPACE: "default",
+                keys.PARENT_NAME: objects.name(parent),
+            },
+            "ownerReferences": [{"controller": True, "uid": objects.uid(owner)}],
+        },
+        "spec": {"nodeName": "c2-node-0"},
+        "status": dict(objects.status(parent)),
+    }
+
+
+def keyed(*found: Object) -> dict[str, Object]:
+    return {objects.key(obj): obj for obj in found}
+
+
+@pytest.fixture
+def well() -> World:
+    """Nothing is wrong in it."""
+    node = names.virtual_node("default", "c2")
+    web = proxy("web-1", "web", node=node)
+    never = proxy("never", "never", phase="Pending")
+    message = "0/1 targets take this pod: c2: it does not match"
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    never["status"] = {"phase": "Pending", "conditions": [condition]}
+    own = chaperon(web)
+    ready = {"type": "Ready", "status": "True"}
+    registered = virtual.registration(TargetKey("default", "c2"))
+    return World(
+        wish=Wish({w.name: w for w in (RUNS, WAITS, WORKS)}),
+        proxies=keyed(web, never),
+        jobs={"default/work": {"status": {"succeeded": 1}}},
+        nodes={node: {**registered, "status": {"conditions": [ready]}}},
+        targets={"default/c2": {"metadata": {"name": "c2", "namespace": "default"}}},
+        chaperons={"c2": keyed(own), "c3": {}},
+        delegates={"c2": keyed(delegate(own, web)), "c3": {}},
+        survivors={"uid-web-1": "default/web-1"},
+    )
+
+
+def test_nothing_is_wrong_with_a_world_that_is_well(well: World) -> None:
+    assert world.violations(well) == []
+
+
+def without_chaperons(well: World) -> World:
+    return replace(well, chaperons={"c2": {}, "c3": {}})
+
+
+def without_proxies(well: World) -> World:
+    return replace(well, proxies={})
+
+
+def with_a_chaperon_in_both(well: World) -> World:
+    return replace(well, chaperons=dict.fromkeys(("c2", "c3"), well.chaperons["c2"]))
+
+
+def with_an_end_that_does_not_come(well: World) -> World:
+    changed = copy.deepcopy(well)
+    changed.proxies["default/web-1"]["metadata"] |= {"deletionTimestamp": "now"}
+    return changed
+
+
+def with_a_chaperon_that_does_not_end(well: World) -> World:
+    changed = copy.deepcopy(well)
+    changed.chaperons["c2"]["default/web-1-x"]["metadata"] |= {"deletionTimestamp": "now"}
+    return changed
+
+
+def without_targets(well: World) -> World:
+    return replace(well, targets={})
+
+
+def without_nodes(well: World) -> World:
+    return replace(well, nodes={})
+
+
+def with_more_wanted(well: World) -> World:
+    return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2)))
+
+
+def with_a_job_that_did_not_end(well: World) -> World:
+    return replace(well, jobs={})
+
+
+def with_less_wanted(well: World) -> World:
+    return replace(well, wish=well.wish.without("web"))
+
+
+def without_a_reason(well: World) -> World:
+    changed = copy.deepcopy(well)
+    changed.proxies["default/never"]["status"] = {"phase": "Pending"}
+    return changed
+
+
+def with_another_phase(well: World) -> World:
+    changed = copy.deepcopy(well)
+    changed.delegates["c2"]["default/web-1-x"]["status"]["phase"] = "Pending"
+    return changed
+
+
+def with_another_pod_of_that_name(well: World) -> World:
+    return replace(well, survivors={"uid-before": "default/web-1"})
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (without_chaperons, world.delegates_have_chaperons),
+        (without_proxies, world.chaperons_have_proxies),
+        (with_a_chaperon_in_both, world.chaperons_have_proxies),
+        (with_a_chaperon_in_both, world.bound_proxies_have_one_chaperon),
+        (without_chaperons, world.bound_proxies_have_one_chaperon),
+        (with_an_end_that_does_not_come, world.nothing_stays_half_deleted),
+        (with_a_chaperon_that_does_not_end, world.nothing_stays_half_deleted),
+        (without_targets, world.nodes_are_those_of_targets),
+        (without_nodes, world.nodes_are_those_of_targets),
+        (with_more_wanted, world.what_is_wanted_runs),
+        (with_less_wanted, world.what_is_wanted_runs),
+        (with_a_job_that_did_not_end, world.what_is_wanted_runs),
+        (without_a_reason, world.rejected_pods_say_why),
+        (with_another_phase, world.statuses_agree),
+        (with_another_pod_of_that_name, world.nothing_was_ended_without_reason),
+    ],
+)
+def test_a_rule_finds_what_it_is_about(
+    well: World, broken: Callable[[World], World], rule: Callable[[World], object]
+) -> None:
+    assert list(rule(broken(well)))  # type: ignore[call-overload]
+
+
+def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
+    assert world.violations(without_proxies(well))
+    assert len(set(world.RULES)) == len(world.RULES) == 9
+
+
+def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
+    changed = replace(with_another_pod_of_that_name(well), excused=frozenset({"uid-before"}))
+    assert world.violations(changed) == []
+
+
+@pytest.fixture
+def parent() -> Object:
+    return proxy("db-0", "db", node="virtual")
+
+
+@pytest.fixture
+def history(parent: Object) -> History:
+    """The delegate of `parent` runs in c2."""
+    seen = History()
+    assert seen.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="first")) == []
+    return seen
+
+
+def test_a_second_cluster_that_runs_a_proxy_is_a_violation(
+    history: History, parent: Object
+) -> None:
+    history.on_delegate("c3", None, delegate(chaperon(parent), parent, uid="second"))
+    assert [violation.rule for violation in history.violations] == [
+        "never two delegates of one proxy"
+    ] * 2
+
+
+def test_a_second_cluster_is_a_violation_though_the_first_has_stopped(
+    history: History, parent: Object
+) -> None:
+    history.on_delegate("c2", delegate(chaperon(parent), parent, uid="first"), None)
+    history.on_delegate("c3", None, delegate(chaperon(parent), parent, uid="second"))
+    assert len(history.violations) == 1
+
+
+def test_two_at_once_in_one_cluster_are_a_violation(history: History, parent: Object) -> None:
+    history.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="second"))
+    assert len(history.violations) == 1
+
+
+def test_one_that_was_made_anew_after_the_first_has_ended_is_well(
+    history: History, parent: Object
+) -> None:
+    first = delegate(chaperon(parent), parent, uid="first")
+    history.on_delegate("c2", first, {**first, "status": {"phase": "Succeeded"}})
+    history.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="second"))
+    assert history.violations == []
+    assert history.delegates == 2
+
+
+def test_a_namesake_before_its_predecessors_end_is_suspect(
+    history: History, parent: Object
+) -> None:
+    later = {**parent, "metadata": {**parent["metadata"], "uid": "later"}}
+    (suspicion,) = history.on_delegate("c3", None, delegate(chaperon(later), later, uid="second"))
+    assert history.violations == []
+    history.confirm(suspicion)
+    assert [violation.rule for violation in history.violations] == [
+        "no pod starts before its predecessor has stopped"
+    ]
+
+
+def test_a_namesake_after_its_predecessors_end_is_well(history: History, parent: Object) -> None:
+    later = {**parent, "metadata": {**parent["metadata"], "uid": "later"}}
+    history.on_delegate("c2", delegate(chaperon(parent), parent, uid="first"), None)
+    assert history.on_delegate("c3", None, delegate(chaperon(later), later, uid="second")) == []
+
+
+def test_a_delegate_that_is_not_bound_does_not_run(parent: Object) -> None:
+    history = History()
+    waiting = {**delegate(chaperon(parent), parent), "spec": {}}
+    assert history.on_delegate("c2", None, waiting) == []
+    assert history.delegates == 0
+
+
+def test_pods_that_taints_end_are_remembered(parent: Object) -> None:
+    history = History()
+    condition = {"type": "DisruptionTarget", "reason": "DeletionByTaintManager"}
+    history.on_proxy({**parent, "status": {"conditions": [condition]}})
+    assert history.excused == {"uid-db-0"}
