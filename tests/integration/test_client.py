@@ -133,6 +133,7 @@ async def test_an_answer_has_a_version_to_watch_from(client: Client, namespace: 
     selection = Selection(kinds.CONFIG_MAPS, namespace, field_selector="metadata.name=a")
     stream = watching.stream(client, selection, version)
     try:
+        assert await anext(stream) == []
         (event,) = await anext(stream)
     finally:
         await stream.aclose()

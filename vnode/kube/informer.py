@@ -29,7 +29,7 @@ from vnode.telemetry import metrics
 Handler = Callable[[Object | None, Object | None], None]
 
 _BACKOFF_FIRST: Final = 0.2  # seconds
-_BACKOFF_LIMIT: Final = 15.0  # seconds; a target that returns is seen at most this much later
+_BACKOFF_LIMIT: Final = 5.0  # seconds; a server that returns is seen at most this much later
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 _running: Final[set[Informer]] = set()  # for `measure`
@@ -88,6 +88,7 @@ class Informer:
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
         self._heard = self._clock.monotonic()  # when the API server last sent something
+        self._delay = _BACKOFF_FIRST  # of the next back-off
 
     @property
     def series(self) -> tuple[str, str]:
@@ -122,28 +123,29 @@ class Informer:
             _running.discard(self)
 
     async def _follow(self) -> None:
-        delay = _BACKOFF_FIRST
         while True:
+            listed = not self._version
             try:
-                if not self._version:
+                if listed:
                     await self._list()
 
-                self.failure = None
-                delay = _BACKOFF_FIRST
                 await self._watch()
             except Gone as error:
                 self._count_end("expired")
-                if not self._version:  # the list itself expired: at once again would expire again
-                    await self._fail(error, delay)
-                    delay = min(delay * 2, _BACKOFF_LIMIT)
+                if listed:  # what was only just listed: at once again would expire again
+                    await self._fail(error)
 
                 self._version = ""
             except (ApiError, Unreachable) as error:
                 self._count_end("error")
-                await self._fail(error, delay)
-                delay = min(delay * 2, _BACKOFF_LIMIT)
+                await self._fail(error)
 
-    async def _fail(self, error: VnodeError, delay: float) -> None:
+    def _succeeded(self) -> None:
+        """The server follows up a list, or an earlier watch: nothing less means that it is back."""
+        self.failure = None
+        self._delay = _BACKOFF_FIRST
+
+    async def _fail(self, error: VnodeError) -> None:
         if self.failure is None or str(self.failure) != str(error):
             log.warning("%s of %s: %s", self.kind.plural, self._client.name, error)
 
@@ -151,6 +153,8 @@ class Informer:
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
 
+        delay = self._delay
+        self._delay = min(delay * 2, _BACKOFF_LIMIT)
         if isinstance(error, TooManyRequests):
             delay = max(delay, error.retry_after)
 
@@ -185,6 +189,7 @@ class Informer:
             watching.stream(self._client, self._selection, self._version)
         ) as batches:
             async for batch in batches:
+                self._succeeded()
                 events += len(batch)
                 self._heard = self._clock.monotonic()
                 for event in batch:

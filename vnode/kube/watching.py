@@ -58,6 +58,7 @@ class Selection:
 async def stream(client: Client, selection: Selection, version: str) -> AsyncGenerator[list[Event]]:
     """Events after `version`, in the batches in which they arrive, until the server ends the watch.
 
+    The first batch is empty: the server has accepted the watch, and may have nothing to say.
     Raises Gone if the version is too old, another ApiError if the server refuses, Unreachable if
     the connection breaks or stays silent for longer than the server promised to keep it.
     """
@@ -73,6 +74,7 @@ async def stream(client: Client, selection: Selection, version: str) -> AsyncGen
     async with client.stream(
         "GET", path, query=query, silence=TIMEOUT + GRACE, accept=accept
     ) as response:
+        yield []
         try:
             async for lines in _lines(response):
                 yield [_event(line) for line in lines]

@@ -2,9 +2,9 @@
 
 A probe reads the target's ClusterSummary (reachable? trusted? installed?) and, for a Target with a
 namespace, asks for a chaperon to be created there without doing so (allowed? namespace there?).
-One lost answer is not an outage: a target is unhealthy after two failures in a row, which takes
-less than 25 s from the moment that it stops to answer, well within the 50 s after which Kubernetes
-gives a silent node up.
+One lost answer, or one error of the server, is not an outage: a target is unhealthy after two
+failures in a row, which takes less than 25 s from the moment that it stops to answer, well within
+the 50 s after which Kubernetes gives a silent node up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from typing import Final
 
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import ApiError, ConfigError, Denied, NotFound, Unreachable, VnodeError
+from vnode.api.errors import (
+    ApiError,
+    ConfigError,
+    Denied,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+    VnodeError,
+)
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.links import Health, Link
@@ -26,6 +35,9 @@ PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
 _FAILURES: Final = 2  # in a row that make a target unhealthy
+
+_PASSING: Final = (Unreachable, ServerError, TooManyRequests)
+"""What may be over the next moment; anything else is so until somebody changes it."""
 
 _PROBE: Final[Object] = {
     "apiVersion": kinds.POD_CHAPERONS.api_version,
@@ -55,11 +67,12 @@ class Prober:
             failures = failures + 1 if error else 0
             if error is None:
                 self._report(*verdict(self._link))
-            elif failures >= _FAILURES or not isinstance(error, Unreachable):
+            elif failures >= _FAILURES or not isinstance(error, _PASSING):
                 reason, message = explain(error, self._link.target.namespace)
                 self._report(False, reason, message)
 
-            await self._pause(_RETRY if 0 < failures < _FAILURES else PERIOD)
+            again = 0 < failures < _FAILURES or error is self._link.chaperons.failure
+            await self._pause(_RETRY if error and again else PERIOD)
 
     async def _probe(self) -> VnodeError | None:
         try:
@@ -69,6 +82,9 @@ class Prober:
             return Unreachable(f"no answer within {_LIMIT:.0f} s")
         except VnodeError as error:
             return error
+
+        if self._link.chaperons.failure is not None:
+            self._link.chaperons.retry_now()  # it may not know yet that the target answers
 
         return self._link.chaperons.failure
 

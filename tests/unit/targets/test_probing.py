@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
 
+from vnode.api.clock import SystemClock
 from vnode.api.errors import (
     ConfigError,
     Denied,
@@ -14,6 +16,7 @@ from vnode.api.errors import (
     TooManyRequests,
     Unreachable,
 )
+from vnode.runtime.links import Health, Link, TargetKey
 from vnode.targets import probing
 
 
@@ -112,3 +115,91 @@ def test_a_target_is_of_use_once_it_has_said_what_it_has(synced, summary, health
 
     link = SimpleNamespace(synced=synced, summaries=SimpleNamespace(synced=event), summary=summary)
     assert probing.verdict(link)[:2] == (healthy, reason)
+
+
+def informer():
+    """Synced; `retried` counts how often it was told that its server may be back."""
+    synced = asyncio.Event()
+    synced.set()
+    found = SimpleNamespace(synced=synced, failure=None, store={"singleton": {"capacity": {}}})
+    found.retried = 0
+
+    def retry_now():
+        found.retried += 1
+
+    found.retry_now = retry_now
+    return found
+
+
+@asynccontextmanager
+async def probed(target):
+    """A link to that target, whose health a prober keeps; healthy at first."""
+    clock = SystemClock()
+    link = Link(
+        TargetKey("", "c2"),
+        target,
+        chaperons=informer(),
+        summaries=informer(),
+        health=Health(False, "Connecting", "", clock.now()),
+    )
+    task = asyncio.create_task(probing.Prober(link, clock).run())
+    try:
+        await asyncio.sleep(0.1)
+        assert link.health.healthy
+        yield link
+    finally:
+        task.cancel()
+
+
+PASSING = [
+    ServerError(500, "InternalError", "etcd is away"),
+    TooManyRequests(429, "TooManyRequests", "slow down"),
+    Unreachable("no answer"),
+]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("error", PASSING)
+async def test_one_failure_that_may_pass_does_not_make_a_target_unhealthy(error):
+    target = Target()
+    async with probed(target) as link:
+        target.errors["summary"] = error
+        await asyncio.sleep(probing.PERIOD)
+        assert len(target.paths) == 2
+        assert link.health.healthy
+        del target.errors["summary"]
+        await asyncio.sleep(3 * probing.PERIOD)
+        assert link.health.healthy
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("error", PASSING)
+async def test_two_failures_in_a_row_make_a_target_unhealthy(error):
+    target = Target()
+    async with probed(target) as link:
+        target.errors["summary"] = error
+        await asyncio.sleep(probing.PERIOD + 3)
+        assert not link.health.healthy
+
+
+@pytest.mark.looptime
+async def test_a_refusal_makes_a_target_unhealthy_at_once():
+    target = Target()
+    async with probed(target) as link:
+        target.errors["summary"] = Denied(401, "Unauthorized", "no")
+        await asyncio.sleep(probing.PERIOD)
+        assert link.health.reason == "Unauthorized"
+
+
+@pytest.mark.looptime
+async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_followed_again():
+    target = Target()
+    async with probed(target) as link:
+        link.chaperons.failure = Unreachable("watch broke")
+        await asyncio.sleep(probing.PERIOD + 3)
+        assert not link.health.healthy
+        retried = link.chaperons.retried
+        assert retried
+        link.chaperons.failure = None
+        await asyncio.sleep(3)
+        assert link.health.healthy
