@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Mode = Literal["netns", "loopback"]
 
 SLOTS = 256
-CLUSTERS = 200
+CLUSTERS = 60
+REPLICAS = 2
 _FIRST_CLUSTER = 10
 
 ETCD_CLIENT, ETCD_PEER = 2379, 2380
@@ -28,6 +29,7 @@ API_SERVER = 6443
 CONTROLLER_MANAGER, SCHEDULER, CANDIDATE_SCHEDULER, KWOK = 6257, 6259, 6260, 6247
 METRICS_SERVER = 6248
 AGENT_HEALTH, AGENT_WEBHOOK, AGENT_EXTENDER = 8080, 9443, 9444
+SERVICE_STATUS = 8081
 
 SERVICE_RANGE = "10.96.0.0/16"
 FIRST_SERVICE = "10.96.0.1"
@@ -59,6 +61,20 @@ class Plan:
             raise FleetError(f"a fleet has at most {CLUSTERS} clusters")
         first = 10 if self.mode == "netns" else 127
         return f"{first}.201.{self.slot}.{_FIRST_CLUSTER + index}"
+
+    def replica(self, index: int, number: int) -> str:
+        """The address of a cluster's agent `number`, counted from 0, which has the cluster's."""
+        if not 0 <= number < REPLICAS:
+            raise FleetError(f"a cluster has at most {REPLICAS} agents")
+        return self._beside(index, number)
+
+    def service(self, index: int) -> str:
+        """The address that stands for all agents of a cluster."""
+        return self._beside(index, REPLICAS)
+
+    def _beside(self, index: int, step: int) -> str:
+        first, last = self.cluster(index).rsplit(".", 1)
+        return f"{first}.{int(last) + step * CLUSTERS}"
 
     def etcd(self, index: int) -> str:
         """etcd has no TLS here, so it listens where only its own cluster is, if it can."""

@@ -22,7 +22,9 @@ from hack.fleetlib.state import Process
 if TYPE_CHECKING:
     from hack.fleetlib.commands import Site
 
-AGENT, CANDIDATE_SCHEDULER = "agent", "candidate-scheduler"
+AGENT, CANDIDATE_SCHEDULER, SERVICE = "agent", "candidate-scheduler", "service"
+AGENTS = (AGENT, f"{AGENT}-2")
+"""The processes of all replicas, in the order of their addresses."""
 NAMESPACE = "vnode"
 CONNECTED_SECONDS = 60.0
 _TOKEN_SECONDS = 10 * 365 * 24 * 3600  # no fleet lives longer
@@ -51,7 +53,7 @@ def _environment() -> dict[str, str]:
 
 
 def install(place: Site) -> None:
-    webhook = f"https://{place.address}:{addresses.AGENT_WEBHOOK}"
+    webhook = f"https://{place.service}:{addresses.AGENT_WEBHOOK}"
     vnode("install", "--kubeconfig", str(place.kubeconfig), "--webhook-url", webhook)
 
 
@@ -71,23 +73,49 @@ def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> st
     return str(file)
 
 
-def start_agent(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
-    """Start the agent of a cluster and wait until it is ready."""
+def start_agents(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
+    """Start the agents of a cluster, and what stands for them; wait until all are ready."""
     kubeconfig = as_service_account(place, "vnode")
-    argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
-    argv += ["--cluster-name", place.name, "--advertise-address", place.address]
-    argv += ["--credentials-dir", place.file("credentials"), *arguments]
-    definition = Process(argv, place.file(f"{AGENT}.log"), _environment())
-    processes.start(directory, place.name, AGENT, definition)
-    wait_for_agent(directory, place)
+    if len(place.agents) > 1:
+        arguments = (*_behind_service(directory, place), *arguments)
+    for name, address in zip(AGENTS, place.agents, strict=False):
+        argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
+        argv += ["--cluster-name", place.name, "--advertise-address", address]
+        argv += ["--credentials-dir", place.file(_credentials(name)), *arguments]
+        definition = Process(argv, place.file(f"{name}.log"), _environment())
+        processes.start(directory, place.name, name, definition)
+    for name in AGENTS[: len(place.agents)]:
+        wait_for_agent(directory, place, name)
 
 
-def wait_for_agent(directory: Path, place: Site) -> None:
-    clusters.until(directory, place.name, AGENT, lambda: _answers(place.address))
+def _behind_service(directory: Path, place: Site) -> tuple[str, str]:
+    """Start what stands for the Service; the arguments of agents that answer in its name."""
+    argv = [sys.executable, "-m", "hack.fleetlib.balancer", place.service, *place.agents]
+    definition = Process(argv, place.file(f"{SERVICE}.log"), _environment())
+    processes.start(directory, place.name, SERVICE, definition)
+    clusters.until(
+        directory,
+        place.name,
+        SERVICE,
+        lambda: _answers(place.service, addresses.SERVICE_STATUS),
+    )
+    config = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration"}
+    file = place.folder / f"{AGENT}.yaml"
+    file.write_text(yaml.safe_dump({**config, "servingNames": [place.service]}))
+    return "--config", str(file)
 
 
-def _answers(address: str) -> bool:
-    connection = http.client.HTTPConnection(address, addresses.AGENT_HEALTH, timeout=5)
+def _credentials(name: str) -> str:
+    return name.replace(AGENT, "credentials")
+
+
+def wait_for_agent(directory: Path, place: Site, name: str = AGENT) -> None:
+    address = place.agents[AGENTS.index(name)]
+    clusters.until(directory, place.name, name, lambda: _answers(address, addresses.AGENT_HEALTH))
+
+
+def _answers(address: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(address, port, timeout=5)
     try:
         connection.request("GET", "/readyz")
         return connection.getresponse().status == 200
@@ -103,11 +131,11 @@ def start_candidate_scheduler(directory: Path, place: Site, binary: Path) -> Non
     printed = vnode(
         "scheduler-config",
         "--extender",
-        f"https://{place.address}:{addresses.AGENT_EXTENDER}",
+        f"https://{place.service}:{addresses.AGENT_EXTENDER}",
         "--kubeconfig",
         kubeconfig,
         "--credentials-dir",
-        place.file("credentials"),
+        place.file(_credentials(AGENT)),
     )
     config = place.folder / "candidate-scheduler.yaml"
     config.write_text(yaml.safe_dump(commands.tuned(yaml.safe_load(printed), kubeconfig)))

@@ -69,6 +69,9 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     up.add_argument("--no-candidate-scheduler", action="store_true")
     up.add_argument(
+        "--replicas", type=_count, default=1, help="agents in each cluster, behind one address (1)"
+    )
+    up.add_argument(
         "--metrics-server",
         action="store_true",
         help="also run metrics-server in each cluster, and let nodes tell what their pods use",
@@ -127,6 +130,7 @@ def wishes(arguments: argparse.Namespace) -> Wishes:
         ),
         agents=arguments.agents,
         candidate_scheduler=not arguments.no_candidate_scheduler,
+        replicas=arguments.replicas,
         connections=arguments.connect,
         agent_arguments=tuple(arguments.agent_arg),
         metrics_server=arguments.metrics_server,

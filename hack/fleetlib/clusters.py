@@ -50,6 +50,8 @@ def site(directory: Path, fleet: state.State, name: str) -> Site:
         address=cluster.address,
         etcd=plan.etcd(cluster.index),
         pod_range=plan.pod_range(cluster.index),
+        agents=tuple(plan.replica(cluster.index, number) for number in range(cluster.replicas)),
+        service=plan.service(cluster.index) if cluster.replicas > 1 else cluster.address,
     )
 
 

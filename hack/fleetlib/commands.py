@@ -25,6 +25,10 @@ class Site:
     address: str
     etcd: str
     pod_range: str
+    agents: tuple[str, ...]
+    """The addresses of its agents, as many as it has; the first is that of the cluster."""
+    service: str
+    """The address at which all agents are reached; that of the only one, if there is one."""
 
     def pki(self, file: str) -> str:
         return str(self.folder / "pki" / file)

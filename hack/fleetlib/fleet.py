@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 from hack.fleetlib import (
+    addresses,
     agents,
     cachefolder,
     clusters,
@@ -47,6 +48,7 @@ class Wishes:
     clusters: clusters.Options = field(default_factory=clusters.Options)
     agents: bool = False
     candidate_scheduler: bool = True
+    replicas: int = 1  # agents in each cluster
     connections: Sequence[tuple[str, str]] = ()
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
@@ -67,6 +69,8 @@ class Wishes:
                 raise FleetError(f"{name!r} cannot name a cluster: use a-z, 0-9 and -, up to 40")
         if len(set(self.names)) != len(self.names):
             raise FleetError("two clusters of a fleet cannot have the same name")
+        if not 1 <= self.replicas <= addresses.REPLICAS:
+            raise FleetError(f"--replicas must be 1 to {addresses.REPLICAS}")
         for end in (end for connection in self.connections for end in connection):
             if end not in self.names:
                 raise FleetError(f"--connect names {end!r}, which is not started here")
@@ -121,8 +125,8 @@ class Fleet:
             realnode.start_again(self.directory, self.site(name))
             return
         processes.start(self.directory, name, process)
-        if process == agents.AGENT:
-            agents.wait_for_agent(self.directory, self.site(name))
+        if process in agents.AGENTS:
+            agents.wait_for_agent(self.directory, self.site(name), process)
         elif process == "kube-apiserver":
             clusters.until(self.directory, name, process, self.api(name).ready)
 
@@ -200,7 +204,7 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
         realnode.check(networks.mode())
     programs = binaries.locate(wishes.programs())
     directory.mkdir(parents=True, exist_ok=True)
-    _claim(directory, wishes.names)
+    _claim(directory, wishes)
     fleet = Fleet(directory)
     try:
         networks.create(fleet.state().plan, len(wishes.names))
@@ -211,13 +215,15 @@ def up(directory: Path, wishes: Wishes) -> Fleet:
     return fleet
 
 
-def _claim(directory: Path, names: Sequence[str]) -> None:
+def _claim(directory: Path, wishes: Wishes) -> None:
     """Take addresses and write the first state, as one step among all callers of this user."""
     with cachefolder.locked("fleets", lambda: None):
         plan, claim = networks.claim(directory, networks.mode())
         known = {
-            name: state.Cluster(name, index, plan.cluster(index), plan.netns(index))
-            for index, name in enumerate(names)
+            name: state.Cluster(
+                name, index, plan.cluster(index), plan.netns(index), replicas=wishes.replicas
+            )
+            for index, name in enumerate(wishes.names)
         }
         state.save(directory, state.State(plan.mode, plan.slot, str(claim), known))
 
@@ -255,7 +261,7 @@ def _add_real_node(fleet: Fleet, name: str) -> None:
 
 def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:
     agents.install(place)
-    agents.start_agent(fleet.directory, place, wishes.agent_arguments)
+    agents.start_agents(fleet.directory, place, wishes.agent_arguments)
     if wishes.candidate_scheduler:
         binary = programs["kube-scheduler"]
         agents.start_candidate_scheduler(fleet.directory, place, binary)

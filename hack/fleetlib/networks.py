@@ -129,9 +129,11 @@ def _connect_cluster(plan: Plan, index: int) -> None:
     peer = ["type", "veth", "peer", "name", "eth0", "netns", netns]
     _ip("-n", plan.hub, "link", "add", f"c{index}", *peer)
     _batch(plan.hub, [f"link set c{index} master fleet", f"link set c{index} up"])
-    address = f"address add {plan.cluster(index)}/24 dev eth0"
+    # Packets leave with the first address; those of replicas and the service are only called.
+    own = [plan.replica(index, number) for number in range(addresses.REPLICAS)]
+    given = [f"address add {address}/24 dev eth0" for address in (*own, plan.service(index))]
     default = f"route add default via {plan.host}"
-    _batch(netns, ["link set lo up", address, "link set eth0 up", default])
+    _batch(netns, ["link set lo up", *given, "link set eth0 up", default])
 
 
 def link(plan: Plan, index: int, *, up: bool) -> None:

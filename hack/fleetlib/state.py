@@ -42,6 +42,7 @@ class Cluster:
     address: str
     netns: str | None
     partitioned: bool = False
+    replicas: int = 1  # agents
     processes: dict[str, Process] = field(default_factory=dict)
 
 

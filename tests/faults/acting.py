@@ -14,7 +14,7 @@ from tests.faults.plan import SOURCE, Action, Kind, Verb, Workload
 from tests.faults.rig import Rig
 from tests.faults.world import APP, World, node_of, phase
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import AlreadyExists, Conflict, NotFound, VnodeError
+from vnode.api.errors import AlreadyExists, Conflict, Invalid, NotFound, VnodeError
 from vnode.api.kinds import Kind as Resource
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
@@ -57,7 +57,7 @@ def _template(workload: Workload) -> Object:
     notes = {keys.ELECT: "", "example.com/version": str(workload.version)}
     constraints: list[str] = []
     if workload.hopeless:
-        constraints.append("nodeSelector: {no: where}")
+        constraints.append("nodeSelector: {example.com/no: where}")
 
     if workload.patience:
         constraints.append(f"tolerations: {_tolerations(workload.patience)}")
@@ -99,6 +99,8 @@ class Actor:
                     await self._once(action)
                 except (NotFound, AlreadyExists):
                     return
+                except Invalid:
+                    raise  # the harness is wrong, not the world
                 except VnodeError:
                     await asyncio.sleep(_AGAIN)
                 else:

@@ -115,9 +115,9 @@ async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Rig]:
     try:
         async with _clients(fleet) as clients:
             rig = Rig(fleet, lanes, urls, clients)
-            for cluster in CLUSTERS:
-                await _redirect(rig, cluster, urls[f"{cluster}>{cluster}"])
-
+            await asyncio.gather(
+                *(_redirect(rig, name, urls[f"{name}>{name}"]) for name in CLUSTERS)
+            )
             for target in TARGETS:
                 await asyncio.to_thread(connect, fleet, target, urls[f"{SOURCE}>{target}"])
 

@@ -47,6 +47,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     following: Following = Following()
     ports: Ports = Ports()
     kubelet_certificate: kubelet_certificate.Settings = kubelet_certificate.Settings()
+    serving_names: tuple[str, ...] = ()
+    """More names and addresses in the certificates of webhook and extender: a load balancer's."""
     exec_commands: tuple[str, ...] = ()
     """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
     leader_election: bool = True

@@ -232,11 +232,10 @@ class Agent:
         """The HTTP servers but those of virtual nodes, with their certificates."""
         address, ports = self._options.address, self._options.config.ports
         service = f"vnode.{self._options.namespace}.svc"
-        webhook = ServingCertificate(
-            self._authority, "webhook", (address, service), clock=self._clock
-        )
+        hosts = (address, service, *self._options.config.serving_names)
+        webhook = ServingCertificate(self._authority, "webhook", hosts, clock=self._clock)
         extender = ServingCertificate(
-            self._authority, "extender", (address, service), clients=True, clock=self._clock
+            self._authority, "extender", hosts, clients=True, clock=self._clock
         )
         self._certificates = (webhook, extender)
         await self._kubelet_certificate.start()

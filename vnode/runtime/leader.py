@@ -1,7 +1,8 @@
 """Leader election: of all replicas of an agent, one runs the controllers.
 
-The protocol is client-go's, so that the numbers mean what operators know: a Lease that its holder
-renews, and that another may take once it has not changed for its whole duration. Only the local
+The protocol is client-go's: a Lease that its holder renews, and that another may take once it has
+not changed for its whole duration. It is shorter than client-go's 15 s, because while nobody leads
+no pod is scheduled and no virtual node has an address: see docs/reliability.md. Only the local
 monotonic clock is used for that, counted from when a change was *observed*; the times in the Lease
 are for people. A leader that cannot renew stops its work well before anybody may follow it.
 """
@@ -24,6 +25,7 @@ from vnode.kube.client import Client
 from vnode.telemetry import metrics
 
 _JITTER: Final = 1.2  # a follower waits retry..retry*(1+this), as client-go does
+_MARGIN: Final = 0.05  # seconds after the end of a lease until it is taken
 _FAREWELL: Final = 2.0  # seconds that releasing the lease may take
 
 log = logging.getLogger(__name__)
@@ -31,15 +33,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """In seconds; client-go's defaults.
+    """In seconds. A follower is in charge at most 2.2 `retry` + `lease` after a leader's crash.
 
     A lease not renewed for `lease` may be taken by another. A leader that could not renew for
     `renew` stops. `retry` passes between two attempts.
     """
 
-    lease: float = 15.0
-    renew: float = 10.0
-    retry: float = 2.0
+    lease: float = 9.0
+    renew: float = 6.0
+    retry: float = 1.5
 
 
 class _Lost(Exception):
@@ -104,7 +106,7 @@ class Elector:
     async def _campaign(self) -> None:
         while not await self._attempt():
             delay = self._timing.retry * (1 + _JITTER * self._chance())
-            await self._clock.sleep(delay)
+            await self._clock.sleep(min(delay, self._expires_in()))
 
     async def _term(self, work: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -178,8 +180,16 @@ class Elector:
         if self.leader in ("", self.identity):
             return True
 
+        return self._clock.monotonic() > self._expires_at()
+
+    def _expires_at(self) -> float:
         duration = float(objects.spec(self._seen).get("leaseDurationSeconds") or 0)
-        return self._clock.monotonic() > self._seen_at + max(duration, self._timing.lease)
+        return self._seen_at + max(duration, self._timing.lease)
+
+    def _expires_in(self) -> float:
+        """Until the lease may be taken, if it does not change; a retry's time if it may be now."""
+        left = self._expires_at() - self._clock.monotonic()
+        return left + _MARGIN if left > 0 else self._timing.retry
 
     async def _release(self) -> None:
         """Let go at once, so that another need not wait; no harm if that fails."""

@@ -16,7 +16,7 @@ def test_clusters_of_a_namespaced_fleet_share_a_subnet_with_the_host():
     plan = Plan("netns", 7)
     subnet = ipaddress.ip_network(f"{plan.host}/24", strict=False)
     assert plan.host == "10.201.7.1"
-    assert all(ipaddress.ip_address(plan.cluster(i)) in subnet for i in (0, 1, 199))
+    assert all(ipaddress.ip_address(plan.cluster(i)) in subnet for i in (0, 1, 59))
 
 
 def test_clusters_without_root_have_loopback_addresses_of_their_own():
@@ -29,14 +29,29 @@ def test_clusters_without_root_have_loopback_addresses_of_their_own():
 
 def test_two_fleets_share_no_address_and_no_name():
     one, other = Plan("netns", 1), Plan("netns", 2)
-    assert {one.cluster(i) for i in range(200)}.isdisjoint(other.cluster(i) for i in range(200))
+    assert {one.cluster(i) for i in range(60)}.isdisjoint(other.cluster(i) for i in range(60))
     assert {one.hub, one.netns(0)}.isdisjoint({other.hub, other.netns(0)})
 
 
-@pytest.mark.parametrize("index", [-1, 200])
-def test_a_fleet_has_room_for_two_hundred_clusters(index):
-    with pytest.raises(FleetError, match="at most 200"):
+@pytest.mark.parametrize("index", [-1, 60])
+def test_a_fleet_has_room_for_sixty_clusters(index):
+    with pytest.raises(FleetError, match="at most 60"):
         Plan("netns", 0).cluster(index)
+
+
+def test_replicas_and_services_have_addresses_of_their_own():
+    plan = Plan("netns", 7)
+    subnet = ipaddress.ip_network(f"{plan.host}/24", strict=False)
+    found = [
+        address
+        for i in range(addresses.CLUSTERS)
+        for address in (plan.replica(i, 0), plan.replica(i, 1), plan.service(i))
+    ]
+    assert len(found) == len(set(found))
+    assert plan.replica(3, 0) == plan.cluster(3)
+    assert all(ipaddress.ip_address(address) in subnet for address in found)
+    with pytest.raises(FleetError, match="at most 2"):
+        plan.replica(0, 2)
 
 
 def test_names_of_links_fit_into_what_the_kernel_takes():
@@ -59,4 +74,4 @@ def test_ports_of_a_cluster_neither_collide_nor_reach_into_those_of_virtual_node
     assert max(ports) < 10250
 
 
-_OTHER = {"SLOTS", "CLUSTERS"}
+_OTHER = {"SLOTS", "CLUSTERS", "REPLICAS"}

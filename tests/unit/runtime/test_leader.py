@@ -108,7 +108,7 @@ async def test_a_lease_of_another_is_taken_only_after_its_whole_duration_unchang
         led_at.append(clock.seconds - started)
 
     await elector(server, clock).run(work)
-    assert 15 < led_at[0] <= 15 + 2 * 2.2
+    assert 15 < led_at[0] <= 15 + 0.1
     assert server.holder == ""
 
 
@@ -127,7 +127,7 @@ async def test_a_leader_that_cannot_renew_stops_within_the_renew_deadline() -> N
         try:
             await asyncio.Event().wait()
         finally:
-            assert clock.seconds - terms[0] <= 10 + 2
+            assert clock.seconds - terms[0] <= 6 + 1.5
             assert not me.is_leader
             server.down = False
 

@@ -1,0 +1,168 @@
+"""Two agents a cluster: one may be killed at any moment, and everything goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+import aiohttp
+import pytest
+
+from hack.fleetlib.fleet import Fleet as Site
+from tests import kit
+from tests.faults.conftest import LABEL, started
+from tests.kit import Fleet
+from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ApiError
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+
+AGENTS = ("agent", "agent-2")
+MANY = 300
+GOES_ON = 15.0  # seconds after the leader's end until the next pod is bound
+NODE = names.virtual_node("default", "c2")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A source and a target, with two agents each."""
+    words = ("c1", "c2", "--nodes", "3", "--agents", "--replicas", "2", "--connect", "c1:c2")
+    with started(tmp_path_factory, *words) as there:
+        there.kubectl("c1", "label", "namespace", "default", LABEL)
+        yield there
+
+
+@pytest.fixture
+async def source(fleet: Fleet) -> AsyncIterator[Client]:
+    async with fleet.client("c1") as client:
+        yield client
+
+
+@pytest.fixture
+async def target(fleet: Fleet) -> AsyncIterator[Client]:
+    async with fleet.client("c2") as client:
+        yield client
+
+
+@pytest.fixture(params=AGENTS)
+async def survivor(fleet: Fleet, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """The only agent of c1 and of c2 that is left."""
+    gone = next(agent for agent in AGENTS if agent != request.param)
+    for cluster in ("c1", "c2"):
+        await asyncio.to_thread(fleet.run, "stop", cluster, gone, "--kill")
+
+    yield request.param
+    for cluster in ("c1", "c2"):
+        await asyncio.to_thread(fleet.run, "start", cluster, gone)
+
+
+async def leader(fleet: Fleet, client: Client, cluster: str) -> str:
+    """The agent of a cluster that leads, by the pid in its Lease."""
+    leases = await kit.until(
+        client,
+        kinds.LEASES,
+        lambda all_: any(objects.spec(lease).get("holderIdentity") for lease in all_.values()),
+        namespace="vnode",
+        field_selector="metadata.name=vnode-agent",
+    )
+    holder = objects.spec(next(iter(leases.values())))["holderIdentity"]
+    processes = Site(fleet.folder).state().cluster(cluster).processes
+    pids = {processes[agent].identity.pid: agent for agent in AGENTS if processes[agent].identity}
+    return pids[int(holder.rpartition("_")[2])]
+
+
+def bound(pods: dict[str, objects.Object]) -> int:
+    return sum("nodeName" in objects.spec(pod) for pod in pods.values())
+
+
+async def create(source: Client, name: str) -> None:
+    """As a user who tries again: the agent may have been killed in this very second."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await source.create(kinds.PODS, kit.pod(name), "default")
+            except ApiError as error:
+                assert "webhook" in error.message, error
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+
+async def test_whichever_agent_is_left_admits_reserves_and_serves_logs(
+    fleet: Fleet, source: Client, survivor: str
+) -> None:
+    name = f"left-with-{survivor}"
+    await create(source, name)
+    pod = await kit.until_one(
+        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running", seconds=60
+    )
+    assert objects.spec(pod)["nodeName"] == NODE
+    own = Site(fleet.folder).site("c1").agents[AGENTS.index(survivor)]
+    address = {"type": "InternalIP", "address": own}
+    await kit.until_one(
+        source, kinds.NODES, NODE, "", lambda n: address in objects.status(n)["addresses"]
+    )
+    assert "hello from a pod in c2" in fleet.kubectl("c1", "logs", name)
+    await source.delete(kinds.PODS, name, "default")
+    await kit.until_gone(source, kinds.PODS, "default", seconds=60)
+
+
+async def test_every_agent_serves_the_kubelet_api(fleet: Fleet, source: Client) -> None:
+    node = await kit.until_one(
+        source, kinds.NODES, NODE, "", lambda n: "daemonEndpoints" in objects.status(n)
+    )
+    port = objects.status(node)["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    for address in Site(fleet.folder).site("c1").agents:
+        assert await pods_of_kubelet(fleet, address, port) == 200
+
+
+async def pods_of_kubelet(fleet: Fleet, address: str, port: int) -> int:
+    """The status that `GET /pods` has, asked with the administrator's certificate."""
+    context = endpoint.from_kubeconfig_file(fleet.kubeconfig("c1")).ssl
+    assert context is not None
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"https://{address}:{port}/pods", ssl=context) as response,
+    ):
+        return response.status
+
+
+async def test_a_leader_killed_amid_300_pods_loses_and_doubles_none(
+    fleet: Fleet, source: Client, target: Client
+) -> None:
+    await source.create(kinds.DEPLOYMENTS, kit.deployment("many", MANY, kit.pod("many")), "default")
+    seen = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: bound(all_) >= 40,
+        namespace="default",
+        seconds=60,
+    )
+    assert bound(seen) < MANY, "the leader must be killed in the middle"
+    victim = await leader(fleet, source, "c1")
+    await asyncio.to_thread(fleet.run, "stop", "c1", victim, "--kill")
+    killed = time.monotonic()
+    before = bound(await kit.until(source, kinds.PODS, bool, namespace="default"))
+    await kit.until(source, kinds.PODS, lambda all_: bound(all_) > before, namespace="default")
+    waited = time.monotonic() - killed
+    pods = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, MANY),
+        namespace="default",
+        seconds=90,
+    )
+    print(f"\n{before} of {MANY} were bound; the next was {waited:.1f} s after the leader's end")
+    assert waited < GOES_ON
+    delegates = await target.list(kinds.PODS, "default", label_selector=keys.PARENT_UID)
+    parents = Counter(objects.labels(pod)[keys.PARENT_UID] for pod in delegates)
+    assert parents == Counter(objects.uid(pod) for pod in pods.values())
+    await asyncio.to_thread(fleet.run, "start", "c1", victim)
+    await source.delete(kinds.DEPLOYMENTS, "many", "default", propagation="Background")
+    await kit.until_gone(source, kinds.PODS, "default", seconds=90)
+    await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=90)
