@@ -8,8 +8,9 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make test         all of: lint types contracts unit integration chart e2e, and as'
-	@echo '                  root e2e-metrics realnode'
+	@echo 'make test         all of: lint types contracts unit integration chart e2e faults, and'
+	@echo '                  as root e2e-metrics realnode'
+	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
@@ -22,7 +23,7 @@ demo:
 	@$(RUN) hack/demo
 
 .PHONY: test
-test: lint types contracts unit integration chart e2e
+test: lint types contracts unit integration chart e2e faults
 ifeq ($(shell id -u),0)
 test: e2e-metrics realnode
 else
@@ -62,11 +63,21 @@ chart: binaries
 e2e: binaries
 	$(RUN) -m pytest tests/e2e
 
+<<<<<<< HEAD
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
 e2e-metrics: binaries
 	@$(PYTHON) hack/binaries metrics-server > /dev/null
 	$(RUN) -m pytest tests/metrics_e2e
+
+# Failures that have a test each, and three minutes of random ones.
+.PHONY: faults
+faults: binaries
+	$(RUN) -m pytest tests/faults && $$python -m tests.faults --minutes 3 $(FAULTS)
+
+.PHONY: soak
+soak: binaries
+	$(RUN) -m tests.faults --minutes 60 --longest 120 $(SOAK)
 
 .PHONY: realnode
 realnode: binaries realnode-programs

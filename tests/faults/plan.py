@@ -160,6 +160,7 @@ PROCESSES = (
     *(f"{cluster}/agent" for cluster in (SOURCE, SOURCE, *TARGETS)),  # the source's twice as often
     *(f"{target}/candidate-scheduler" for target in TARGETS),
     *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
+    f"{SOURCE}/kube-controller-manager",
 )
 
 
@@ -167,19 +168,19 @@ def draw(dice: random.Random, wish: Wish, *, longest: float) -> tuple[Step, Wish
     """The next step, and what users want after it. No fault takes longer than `longest` seconds."""
     actions: list[Action] = []
     touched: set[str] = set()
-    for _ in range(dice.randint(2, 5)):
+    for _ in range(dice.randint(2, 8)):
         action, wish = _action(dice, wish, touched)
         if action is not None:
             actions.append(action)
             touched |= {action.workload.name} if action.workload else {action.target}
 
-    faults = tuple(_fault(dice, longest) for _ in range(dice.randint(1, 3)))
+    faults = tuple(_fault(dice, longest) for _ in range(dice.randint(2, 6)))
     return Step(tuple(sorted(actions, key=lambda a: a.at)), faults), wish
 
 
 def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
     """One action on what no other action of the step is about."""
-    at = round(dice.uniform(0, 6), 1)
+    at = round(dice.uniform(0, 8), 1)
     free = [w for name, w in sorted(wish.workloads.items()) if name not in touched]
     chance = dice.random()
     if not free or (chance < 0.4 and len(wish.workloads) < MOST_WORKLOADS):

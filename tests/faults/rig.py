@@ -26,7 +26,12 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 
 CLUSTERS = (SOURCE, *TARGETS)
-KEPT = ("agent", "candidate-scheduler", "kube-apiserver")  # what faults may end
+KEPT = (
+    "agent",
+    "candidate-scheduler",
+    "kube-apiserver",
+    "kube-controller-manager",
+)  # what faults may end
 _LOOK = 0.5  # seconds between looks at what has ended
 
 

@@ -42,6 +42,7 @@ TARGET_NAME: Final = PREFIX + "target-name"
 CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
 
 PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
+TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed

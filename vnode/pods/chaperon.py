@@ -56,9 +56,10 @@ def skips_reservation(proxy: Object) -> bool:
     return keys.NO_RESERVATION in objects.annotations(proxy)
 
 
-def build(proxy: Object, parent: Parent, *, allowed: bool, finalizer: bool) -> Object:
+def build(proxy: Object, parent: Parent, target: str, *, allowed: bool, finalizer: bool) -> Object:
     """The chaperon of a proxy pod.
 
+    `target` is the key of the Target by which it goes, of which several may lead to one cluster.
     `allowed` lets the candidate be bound without further question; `finalizer` has the target's
     agent hold the chaperon until the delegate is gone, which only vnode does. Raises ConfigError
     for annotations that cannot be read.
@@ -72,6 +73,7 @@ def build(proxy: Object, parent: Parent, *, allowed: bool, finalizer: bool) -> O
     notes[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
     notes[keys.PARENT_NAME] = objects.name(proxy)
     notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
+    notes[keys.TARGET] = target
     if allowed:
         notes[keys.IS_ALLOWED] = "true"
 

@@ -194,7 +194,9 @@ class Placer:
 
         self._assume(pod, node)
         try:
-            built = chaperon.build(pod, self._parent, allowed=False, finalizer=link.runs_vnode)
+            built = chaperon.build(
+                pod, self._parent, str(link.target), allowed=False, finalizer=link.runs_vnode
+            )
             if note := await self._bring(pod, link):
                 phase.notes[node] = note
 

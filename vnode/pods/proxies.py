@@ -271,7 +271,9 @@ class ProxyController:
         if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
             return None
 
-        chaperon = chaperons.build(live, self._parent, allowed=True, finalizer=link.runs_vnode)
+        chaperon = chaperons.build(
+            live, self._parent, str(link.target), allowed=True, finalizer=link.runs_vnode
+        )
         try:
             await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)

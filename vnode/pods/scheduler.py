@@ -139,10 +139,10 @@ class ProxyScheduler:
                 phase.moved.set()
 
     def _on_chaperon(self, link: Link, new: Object | None) -> None:
-        if new is None:
-            return
+        uid = objects.labels(new or {}).get(keys.PARENT_UID, "")
+        if new is None or link.candidate(uid) is None:
+            return  # gone, or by way of another Target of the same cluster
 
-        uid = objects.labels(new).get(keys.PARENT_UID, "")
         state = candidates.read(new, 0.0).state
         if state is not State.WAITING:
             self._placer.heard(link.node_name)

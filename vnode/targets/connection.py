@@ -121,7 +121,11 @@ class Connection:
         message = "the Target was deleted"
         link.set_health(Health(False, "Leaving", message, self._clock.now()))
         await farewell.say(
-            link, self._identity, lambda: self._links.remove(link), clock=self._clock
+            link,
+            self._owns,
+            self._identity,
+            lambda: self._links.remove(link),
+            clock=self._clock,
         )
 
     @staticmethod
@@ -131,13 +135,19 @@ class Connection:
         await link.summaries.synced.wait()
         prober.poke()
 
+    def _owns(self, chaperon: Object) -> bool:
+        """The chaperon is ours, and not of another Target that leads to the same cluster."""
+        key = str(self.spec.key)
+        is_ours = objects.annotations(chaperon).get(keys.TARGET, key) == key
+        return is_ours and self._identity.owns(chaperon)
+
     def _make_link(self, client: Client) -> Link:
         def parent_uid(chaperon: Object) -> Iterable[str]:
-            if self._identity.owns(chaperon):
+            if self._owns(chaperon):
                 yield objects.labels(chaperon).get(keys.PARENT_UID, "")
 
         def parent(chaperon: Object) -> Iterable[str]:
-            if self._identity.owns(chaperon):
+            if self._owns(chaperon):
                 yield parent_key(chaperon)
 
         chaperons = Informer(

@@ -35,12 +35,16 @@ log = logging.getLogger(__name__)
 
 async def say(
     link: Link,
+    owns: Callable[[Object], bool],
     identity: Identity,
     withdraw: Callable[[], None],
     *,
     clock: Clock,
 ) -> None:
-    """Delete the chaperons that are ours, `withdraw` the link, look once more; then the copies.
+    """Delete the chaperons that the link `owns`, `withdraw` it, look once more; then the copies.
+
+    Another Target may lead to the same cluster. Its chaperons are not touched; copies that it still
+    needs are put back by who follows its pods.
 
     Takes up to 2 * PATIENCE + SETTLE + LAST_LOOK seconds; never raises because of the target.
     """
@@ -48,7 +52,7 @@ async def say(
     link.chaperons.subscribe(lambda _old, _new: changed.set())
 
     def all_ours() -> Objects:
-        return [chaperon for chaperon in link.chaperons.store.values() if identity.owns(chaperon)]
+        return [chaperon for chaperon in link.chaperons.store.values() if owns(chaperon)]
 
     present = {objects.uid(chaperon) for chaperon in all_ours()}
     log.info("the Target %s is gone; deleting its %d chaperons", link.target, len(present))

@@ -51,7 +51,9 @@ def proxy(source=None, *, annotations=None, **spec):
 
 
 def build(pod, **flags):
-    return chaperon.build(pod, PARENT, **{"allowed": False, "finalizer": True, **flags})
+    return chaperon.build(
+        pod, PARENT, "default/c2", **{"allowed": False, "finalizer": True, **flags}
+    )
 
 
 def source_with(**spec):
@@ -90,6 +92,7 @@ def test_own_annotations_stay_and_others_travel():
     assert notes[keys.PARENT_NAMESPACE] == "shop"
     assert notes[keys.PARENT_NAME] == "web-0"
     assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert notes[keys.TARGET] == "default/c2"
 
 
 def test_labels_that_match_the_regexp_keep_their_keys():

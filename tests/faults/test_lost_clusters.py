@@ -1,0 +1,213 @@
+"""A cluster is cut off for a while: what goes on, what is replaced, and what is so afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests import kit
+from tests.faults.conftest import LABEL, started
+from tests.kit import Fleet
+from vnode.api import keys, kinds, names, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+C2, C3 = (names.virtual_node("default", target) for target in ("c2", "c3"))
+PATIENCE = 5  # tolerationSeconds of impatient pods
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    words = ("c1", "c2", "c3", "--nodes", "1", "--agents")
+    connections = ("--connect", "c1:c2", "--connect", "c1:c3")
+    with started(tmp_path_factory, *words, *connections) as there:
+        there.kubectl("c1", "label", "namespace", "default", LABEL)
+        yield there
+
+
+@pytest.fixture
+async def source(fleet: Fleet) -> AsyncIterator[Client]:
+    async with fleet.client("c1") as client:
+        yield client
+
+
+@pytest.fixture
+async def c2(fleet: Fleet) -> AsyncIterator[Client]:
+    async with fleet.client("c2") as client:
+        yield client
+
+
+@pytest.fixture
+async def only_c2(fleet: Fleet, source: Client) -> AsyncIterator[None]:
+    """No pod goes to c3 until the test uncordons it."""
+    await asyncio.to_thread(fleet.kubectl, "c1", "cordon", C3)
+    yield
+    await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C3)
+
+
+def is_ready(node: Object, status: str = "True") -> bool:
+    return (objects.condition(node, "Ready") or {}).get("status") == status
+
+
+def impatient(name: str) -> Object:
+    tolerations = [
+        {
+            "key": f"node.kubernetes.io/{kind}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": PATIENCE,
+        }
+        for kind in ("not-ready", "unreachable")
+    ]
+    return kit.pod(name, tolerations=tolerations)
+
+
+async def deployed(source: Client, name: str, template: Object, replicas: int) -> dict[str, Object]:
+    await source.create(kinds.DEPLOYMENTS, kit.deployment(name, replicas, template), "default")
+    return await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, replicas),
+        namespace="default",
+        label_selector=f"app={name}",
+        seconds=60,
+    )
+
+
+async def remove(source: Client, *deployments: str) -> None:
+    for name in deployments:
+        await source.delete(kinds.DEPLOYMENTS, name, "default", propagation="Background")
+        await kit.until_gone(
+            source, kinds.PODS, "default", label_selector=f"app={name}", seconds=60
+        )
+
+
+async def delegates(client: Client, app: str) -> dict[str, Object]:
+    """Of the pods of a Deployment, by their UIDs."""
+    found = await client.list(
+        kinds.PODS, "default", label_selector=f"{keys.PREFIX}app={app},{keys.PARENT_UID}"
+    )
+    return {objects.uid(pod): pod for pod in found}
+
+
+@pytest.mark.timeout(240)
+async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_back(
+    fleet: Fleet, source: Client, c2: Client, only_c2: None
+) -> None:
+    before = await deployed(source, "impatient", impatient("impatient"), 3)
+    patient = await deployed(source, "patient", kit.pod("patient"), 2)
+    stale, kept = await delegates(c2, "impatient"), await delegates(c2, "patient")
+    assert (len(stale), len(kept)) == (3, 2)
+    await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C3)
+    await asyncio.to_thread(fleet.run, "partition", "c2")
+    cut = time.monotonic()
+    try:
+        node = await kit.until_one(
+            source, kinds.NODES, C2, "", lambda n: not is_ready(n), seconds=60
+        )
+        noticed = time.monotonic() - cut
+        assert (objects.condition(node, "Ready") or {})["reason"] == "Unreachable"
+        await kit.until(
+            source,
+            kinds.PODS,
+            lambda all_: (
+                sum(
+                    kit.phase(pod) == "Running" and objects.spec(pod)["nodeName"] == C3
+                    for pod in all_.values()
+                    if "nodeName" in objects.spec(pod)
+                )
+                == 3
+            ),
+            namespace="default",
+            label_selector="app=impatient",
+            seconds=60,
+        )
+        replaced = time.monotonic() - cut
+        old = [
+            await source.get(kinds.PODS, objects.name(pod), "default") for pod in before.values()
+        ]
+        assert all(objects.is_terminating(pod) for pod in old)
+        assert [objects.uid(pod) for pod in old] == [objects.uid(p) for p in before.values()]
+    finally:
+        back = time.monotonic()
+        await asyncio.to_thread(fleet.run, "heal", "c2")
+
+    after = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, 3),
+        namespace="default",
+        label_selector="app=impatient",
+        seconds=60,
+    )
+    ended = time.monotonic() - back
+    assert not {objects.uid(p) for p in before.values()} & {objects.uid(p) for p in after.values()}
+    assert not await delegates(c2, "impatient")
+    assert (await delegates(c2, "patient")).keys() == kept.keys()
+    now = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, 2),
+        namespace="default",
+        label_selector="app=patient",
+    )
+    assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
+    await kit.until_one(source, kinds.NODES, C2, "", is_ready, seconds=30)
+    print(
+        f"\nnot ready after {noticed:.1f} s, replaced after {replaced:.1f} s, "
+        f"stale ones ended {ended:.1f} s after the return"
+    )
+    assert noticed < 50
+    await remove(source, "impatient", "patient")
+
+
+@pytest.mark.timeout(240)
+async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
+    fleet: Fleet, source: Client, c2: Client, only_c2: None
+) -> None:
+    pods = await deployed(source, "alone", kit.pod("alone"), 2)
+    first, second = (await delegates(c2, "alone")).values()
+    await asyncio.to_thread(fleet.run, "partition", "c1")
+    try:
+        await c2.discard(kinds.PODS, first)
+        key = objects.key(first)
+        found = await kit.until(
+            c2,
+            kinds.PODS,
+            lambda all_: (
+                key in all_
+                and objects.uid(all_[key]) != objects.uid(first)
+                and kit.phase(all_[key]) == "Running"
+            ),
+            namespace="default",
+            label_selector=f"{keys.PREFIX}app=alone",
+            seconds=120,
+        )
+        assert objects.uid(found[objects.key(second)]) == objects.uid(second)
+    finally:
+        await asyncio.to_thread(fleet.run, "heal", "c1")
+
+    now = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: kit.running(all_, 2),
+        namespace="default",
+        label_selector="app=alone",
+        seconds=60,
+    )
+    assert {objects.uid(pod) for pod in now.values()} == {objects.uid(pod) for pod in pods.values()}
+    again = found[key]
+    parent = objects.annotations(again)[keys.PARENT_NAME]
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        parent,
+        "default",
+        lambda p: objects.status(p).get("podIP") == objects.status(again)["podIP"],
+        seconds=60,
+    )
+    await kit.until_one(source, kinds.NODES, C2, "", is_ready, seconds=60)
+    await remove(source, "alone")
