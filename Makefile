@@ -63,7 +63,6 @@ chart: binaries
 e2e: binaries
 	$(RUN) -m pytest tests/e2e
 
-<<<<<<< HEAD
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
 e2e-metrics: binaries
