@@ -131,6 +131,11 @@ class Fault:
     amount: float = 0.0  # of SLOW: seconds a piece; of ERRORS and LOSE: the share
     status: int = 0
 
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Whose processes or ways it is about."""
+        return frozenset(self.where.partition("/")[0].split(">"))
+
     def __str__(self) -> str:
         more = f" {self.status}" if self.status else ""
         more += f" {self.amount:g}" if self.amount else ""
@@ -154,6 +159,19 @@ class Step:
         """The targets whose pods end with them."""
         removed = (a for a in self.actions if a.verb is Verb.REMOVE_TARGET)
         return frozenset(action.target for action in removed)
+
+    @property
+    def forced_targets(self) -> frozenset[str]:
+        """The targets that were removed while they, or the way there, may have been broken.
+
+        Whoever does so says that the cluster is gone, as one who deletes a Node does: its pods are
+        replaced though nobody knows whether their containers have stopped (docs/limits.md).
+        """
+        return frozenset(
+            target
+            for target in self.removed_targets
+            if any({SOURCE, target} >= fault.clusters for fault in self.faults)
+        )
 
 
 PROCESSES = (

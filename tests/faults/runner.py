@@ -74,6 +74,7 @@ class Runner:
         before = self._watcher.world(self._wish)
         survivors = untouched(before, step)
         self._watcher.removed.clear()
+        self._watcher.forced = step.forced_targets
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._rig.keep(), name="keep")
             tasks = [

@@ -52,6 +52,7 @@ class Watcher:
     history: History = field(default_factory=History)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
+    forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
     _informers: dict[str, Informer] = field(default_factory=dict)
     _suspicions: asyncio.Queue[Suspicion] = field(default_factory=asyncio.Queue)
 
@@ -96,7 +97,8 @@ class Watcher:
                 self.history.excused.add(objects.uid(pod))
         elif name.endswith("/d"):
             for suspicion in self.history.on_delegate(name.partition("/")[0], old, new):
-                self._suspicions.put_nowait(suspicion)
+                if suspicion.earlier.cluster not in self.forced:
+                    self._suspicions.put_nowait(suspicion)
 
     async def _confirm(self) -> None:
         while True:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults import plan
-from tests.faults.plan import MOST_WORKLOADS, ON_PODS, Kind, Step, Trouble, Verb, Wish
+from tests.faults.plan import (
+    MOST_WORKLOADS,
+    ON_PODS,
+    Action,
+    Fault,
+    Kind,
+    Step,
+    Trouble,
+    Verb,
+    Wish,
+)
 
 
 def drawn(seed: int, count: int) -> list[tuple[Step, Wish, Wish]]:
@@ -57,3 +68,17 @@ def test_every_verb_and_every_trouble_is_drawn_sooner_or_later() -> None:
     steps = [step for step, _before, _after in drawn(1, 300)]
     assert {action.verb for step in steps for action in step.actions} == set(Verb)
     assert {fault.trouble for step in steps for fault in step.faults} == set(Trouble)
+
+
+@pytest.mark.parametrize(
+    ("where", "forced"),
+    [("c1>c2", True), ("c2/agent", True), ("c1>c1", True), ("c1>c3", False), ("c3/agent", False)],
+)
+def test_removing_a_target_is_a_force_where_something_on_the_way_is_broken(
+    where: str, forced: bool
+) -> None:
+    step = Step(
+        (Action(Verb.REMOVE_TARGET, 1.0, target="c2"),),
+        (Fault(Trouble.FREEZE, where, 0.0, 5.0),),
+    )
+    assert (step.forced_targets == {"c2"}) is forced
