@@ -73,7 +73,7 @@ class Sender:
         if objects.uid(live) != objects.uid(proxy):
             return
 
-        built = chaperons.build(live, self._parent, allowed=True, finalizer=True)
+        built = chaperons.build(live, self._parent, str(link.target), allowed=True, finalizer=True)
         body = changes.chaperon_patch(live, built, candidate)
         if not body:
             return

@@ -46,7 +46,7 @@ def living(**metadata):
 
 
 def built(live):
-    made = chaperon.build(live, PARENT, allowed=True, finalizer=True)
+    made = chaperon.build(live, PARENT, "default/c2", allowed=True, finalizer=True)
     made["metadata"]["uid"] = "c-uid"
     return made
 
