@@ -120,9 +120,11 @@ async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Rig]:
     try:
         async with _clients(fleet) as clients:
             rig = Rig(fleet, lanes, urls, clients)
-            await asyncio.gather(
-                *(_redirect(rig, name, urls[f"{name}>{name}"]) for name in CLUSTERS)
-            )
+            for name in CLUSTERS:
+                point_at(fleet.site(name).folder / "vnode.kubeconfig", urls[f"{name}>{name}"])
+
+            await rig.heal()  # an earlier run may have ended in the middle of a fault
+            await asyncio.gather(*(_restart_agent(fleet, name) for name in CLUSTERS))
             for target in TARGETS:
                 await asyncio.to_thread(connect, fleet, target, urls[f"{SOURCE}>{target}"])
 
@@ -146,12 +148,9 @@ async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
             await client.aclose()
 
 
-async def _redirect(rig: Rig, cluster: str, url: str) -> None:
-    """Give the agent of a cluster its lane, and start it again."""
-    folder = rig.fleet.site(cluster).folder
-    point_at(folder / "vnode.kubeconfig", url)
-    await asyncio.to_thread(rig.fleet.stop, cluster, agents.AGENT)
-    await asyncio.to_thread(rig.fleet.start, cluster, agents.AGENT)
+async def _restart_agent(fleet: Fleet, cluster: str) -> None:
+    await asyncio.to_thread(fleet.stop, cluster, agents.AGENT)
+    await asyncio.to_thread(fleet.start, cluster, agents.AGENT)
 
 
 def point_at(file: Path, url: str) -> None:

@@ -187,9 +187,9 @@ class Elector:
         return self._seen_at + max(duration, self._timing.lease)
 
     def _expires_in(self) -> float:
-        """Until the lease may be taken, if it does not change; a retry's time if it may be now."""
+        """Until the lease may be taken, if it does not change; infinite if it might be now."""
         left = self._expires_at() - self._clock.monotonic()
-        return left + _MARGIN if left > 0 else self._timing.retry
+        return left + _MARGIN if left > 0 else float("inf")
 
     async def _release(self) -> None:
         """Let go at once, so that another need not wait; no harm if that fails."""
