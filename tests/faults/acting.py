@@ -204,6 +204,13 @@ class Actor:
         await self._rig.source.discard(kinds.TARGETS, target)
 
 
+async def remove_all(client: Client) -> None:
+    """Have everything of earlier runs deleted."""
+    for resource in RESOURCES.values():
+        query = {"propagationPolicy": "Background"}
+        await client.request("DELETE", resource.path(NAMESPACE), query=query)
+
+
 async def _evict(client: Client, pod: Object) -> None:
     eviction = {
         "apiVersion": EVICTIONS.api_version,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, plan, world
-from tests.faults.acting import Actor
+from tests.faults.acting import Actor, remove_all
 from tests.faults.plan import Action, Kind, Step, Verb, Wish
 from tests.faults.rig import Rig
 from tests.faults.watching import Watcher
@@ -59,6 +59,11 @@ class Runner:
                 return found
 
         return []
+
+    async def begin(self) -> list[Violation]:
+        """What an earlier run left in this fleet goes, without a trace."""
+        await remove_all(self._rig.source)
+        return await self._settle({})
 
     async def finish(self) -> list[Violation]:
         """Remove everything: nothing may be left of it anywhere."""
@@ -111,7 +116,7 @@ class Runner:
             self._say(f"  {fault}")
 
     async def _settle(self, survivors: dict[str, str]) -> list[Violation]:
-        """Wait until nothing is wrong, or no longer; what is wrong then."""
+        """Wait until nothing is wrong, or until it is too late; what is wrong then."""
         began = time.monotonic()
         while True:
             await self._watcher.change(_QUIET)
