@@ -107,7 +107,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     feedback.annotations_patch(pod, chaperon, two_way=True)
     kept = trim_chaperon(chaperon)
     changes.is_news(pod, kept, PARENT)
-    changes.chaperon_patch(pod, build(pod, PARENT, allowed=True, finalizer=True), kept)
+    changes.chaperon_patch(pod, build(pod, PARENT, "c2", allowed=True, finalizer=True), kept)
     proxies.is_loser(chaperon, pod, "n")
 
 
