@@ -100,10 +100,13 @@ class BoundPods:
         """Run the informers until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for node_name, informer in self._informers.items():
-                self._start(node_name, informer)
+            try:
+                for node_name, informer in self._informers.items():
+                    self._start(node_name, informer)
 
-            await asyncio.get_running_loop().create_future()
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._group = None  # whoever no longer leads still hears of new links
 
     def _start(self, node_name: str, informer: Informer) -> None:
         assert self._group is not None, "started outside run"
