@@ -155,6 +155,7 @@ PASSING = [
     ServerError(500, "InternalError", "etcd is away"),
     TooManyRequests(429, "TooManyRequests", "slow down"),
     Unreachable("no answer"),
+    Denied(403, "Forbidden", 'cannot get x at the cluster scope: RBAC: clusterrole "c" not found'),
 ]
 
 
@@ -165,7 +166,7 @@ async def test_one_failure_that_may_pass_does_not_make_a_target_unhealthy(error)
     async with probed(target) as link:
         target.errors["summary"] = error
         await asyncio.sleep(probing.PERIOD)
-        assert len(target.paths) == 2
+        assert len(target.paths) >= 2
         assert link.health.healthy
         del target.errors["summary"]
         await asyncio.sleep(3 * probing.PERIOD)
