@@ -46,7 +46,7 @@ class History:
 
     running: dict[str, Running] = field(default_factory=dict)  # by UID of the delegate
     placed: dict[str, Running] = field(default_factory=dict)  # by UID of the proxy: the first
-    excused: set[str] = field(default_factory=set)  # proxies that taints have ended
+    excused: dict[str, str] = field(default_factory=dict)  # UID -> key: ended by others than us
     violations: list[Violation] = field(default_factory=list)
     delegates: int = 0  # that ever ran
 
@@ -54,7 +54,7 @@ class History:
         """A proxy was changed, or is gone."""
         condition = objects.condition(new or {}, "DisruptionTarget") or {}
         if new is not None and condition.get("reason") == _TAINTED:
-            self.excused.add(objects.uid(new))
+            self.excused[objects.uid(new)] = objects.key(new)
 
     def on_delegate(self, cluster: str, old: Object | None, new: Object | None) -> list[Suspicion]:
         """A delegate was changed, or is gone; what that makes us suspect."""

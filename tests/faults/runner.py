@@ -123,7 +123,7 @@ class Runner:
             if self._watcher.history.violations:
                 return self._watcher.history.violations
 
-            self._wish = without_lost(self._wish, self._watcher.world(self._wish), survivors)
+            self._wish = without_lost(self._wish, self._watcher.world(self._wish))
             found = world.violations(self._watcher.world(self._wish, survivors))
             late = time.monotonic() - began > SETTLED
             if self._watcher.changed.is_set() and not late:
@@ -157,11 +157,11 @@ def untouched(before: World, step: Step) -> dict[str, str]:
     }
 
 
-def without_lost(wish: Wish, now: World, survivors: dict[str, str]) -> Wish:
+def without_lost(wish: Wish, now: World) -> Wish:
     """Nobody replaces a bare pod: one that ended for a reason is not wanted any more."""
     for name, workload in list(wish.workloads.items()):
-        ended = {uid for uid, key in survivors.items() if key == f"default/{name}"}
-        if workload.kind is Kind.POD and not now.of(workload) and ended & now.excused:
+        ended = f"default/{name}" in now.excused.values()
+        if workload.kind is Kind.POD and not now.of(workload) and ended:
             wish = wish.without(name)
 
     return replace(wish)

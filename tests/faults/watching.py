@@ -94,7 +94,7 @@ class Watcher:
             self.history.on_proxy(new)
             pod = new or old or {}
             if node_of(pod) in self.removed:
-                self.history.excused.add(objects.uid(pod))
+                self.history.excused[objects.uid(pod)] = objects.key(pod)
         elif name.endswith("/d"):
             for suspicion in self.history.on_delegate(name.partition("/")[0], old, new):
                 if suspicion.earlier.cluster not in self.forced:
@@ -129,7 +129,7 @@ class Watcher:
         self.removed.add(node)
         for pod in self._informers["pods"].store.values():
             if node_of(pod) == node:
-                self.history.excused.add(objects.uid(pod))
+                self.history.excused[objects.uid(pod)] = objects.key(pod)
 
     def world(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> World:
         """What the watches have shown so far."""
@@ -160,7 +160,7 @@ class Watcher:
             chaperons={target: found[f"{target}/c"] for target in TARGETS},
             delegates={target: found[f"{target}/d"] for target in TARGETS},
             survivors=survivors or {},
-            excused=frozenset(self.history.excused),
+            excused=dict(self.history.excused),
         )
 
     async def change(self, seconds: float) -> None:

@@ -45,7 +45,7 @@ class World:
     chaperons: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
     delegates: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
     survivors: Mapping[str, str] = field(default_factory=dict)  # UID -> key
-    excused: frozenset[str] = frozenset()
+    excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
 
     def of(self, workload: Workload) -> list[Object]:
         """The pods of a workload, in the order of their names."""

@@ -192,7 +192,7 @@ def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
 
 
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
-    changed = replace(with_another_pod_of_that_name(well), excused=frozenset({"uid-before"}))
+    changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
     assert world.violations(changed) == []
 
 
@@ -270,4 +270,4 @@ def test_pods_that_taints_end_are_remembered(parent: Object) -> None:
     history = History()
     condition = {"type": "DisruptionTarget", "reason": "DeletionByTaintManager"}
     history.on_proxy({**parent, "status": {"conditions": [condition]}})
-    assert history.excused == {"uid-db-0"}
+    assert history.excused == {"uid-db-0": "default/db-0"}

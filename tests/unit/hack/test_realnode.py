@@ -16,7 +16,8 @@ from hack.fleetlib.commands import Site
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry
 
-PLACE = Site("c2", Path("/fleet/c2"), "10.201.9.11", "127.0.0.1", "10.243.0.0/16")
+_ADDRESS = "10.201.9.11"
+PLACE = Site("c2", Path("/fleet/c2"), _ADDRESS, "127.0.0.1", "10.243.0.0/16", (_ADDRESS,), _ADDRESS)
 BUILT = images.build(b"the program", ["sh", "busybox", "cat"])
 
 
