@@ -166,4 +166,5 @@ def connect(fleet: Fleet, target: str, url: str) -> None:
         "connect",
         *("--source", str(fleet.kubeconfig(SOURCE)), "--target", str(fleet.kubeconfig(target))),
         *("--namespace", "default", "--name", target, "--server", url, "--enable-namespace"),
+        *("--cluster-name", SOURCE),
     )

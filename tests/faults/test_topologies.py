@@ -84,7 +84,14 @@ async def test_in_a_ring_pods_go_one_step_both_ways_and_no_further(
 
 
 async def test_a_cluster_may_be_its_own_target(fleet: Fleet, c1: Client) -> None:
-    config = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c1"))
+    config = (
+        "--source",
+        fleet.kubeconfig("c1"),
+        "--target",
+        fleet.kubeconfig("c1"),
+        "--cluster-name",
+        "c1",
+    )
     done = vnode("connect", *config, "--namespace", "default", "--name", "itself")
     assert not done.code, done.err
     await kit.until_one(c1, kinds.TARGETS, "itself", "default", own.is_because("Connected"))
@@ -104,7 +111,14 @@ async def test_a_cluster_may_be_its_own_target(fleet: Fleet, c1: Client) -> None
 async def test_one_target_under_two_names_runs_each_pod_once(
     fleet: Fleet, c1: Client, c2: Client
 ) -> None:
-    config = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c2"))
+    config = (
+        "--source",
+        fleet.kubeconfig("c1"),
+        "--target",
+        fleet.kubeconfig("c2"),
+        "--cluster-name",
+        "c1",
+    )
     done = vnode("connect", *config, "--namespace", "default", "--name", "again")
     assert not done.code, done.err
     await kit.until_one(c1, kinds.TARGETS, "again", "default", own.is_because("Connected"))
