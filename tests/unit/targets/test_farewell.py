@@ -68,7 +68,7 @@ class Target:
         def withdraw():
             self.withdrawn = True
 
-        await farewell.say(self.link, OURS, withdraw, clock=clock)
+        await farewell.say(self.link, OURS.owns, OURS, withdraw, clock=clock)
         assert self.withdrawn
 
 
