@@ -7,7 +7,6 @@ knows whether asking again is right.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +21,7 @@ from vnode import __version__
 from vnode.api import errors, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.kube import answers
 from vnode.kube.endpoint import Endpoint
 from vnode.telemetry import metrics
 
@@ -32,8 +32,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
-ANSWER_LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
-ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
 MOST_OBJECTS: Final = 500_000  # in one list; what no cluster has is a server that does not stop
 _POOL: Final = 48  # connections for short requests
 _URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
@@ -245,7 +243,7 @@ class Client:
         """
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type, "Accept": accept}
-        return _decode(await self._exchange(method, path, query, data, headers))
+        return answers.decode(await self._exchange(method, path, query, data, headers))
 
     async def text(self, path: str) -> str:
         """An answer that is text, not JSON. Raises as `request` does."""
@@ -276,14 +274,14 @@ class Client:
                 allow_redirects=False,
                 server_hostname=self.endpoint.server_name,
             ) as response:
-                payload = await _read(response, ANSWER_LIMIT)
+                payload = await answers.read(response, answers.LIMIT)
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
             self._requests.unanswered(method)
-            raise _unreachable(self.name, error) from error
+            raise answers.unreachable(self.name, error) from error
 
         self._requests.answered(method, response.status, time.monotonic() - started)
         if response.status >= 300:
-            raise _error(response, payload)
+            raise answers.error_of(response, payload)
 
         return payload
 
@@ -315,15 +313,15 @@ class Client:
                 server_hostname=self.endpoint.server_name,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            raise _unreachable(self.name, error) from error
+            raise answers.unreachable(self.name, error) from error
 
         try:
             if response.status >= 300:
-                raise _error(response, await _read(response, ERROR_LIMIT))
+                raise answers.error_of(response, await answers.read(response, answers.ERROR_LIMIT))
 
             yield response
         finally:
-            await _hang_up(response)
+            await answers.hang_up(response)
 
     async def authorization(self) -> str | None:
         """The Authorization header for requests that are made elsewhere (the kubelet tunnel)."""
@@ -349,69 +347,3 @@ class Client:
             method, path, query=query, body=body, content_type=content_type, accept=accept
         )
         return answer if isinstance(answer, dict) else {}
-
-
-async def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection of an answer that is still being sent.
-
-    A TLS goodbye would be answered only after all that the other side has yet to send.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-
-    response.close()
-    await asyncio.sleep(0)
-
-
-def _unreachable(name: str, error: BaseException) -> errors.Unreachable:
-    text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
-    return errors.Unreachable(f"{name}: {text or type(error).__name__}")
-
-
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole answer, if the other side keeps within bounds."""
-    blocks, size = [], 0
-    async for block in response.content.iter_any():
-        blocks.append(block)
-        size += len(block)
-        if size > limit:
-            raise aiohttp.ClientPayloadError(f"the answer has more than {limit} bytes")
-
-    return b"".join(blocks)
-
-
-def _decode(payload: bytes) -> Any:
-    if not payload:
-        return None
-
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
-
-
-def _error(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
-    try:
-        status = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        status = None
-
-    if not isinstance(status, dict) or status.get("kind") != "Status":
-        # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
-        status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
-
-    error = errors.from_status(
-        response.status, str(status.get("reason", "")), str(status.get("message", ""))
-    )
-    if isinstance(error, errors.TooManyRequests):
-        error.retry_after = _seconds(response.headers.get("Retry-After"))
-
-    return error
-
-
-def _seconds(value: str | None) -> float:
-    try:
-        return min(max(float(value or 1), 0.1), 60.0)
-    except ValueError:
-        return 1.0

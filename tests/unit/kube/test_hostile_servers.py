@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestServer
 
 from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
+from vnode.kube import answers, watching
 from vnode.kube import client as clients
-from vnode.kube import watching
 from vnode.kube.client import Client
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
@@ -66,7 +66,7 @@ async def test_words_of_other_servers_are_not_passed_on() -> None:
 
 
 async def test_an_answer_without_bounds_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "ANSWER_LIMIT", 100_000)
+    monkeypatch.setattr(answers, "LIMIT", 100_000)
 
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -85,7 +85,7 @@ async def test_an_answer_without_bounds_is_cut(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_compressed_answer_is_measured_as_it_unfolds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clients, "ANSWER_LIMIT", 100_000)
+    monkeypatch.setattr(answers, "LIMIT", 100_000)
 
     async def bomb(_request: web.Request) -> web.Response:
         response = web.Response(body=b" " * 10_000_000)

@@ -1,0 +1,87 @@
+"""What an API server has answered: read within bounds, decoded, or told as an error.
+
+The other side need not be an API server, nor honest: who wrote the kubeconfig chose it. So sizes
+are bounded, and its words are passed on only if they are those of an API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from vnode.api import errors
+
+LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
+ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
+
+
+async def hang_up(response: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that is still being sent.
+
+    A TLS goodbye would be answered only after all that the other side has yet to send.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+    response.close()
+    await asyncio.sleep(0)
+
+
+def unreachable(name: str, error: BaseException) -> errors.Unreachable:
+    """The error for no answer, with the cluster's name."""
+    text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
+    return errors.Unreachable(f"{name}: {text or type(error).__name__}")
+
+
+async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The whole answer; ClientPayloadError if the other side exceeds `limit` bytes."""
+    blocks, size = [], 0
+    async for block in response.content.iter_any():
+        blocks.append(block)
+        size += len(block)
+        if size > limit:
+            raise aiohttp.ClientPayloadError(f"the answer has more than {limit} bytes")
+
+    return b"".join(blocks)
+
+
+def decode(payload: bytes) -> Any:
+    """The JSON of an answer, None if it is empty; Unreachable if it is none."""
+    if not payload:
+        return None
+
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+
+def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
+    """The error that an answer of 300 or more is."""
+    try:
+        status = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        status = None
+
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
+        status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
+
+    error = errors.from_status(
+        response.status, str(status.get("reason", "")), str(status.get("message", ""))
+    )
+    if isinstance(error, errors.TooManyRequests):
+        error.retry_after = _seconds(response.headers.get("Retry-After"))
+
+    return error
+
+
+def _seconds(value: str | None) -> float:
+    try:
+        return min(max(float(value or 1), 0.1), 60.0)
+    except ValueError:
+        return 1.0
