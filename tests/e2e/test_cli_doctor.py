@@ -29,6 +29,10 @@ def failures(found: list[Object]) -> dict[tuple[str, str], str]:
 
 
 def test_a_fleet_that_works_passes_every_check(fleet: Fleet) -> None:
+    label = "multicluster-scheduler=enabled"
+    fleet.kubectl("c1", "create", "namespace", "a-namespace-that-ends")
+    fleet.kubectl("c1", "label", "namespace", "a-namespace-that-ends", label)
+    fleet.kubectl("c1", "delete", "namespace", "a-namespace-that-ends", "--wait=false")
     found = findings(fleet, "--target", str(fleet.kubeconfig("c2")), code=0)
     checked = {entry["check"] for entry in found if entry["level"] == "ok"}
     assert {"reachable", "clock", "CRDs", "agent's rights", "agent", "webhook"} < checked

@@ -56,6 +56,18 @@ async def until_holds(client: Client, kind: Kind, name: str, **data: str) -> Obj
     )
 
 
+async def first_seen(client: Client, chaperon: Object, version: str) -> Object:
+    """The chaperon as it was created, by a watch from before that."""
+    selection = Selection(
+        kinds.POD_CHAPERONS, "default", field_selector=f"metadata.name={objects.name(chaperon)}"
+    )
+    async for batch in watching.stream(client, selection, version):
+        if batch:
+            return batch[0].object
+
+    raise AssertionError("the watch ended without it")
+
+
 async def until_gone(client: Client, kind: Kind, name: str) -> None:
     await kit.until_gone(client, kind, "default", field_selector=f"metadata.name={name}")
 
@@ -86,10 +98,8 @@ async def test_what_a_pod_refers_to_is_there_before_its_candidate(
         kinds.POD_CHAPERONS, "default", label_selector=f"{keys.PARENT_UID}={objects.uid(pod)}"
     )
     created = int(objects.resource_version(copy)), int(objects.resource_version(hidden))
-    async for batch in watching.stream(c2, Selection(kinds.POD_CHAPERONS, "default"), version):
-        first = next(e.object for e in batch if objects.name(e.object) == objects.name(chaperon))
-        assert max(created) < int(objects.resource_version(first))
-        break
+    first = await first_seen(c2, chaperon, version)
+    assert max(created) < int(objects.resource_version(first))
 
     with pytest.raises(NotFound):
         await c3.get(kinds.SECRETS, name, "default")

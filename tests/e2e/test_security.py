@@ -202,6 +202,7 @@ async def test_a_target_feeds_back_nothing_but_status_and_foreign_annotations(
     assert objects.metadata(after).get("ownerReferences") is None
     before = {k: v for k, v in objects.annotations(pod).items() if not keys.is_foreign(k)}
     ours = {k: v for k, v in objects.annotations(after).items() if not keys.is_foreign(k)}
+    assert ours.pop(keys.FED_BACK) == '{"example.com/fine":"yes"}'
     assert ours == before
     assert "169.254.169.254" not in str(objects.status(after))
 

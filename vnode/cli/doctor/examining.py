@@ -165,16 +165,21 @@ async def _admission(client: Client) -> str | None:
     except ApiError:
         return None
 
-    if not namespaces:
-        return None
+    for namespace in namespaces:
+        if not objects.is_terminating(namespace):  # nothing can be created in one that ends
+            return await _try(client, objects.name(namespace))
 
+    return None
+
+
+async def _try(client: Client, namespace: str) -> str | None:
     trial = {
         "metadata": {"generateName": "vnode-doctor-", "annotations": {keys.ELECT: ""}},
         "spec": {"containers": [{"name": "trial", "image": "trial"}]},
         "apiVersion": "v1",
         "kind": "Pod",
     }
-    path = kinds.PODS.path(objects.name(namespaces[0]))
+    path = kinds.PODS.path(namespace)
     try:
         pod = await client.request("POST", path, query={"dryRun": "All"}, body=trial)
     except Denied as error:

@@ -26,6 +26,7 @@ from vnode.cli.main import run
 from vnode.cli.removing import source_side, target_side
 from vnode.cli.removing.reporting import Report, remove, remove_named
 from vnode.cli.removing.source_side import Ends
+from vnode.cli.removing.waiting import until_gone
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.cli.wiring import LEASE
 from vnode.kube.client import Client
@@ -132,6 +133,10 @@ async def _remove_installation(
     if crds:
         for crd in manifests.crds():
             await remove(client, kinds.CRDS, crd, report)
+
+        here = manifests.PART_OF
+        left = await until_gone(client, kinds.CRDS, lambda _crd: True, 30, label_selector=here)
+        report.left += [f"crd/{objects.name(crd)}, which is being removed" for crd in left]
     else:
         report.left.append("the CRDs: --crds removes them, too")
 
