@@ -9,9 +9,11 @@ RUN = python=$$($(VENV)) && $$python
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
 	@echo 'make test         all of: lint types contracts unit integration chart e2e faults, and'
-	@echo '                  as root e2e-metrics realnode'
+	@echo '                  as root e2e-metrics realnode dashboard-test'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
+	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
+	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make format       let ruff format and fix'
@@ -25,7 +27,7 @@ demo:
 .PHONY: test
 test: lint types contracts unit integration chart e2e faults
 ifeq ($(shell id -u),0)
-test: e2e-metrics realnode
+test: e2e-metrics realnode dashboard-test
 else
 test: left-out
 endif
@@ -86,10 +88,24 @@ realnode: binaries realnode-programs
 realnode-programs:
 	@$(PYTHON) hack/realnode-packages && $(PYTHON) hack/binaries kubelet > /dev/null
 
+.PHONY: browser
+browser:
+	@hack/browser-packages
+
+# The pages in a headless Chromium, on a fleet.
+.PHONY: dashboard-test
+dashboard-test: binaries browser
+	$(RUN) -m pytest tests/dashboard
+
+# The pictures of docs/dashboard.md.
+.PHONY: dashboard-images
+dashboard-images: binaries browser
+	@export VNODE_DASHBOARD_IMAGES=$(CURDIR)/docs/images; $(RUN) -m pytest tests/dashboard/test_pictures.py
+
 .PHONY: left-out
 left-out: e2e
 	@echo 'left out: tests/realnode runs containers, tests/metrics_e2e needs network namespaces,'
-	@echo 'and both need root'
+	@echo 'and both need root, as the installation of a browser for tests/dashboard does'
 
 .PHONY: bench
 bench: binaries

@@ -35,6 +35,8 @@ class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     health: int = 8080
     kubelet: int = 10250
     """The first of as many ports as there are virtual nodes."""
+    dashboard: int = 0
+    """0: there is none."""
 
 
 class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

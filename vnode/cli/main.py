@@ -28,6 +28,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "get": ("vnode.cli.get.command", "Show targets, nodes, pods or sources."),
     "explain": ("vnode.cli.explain.command", "Tell the whole story of a pod."),
     "top": ("vnode.cli.top.command", "Show what targets and pods use, live."),
+    "dashboard": ("vnode.cli.dashboard.command", "Show all of that in a browser, live."),
     "doctor": ("vnode.cli.doctor.command", "Check both sides of each connection."),
     "cordon": ("vnode.cli.draining.cordoning", "Send no more pods to a target."),
     "uncordon": ("vnode.cli.draining.uncordoning", "Send pods to a target again."),

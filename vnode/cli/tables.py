@@ -1,7 +1,6 @@
 """Rows as kubectl's tables, objects as JSON, YAML or names. Pure but for the colours.
 
-A table is columns and rows of text; a wide one has more columns. Ages are written as kubectl
-writes them.
+A table is columns and rows of text; a wide one has more columns.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 import yaml
@@ -72,38 +70,6 @@ def _line(row: list[str], widths: Sequence[int], *, plain: bool) -> str:
         + (" " * (width - len(cell) + _GAP) if i < last else "")
         for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ).rstrip()
-
-
-def age(since: str | None, now: datetime) -> str:
-    """How long ago a timestamp is: `45s`, `5m10s`, `3h12m`, `2d4h`, `30d`, `2y30d`."""
-    moment = objects.parse_timestamp(since) if since else None
-    return duration(now - moment) if moment else "<unknown>"
-
-
-def duration(length: timedelta) -> str:
-    """As kubectl says it: two units where the larger one is small, else one."""
-    seconds = int(length.total_seconds())
-    if seconds < 0:
-        return "0s"
-
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    for is_small, text in (
-        (seconds < 120, f"{seconds}s"),
-        (minutes < 10, _two(minutes, "m", seconds % 60, "s")),
-        (minutes < 180, f"{minutes}m"),
-        (hours < 8, _two(hours, "h", minutes % 60, "m")),
-        (hours < 48, f"{hours}h"),
-        (days < 8, _two(days, "d", hours % 24, "h")),
-        (days < 730, f"{days}d"),
-    ):
-        if is_small:
-            return text
-
-    return _two(days // 365, "y", days % 365, "d")
-
-
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{unit}" + (f"{small}{small_unit}" if small else "")
 
 
 def document(objs: Objects, format_: str, *, single: bool = False) -> str:

@@ -24,6 +24,7 @@ from vnode.api.errors import NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
+from vnode.cli.dashboard.served import ServedDashboard
 from vnode.cli.serving import announce, kubelet_certificate
 from vnode.following import references
 from vnode.following.following import Following
@@ -46,7 +47,7 @@ from vnode.runtime import issuing, serving
 from vnode.runtime.authority import Authority
 from vnode.runtime.health import Health
 from vnode.runtime.issuing import ClientCertificate, ServingCertificate, TrustedWebhook
-from vnode.runtime.leader import Elector
+from vnode.runtime.leader import AGENT_LEASE, Elector
 from vnode.runtime.links import Links
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor, supervise
@@ -58,7 +59,6 @@ from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 from vnode.webhook.server import Webhook
 
-LEASE: Final = "vnode-agent"
 _GC_THRESHOLD: Final = 50_000  # allocations; JSON makes many, and none of it is cyclic
 
 log = logging.getLogger(__name__)
@@ -152,8 +152,26 @@ class Agent:
         self._scheduler, self._books = self._make_scheduler(parent)
         self._health.on_scrape(self._scheduler.count_pending)
         self._health.on_scrape(informers.measure)
+        self._dashboard = self._make_dashboard()
         self._extender = Extender(client, self._chaperons, self._delegates)
         self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
+
+    def _make_dashboard(self) -> ServedDashboard | None:
+        if not self._options.config.ports.dashboard:
+            return None
+
+        return ServedDashboard(
+            self._client,
+            self._name,
+            targets=self._targets.informers,
+            nodes=self._nodes.nodes,
+            proxies=self._proxies,
+            serves_sources=self._options.config.source_controller,
+            links=self._links,
+            certificate=self._kubelet_certificate,
+            agent_namespace=self._options.namespace,
+            clock=self._clock,
+        )
 
     def _make_kubelet(self) -> KubeletServer:
         return KubeletServer(
@@ -225,6 +243,10 @@ class Agent:
             await self._nodes.nodes.synced.wait()
             tasks.start(self._kubelet_certificate.run(), "kubelet-certificate")
             tasks.start(self._kubelet.run(), "kubelet")
+            if self._dashboard is not None:
+                port = self._options.config.ports.dashboard
+                tasks.start(self._dashboard.run(self._options.address, port), "dashboard")
+
             tasks.start(self._events.run(), "events")
             await self._lead_when_elected()
 
@@ -276,7 +298,7 @@ class Agent:
             await self._lead()
             return
 
-        elector = Elector(self._client, self._options.namespace, LEASE, self._options.holder)
+        elector = Elector(self._client, self._options.namespace, AGENT_LEASE, self._options.holder)
         await elector.run(self._lead)
 
     async def _lead(self) -> None:

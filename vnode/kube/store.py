@@ -45,6 +45,10 @@ class Store:
         """The objects that the index files under `value`, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
 
+    def values_of(self, index: str) -> list[str]:
+        """The values under which the index files anything."""
+        return list(self._indexes[index])
+
     def put(self, obj: Object) -> Object | None:
         """Store an object; returns the one it replaces."""
         key = objects.key(obj)

@@ -109,10 +109,7 @@ def review(caller: Identity, node: str, verb: str, subresource: str) -> Object:
         "apiVersion": kinds.SUBJECT_ACCESS_REVIEWS.api_version,
         "kind": kinds.SUBJECT_ACCESS_REVIEWS.kind,
         "spec": {
-            "user": caller.user,
-            "groups": list(caller.groups),
-            "uid": caller.uid,
-            "extra": {key: list(values) for key, values in caller.extra},
+            **subject(caller),
             "resourceAttributes": {
                 "verb": verb,
                 "version": "v1",
@@ -121,4 +118,14 @@ def review(caller: Identity, node: str, verb: str, subresource: str) -> Object:
                 "name": node,
             },
         },
+    }
+
+
+def subject(caller: Identity) -> Object:
+    """The part of a SubjectAccessReview's spec that says whom it is about."""
+    return {
+        "user": caller.user,
+        "groups": list(caller.groups),
+        "uid": caller.uid,
+        "extra": {key: list(values) for key, values in caller.extra},
     }

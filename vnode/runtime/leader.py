@@ -24,6 +24,9 @@ from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.telemetry import metrics
 
+AGENT_LEASE: Final = "vnode-agent"
+"""The Lease of a cluster's agents, in their own namespace."""
+
 _JITTER: Final = 1.2  # a follower waits retry..retry*(1+this), as client-go does
 _MARGIN: Final = 0.05  # seconds after the end of a lease until it is taken
 _FAREWELL: Final = 2.0  # seconds that releasing the lease may take

@@ -125,6 +125,12 @@ class Link:
         found = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
         return found[0] if found else None
 
+    def candidates(self) -> Iterator[tuple[str, Object]]:
+        """All chaperons of this cluster in the target, with the UIDs of their pods."""
+        for uid in self.chaperons.store.values_of(PARENT_UID_INDEX):
+            for chaperon in self.chaperons.store.by_index(PARENT_UID_INDEX, uid):
+                yield uid, chaperon
+
     def set_health(self, health: Health) -> None:
         """Record what the last probe found; listeners hear of changes only."""
         changed = (health.healthy, health.reason, health.message) != (

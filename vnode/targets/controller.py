@@ -57,6 +57,8 @@ class _Running:
 class TargetController:
     """Keeps `links` in step with the Targets of the local cluster.
 
+    `namespace` is for those who may see the Targets of one only.
+
     Every replica connects, so that a new leader starts warm; only the leader writes, to Targets
     and, when they are deleted, to the clusters behind them.
     """
@@ -70,19 +72,25 @@ class TargetController:
         clock: Clock,
         trust: Trust,
         events: EventRecorder,
+        namespace: str | None = None,
     ) -> None:
         self._local = local
         self._identity = identity
         self._links = links
         self._clock = clock
         self._trust = trust
-        self._targets = Informer(local, kinds.TARGETS)
+        self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
         self._reporter = Reporter(local, events)
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
         self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
+
+    @property
+    def informers(self) -> tuple[Informer, Informer]:
+        """Those of Targets and ClusterTargets, for others to look into."""
+        return self._targets, self._cluster_targets
 
     @property
     def synced(self) -> bool:

@@ -9,9 +9,10 @@ import pytest
 
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
-from vnode.cli.explain import collecting, judging, rendering, story
-from vnode.cli.explain.facts import Facts, TargetFacts
-from vnode.cli.explain.judging import State
+from vnode.cli.explain import rendering
+from vnode.insight import collecting, judging, story
+from vnode.insight.facts import Facts, TargetFacts
+from vnode.insight.judging import State
 from vnode.runtime.links import TargetKey
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

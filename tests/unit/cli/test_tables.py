@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import kinds
-from vnode.cli import pods, tables, terminal
+from vnode.cli import tables, terminal
 from vnode.cli.tables import Column
+from vnode.insight import words
 
 COLUMNS = (
     Column("NAME", lambda row: row[0]),
@@ -51,16 +52,16 @@ def test_a_watch_keeps_the_columns_of_its_first_table() -> None:
     ],
 )
 def test_durations_are_written_as_kubectl_does(length: timedelta, text: str) -> None:
-    assert tables.duration(length) == text
+    assert words.duration(length) == text
 
 
 @given(st.timedeltas(min_value=timedelta(0)))
 def test_any_duration_is_short(length: timedelta) -> None:
-    assert len(tables.duration(length)) <= 12
+    assert len(words.duration(length)) <= 12
 
 
 def test_an_age_that_is_no_time_is_unknown() -> None:
-    assert tables.age("yesterday", datetime.now(UTC)) == "<unknown>"
+    assert words.age("yesterday", datetime.now(UTC)) == "<unknown>"
 
 
 def test_references_are_what_kubectl_takes_back() -> None:
@@ -87,12 +88,12 @@ def test_the_status_of_a_pod_is_what_kubectl_says() -> None:
     running = {"name": "a", "ready": True, "restartCount": 2, "state": {"running": {}}}
     waiting = {"name": "b", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}
     pod = _pod(phase="Pending", containerStatuses=[running, waiting])
-    assert (pods.word(pod), pods.ready(pod), pods.restarts(pod)) == ("ErrImagePull", "1/2", "2")
-    assert pods.word(_pod(phase="Running", containerStatuses=[running])) == "Running"
-    assert pods.word(_pod(phase="Failed", reason="Evicted")) == "Evicted"
-    assert pods.word(_pod(phase="Pending", initContainerStatuses=[waiting])) == "Init:ErrImagePull"
-    assert pods.word(_pod(initContainerStatuses=[running])) == "Init:0/1"
+    assert (words.word(pod), words.ready(pod), words.restarts(pod)) == ("ErrImagePull", "1/2", "2")
+    assert words.word(_pod(phase="Running", containerStatuses=[running])) == "Running"
+    assert words.word(_pod(phase="Failed", reason="Evicted")) == "Evicted"
+    assert words.word(_pod(phase="Pending", initContainerStatuses=[waiting])) == "Init:ErrImagePull"
+    assert words.word(_pod(initContainerStatuses=[running])) == "Init:0/1"
     gated = _pod(phase="Pending")
     gated["spec"] = {"schedulingGates": [{"name": "x"}]}
-    assert pods.word(gated) == "SchedulingGated"
-    assert pods.word({"metadata": {"deletionTimestamp": "now"}}) == "Terminating"
+    assert words.word(gated) == "SchedulingGated"
+    assert words.word({"metadata": {"deletionTimestamp": "now"}}) == "Terminating"

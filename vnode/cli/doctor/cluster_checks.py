@@ -10,9 +10,10 @@ from typing import Any, Final
 from vnode import __version__
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
-from vnode.cli import manifests, tables
+from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.insight import words
 from vnode.runtime import certificates
 
 SKEW_WARN: Final = 5.0  # seconds; below, the network and whole seconds explain it
@@ -167,7 +168,7 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
 
     age = facts.now + timedelta(seconds=facts.skew or 0) - renewed
     life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    return f"{holder} leads, seen {tables.duration(age)} ago", age < life
+    return f"{holder} leads, seen {words.duration(age)} ago", age < life
 
 
 def _webhook(facts: ClusterFacts) -> _Said:

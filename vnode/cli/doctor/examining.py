@@ -25,9 +25,9 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
-from vnode.cli.wiring import LEASE
 from vnode.kube.client import Client
 from vnode.pods import delegate
+from vnode.runtime.leader import AGENT_LEASE as LEASE
 
 _PATIENCE: Final = 5.0  # seconds for one connection
 _SOME: Final = 200  # objects of a kind that tell enough

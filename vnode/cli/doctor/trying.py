@@ -12,7 +12,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.doctor import examining
 from vnode.cli.doctor.facts import ConnectionFacts
-from vnode.cli.explain.collecting import PATIENCE, connected
+from vnode.insight.collecting import PATIENCE, connected
 from vnode.kube.client import Client
 from vnode.targets import expiry, model, probing, secrets
 

@@ -10,8 +10,9 @@ import click
 from vnode.api.clock import SystemClock
 from vnode.cli import access, manifests, tables
 from vnode.cli.access import Access
-from vnode.cli.explain import collecting, rendering, story
+from vnode.cli.explain import rendering
 from vnode.cli.main import run
+from vnode.insight import collecting, story
 
 
 def command() -> click.Command:

@@ -15,6 +15,7 @@ from vnode.api.objects import Object
 from vnode.cli import tables
 from vnode.cli.get import views
 from vnode.cli.get.views import Row, View
+from vnode.insight import words
 from vnode.kube import watching
 from vnode.kube.client import Client
 from vnode.kube.watching import Selection
@@ -119,7 +120,7 @@ class Listing:
         except VnodeError:  # whoever may see pods only sees the names of their nodes
             return {}
 
-        return {objects.name(node): views.node_target(node) for node in nodes}
+        return {objects.name(node): words.node_target(node) for node in nodes}
 
     async def _watch(self, selection: Selection, version: str) -> None:
         while True:

@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import pods, tables
+from vnode.cli import tables
 from vnode.cli.tables import Column
+from vnode.insight import words
 from vnode.kube.watching import Selection
-from vnode.nodes import virtual
-from vnode.targets import conditions, model, source_rbac
+from vnode.targets import conditions, model
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +48,7 @@ def _condition(type_: str, part: str) -> Callable[[Row], str]:
 
 
 def _age(row: Row) -> str:
-    return tables.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
-
-
-def subject(source: Object) -> str:
-    """Whom a Source lets in."""
-    try:
-        return str(source_rbac.parse(source))
-    except ConfigError:
-        return "<invalid>"
-
-
-def node_word(node: Object) -> str:
-    """`Ready,SchedulingDisabled` and the like."""
-    status = str((objects.condition(node, "Ready") or {}).get("status", "Unknown"))
-    words = [{"True": "Ready", "False": "NotReady"}.get(status, "Unknown")]
-    if objects.spec(node).get("unschedulable"):
-        words.append("SchedulingDisabled")
-
-    return ",".join(words)
-
-
-def node_target(node: Object) -> str:
-    """The target behind a virtual node; "" if it is none of ours."""
-    return str(virtual.target_of(node) or "")
+    return words.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
 
 
 def _allocatable(resource: str) -> Callable[[Row], str]:
@@ -116,7 +92,7 @@ TARGETS: Final = View(
 SOURCES: Final = View(
     "sources",
     lambda namespace: [Selection(kinds.SOURCES, namespace), Selection(kinds.CLUSTER_SOURCES)],
-    (_NAMESPACE, _NAME, _READY, _REASON, Column("SUBJECT", _meta(subject)), _AGE, _MESSAGE),
+    (_NAMESPACE, _NAME, _READY, _REASON, Column("SUBJECT", _meta(words.subject)), _AGE, _MESSAGE),
     kind_of=tables.source_kind,
 )
 NODES: Final = View(
@@ -126,8 +102,8 @@ NODES: Final = View(
     ],
     (
         _NAME,
-        Column("STATUS", _meta(node_word)),
-        Column("TARGET", _meta(node_target)),
+        Column("STATUS", _meta(words.node_word)),
+        Column("TARGET", _meta(words.node_target)),
         Column("CPU", _allocatable("cpu")),
         Column("MEMORY", _allocatable("memory")),
         Column("PODS", _allocatable("pods")),
@@ -144,15 +120,15 @@ PODS: Final = View(
     (
         _NAMESPACE,
         _NAME,
-        Column("READY", _meta(pods.ready)),
-        Column("STATUS", _meta(pods.word)),
-        Column("RESTARTS", _meta(pods.restarts)),
+        Column("READY", _meta(words.ready)),
+        Column("STATUS", _meta(words.word)),
+        Column("RESTARTS", _meta(words.restarts)),
         Column("TARGET", _where),
         _AGE,
         Column("IP", _meta(lambda obj: str(objects.status(obj).get("podIP") or "")), wide=True),
         Column("WAITS FOR", _pending_because, wide=True),
     ),
-    shows=pods.is_proxy,
+    shows=words.is_proxy,
     kind_of=lambda _obj: kinds.PODS,
 )
 

@@ -19,13 +19,13 @@ from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli import identity, tables
-from vnode.cli.explain.collecting import connected
 from vnode.cli.removing import waiting
 from vnode.cli.removing.reporting import Report, remove
-from vnode.cli.wiring import LEASE
+from vnode.insight.collecting import connected
 from vnode.kube.client import Client
 from vnode.nodes import virtual
 from vnode.pods import feedback
+from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
 

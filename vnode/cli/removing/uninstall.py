@@ -28,9 +28,9 @@ from vnode.cli.removing.reporting import Report, remove, remove_named
 from vnode.cli.removing.source_side import Ends
 from vnode.cli.removing.waiting import until_gone
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
-from vnode.cli.wiring import LEASE
 from vnode.kube.client import Client
 from vnode.runtime import authority, issuing
+from vnode.runtime.leader import AGENT_LEASE as LEASE
 
 _AGENT_FIRST: Final = (
     "{holder} leads the agents of this cluster, and would end the delegates when their Targets go: "

@@ -1,6 +1,6 @@
 """The tables of `vnode top`, live: fed by watches, drawn again when something changes.
 
-Metrics cannot be watched; they are read every fifteen seconds, which is as often as they change.
+Metrics cannot be watched; they are read as often as they change.
 """
 
 from __future__ import annotations
@@ -12,20 +12,15 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock, happens_within
 from vnode.api.errors import ApiError
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.cli import pods, tables
-from vnode.cli.get import views
+from vnode.cli import tables
 from vnode.cli.tables import Column
-from vnode.cli.top import accounts
+from vnode.insight import accounts, measuring, words
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_METRICS: Final = 15.0  # seconds between two looks, metrics-server's own resolution
 _CALM: Final = 0.5  # seconds between two drawings
-_POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
-_NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 
 TARGET_COLUMNS: Final = (
     Column("TARGET", lambda row: row.name),
@@ -107,20 +102,16 @@ class Screen:
     async def _keep_measuring(self) -> None:
         clock = SystemClock()
         while True:
-            await clock.sleep(_METRICS)
+            await clock.sleep(measuring.RESOLUTION)
             await self._measure()
             self._changed.set()
 
     async def _measure(self) -> None:
         try:
             if self._of_pods:
-                found = await self._client.list(_POD_METRICS, self._namespace)
-                self._used = {objects.key(one): accounts.usage_of_pod(one) for one in found}
+                self._used = await measuring.of_pods(self._client, self._namespace)
             else:
-                found = await self._client.list(_NODE_METRICS)
-                self._used = {
-                    objects.name(one): accounts.amounts(one.get("usage")) for one in found
-                }
+                self._used = await measuring.of_nodes(self._client)
         except ApiError:
             self._used, self._no_metrics = {}, "No metrics API answers: what pods use is unknown."
         else:
@@ -130,7 +121,7 @@ class Screen:
         """The table as it is now."""
         nodes, proxies = list(self._nodes.store.values()), self._proxies()
         if self._of_pods:
-            targets = {objects.name(node): views.node_target(node) for node in nodes}
+            targets = {objects.name(node): words.node_target(node) for node in nodes}
             rows = tables.lines(POD_COLUMNS, accounts.of_pods(proxies, targets, self._used))
         else:
             rows = tables.lines(TARGET_COLUMNS, accounts.of_targets(nodes, proxies, self._used))
@@ -138,4 +129,4 @@ class Screen:
         return "\n".join([*rows, *filter(None, (self._no_metrics,))])
 
     def _proxies(self) -> list[Object]:
-        return [pod for pod in self._pods.store.values() if pods.is_proxy(pod)]
+        return [pod for pod in self._pods.store.values() if words.is_proxy(pod)]

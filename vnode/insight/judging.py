@@ -12,9 +12,8 @@ from enum import Enum
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.cli import pods, tables
-from vnode.cli.explain import advice
-from vnode.cli.explain.facts import Facts, TargetFacts
+from vnode.insight import advice, words
+from vnode.insight.facts import Facts, TargetFacts
 from vnode.pods.candidates import State as Said
 from vnode.pods.feedback import FINISHED
 
@@ -64,7 +63,7 @@ class Verdict:
 def judge(facts: Facts) -> Verdict:
     """Where the pod stands now."""
     pod = facts.pod
-    if not pods.is_proxy(pod):
+    if not words.is_proxy(pod):
         return Verdict(State.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
 
     if objects.is_terminating(pod):
@@ -212,7 +211,7 @@ def _ending(facts: Facts) -> Verdict:
         return Verdict(
             State.ENDING,
             f"its containers in target {target.name} are ending, for "
-            f"{tables.duration(since)} of {grace}s",
+            f"{words.duration(since)} of {grace}s",
         )
 
     if target is not None and target.chaperon is not None:

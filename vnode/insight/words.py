@@ -1,9 +1,14 @@
-"""A pod in a few words, as `kubectl get pods` says them. Pure."""
+"""Pods, virtual nodes and ages in a few words, as kubectl says them. Pure."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from vnode.api import keys, names, objects
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
+from vnode.nodes import virtual
+from vnode.targets import source_rbac
 
 _SIDECAR = "Always"  # restartPolicy of an init container that keeps running
 
@@ -82,3 +87,61 @@ def ready(pod: Object) -> str:
 def restarts(pod: Object) -> str:
     """How often its containers were started again, all together."""
     return str(sum(int(container.get("restartCount") or 0) for container in containers(pod)))
+
+
+def node_word(node: Object) -> str:
+    """`Ready,SchedulingDisabled` and the like."""
+    status = str((objects.condition(node, "Ready") or {}).get("status", "Unknown"))
+    words = [{"True": "Ready", "False": "NotReady"}.get(status, "Unknown")]
+    if objects.spec(node).get("unschedulable"):
+        words.append("SchedulingDisabled")
+
+    return ",".join(words)
+
+
+def node_target(node: Object) -> str:
+    """The target behind a virtual node; "" if it is none of ours."""
+    return str(virtual.target_of(node) or "")
+
+
+def subject(source: Object) -> str:
+    """Whom a Source lets in."""
+    try:
+        return str(source_rbac.parse(source))
+    except ConfigError:
+        return "<invalid>"
+
+
+def age(since: str | None, now: datetime) -> str:
+    """How long ago a timestamp is: `45s`, `5m10s`, `3h12m`, `2d4h`, `30d`, `2y30d`."""
+    moment = objects.parse_timestamp(since) if since else None
+    if moment is None:
+        return "<unknown>"
+
+    return duration(now - (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)))
+
+
+def duration(length: timedelta) -> str:
+    """As kubectl says it: two units where the larger one is small, else one."""
+    seconds = int(length.total_seconds())
+    if seconds < 0:
+        return "0s"
+
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    for is_small, text in (
+        (seconds < 120, f"{seconds}s"),
+        (minutes < 10, _two(minutes, "m", seconds % 60, "s")),
+        (minutes < 180, f"{minutes}m"),
+        (hours < 8, _two(hours, "h", minutes % 60, "m")),
+        (hours < 48, f"{hours}h"),
+        (days < 8, _two(days, "d", hours % 24, "h")),
+        (days < 730, f"{days}d"),
+    ):
+        if is_small:
+            return text
+
+    return _two(days // 365, "y", days % 365, "d")
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}" + (f"{small}{small_unit}" if small else "")

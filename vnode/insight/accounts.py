@@ -10,8 +10,7 @@ from vnode.api import objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.cli import pods
-from vnode.cli.get import views
+from vnode.insight import words
 from vnode.pods.feedback import FINISHED
 
 _MIB: Final = 1 << 20
@@ -62,8 +61,8 @@ def of_targets(
 
     return [
         TargetUse(
-            views.node_target(node) or name,
-            views.node_word(node),
+            words.node_target(node) or name,
+            words.node_word(node),
             counts[name],
             running[name],
             amounts(objects.status(node).get("allocatable")),
@@ -89,7 +88,7 @@ def of_pods(
             )
             for pod in proxies
             if (node := str(objects.spec(pod).get("nodeName") or ""))
-            and pods.is_proxy(pod)
+            and words.is_proxy(pod)
             and objects.status(pod).get("phase") not in FINISHED
         ),
         key=lambda row: (row.namespace, row.name),
@@ -135,9 +134,12 @@ def memory(found: Mapping[str, int] | None) -> str:
     return f"{found.get(_BY_MEMORY, 0) // _MIB}Mi" if found is not None else "<unknown>"
 
 
+def fraction(part: Mapping[str, int] | None, whole: Mapping[str, int], name: str) -> float | None:
+    """How much of what there is, 1.0 for all of it; None if either is not known."""
+    return None if part is None or not whole.get(name) else part.get(name, 0) / whole[name]
+
+
 def share(part: Mapping[str, int] | None, whole: Mapping[str, int], name: str) -> str:
     """`12%` of what there is."""
-    if part is None or not whole.get(name):
-        return "<unknown>"
-
-    return f"{100 * part.get(name, 0) // whole[name]}%"
+    found = fraction(part, whole, name)
+    return "<unknown>" if found is None else f"{int(100 * found)}%"

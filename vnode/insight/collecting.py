@@ -7,8 +7,8 @@ Commands that a Secret's kubeconfig would run (exec plugins) are not run on the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -17,29 +17,42 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import pods
-from vnode.cli.explain.facts import Facts, TargetFacts
-from vnode.cli.wiring import LEASE
+from vnode.insight import words
+from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.targets import model, secrets
 
 PATIENCE: Final = 6.0  # seconds for one target
 
+Connect = Callable[[Client, Object], AbstractAsyncContextManager[Client]]
+
 
 async def collect(
-    client: Client, name: str, namespace: str, *, agent_namespace: str, clock: Clock
+    client: Client,
+    name: str,
+    namespace: str,
+    *,
+    agent_namespace: str,
+    clock: Clock,
+    connect: Connect | None = None,
 ) -> Facts:
-    """All about the pod; ConfigError if it is not there."""
+    """All about the pod; ConfigError if it is not there.
+
+    `connect` gives the client of a Target, for those who have connections; `connected` by default.
+    """
     try:
         pod = await client.get(kinds.PODS, name, namespace)
     except NotFound as error:
         raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
 
-    targets = await covering(client, namespace) if pods.is_proxy(pod) else []
+    targets = await covering(client, namespace) if words.is_proxy(pod) else []
     async with asyncio.TaskGroup() as group:
         asked = [
-            group.create_task(_ask(client, target, pod), name=f"ask {objects.key(target)}")
+            group.create_task(
+                _ask(connect or connected, client, target, pod), name=f"ask {objects.key(target)}"
+            )
             for target in targets
         ]
 
@@ -88,11 +101,11 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
         yield client
 
 
-async def _ask(local: Client, target: Object, pod: Object) -> TargetFacts:
+async def _ask(connect: Connect, local: Client, target: Object, pod: Object) -> TargetFacts:
     key = model.key_of(target)
     facts = TargetFacts(key, target, await _maybe(local, kinds.NODES, key.node_name))
     try:
-        async with asyncio.timeout(PATIENCE), connected(local, target) as client:
+        async with asyncio.timeout(PATIENCE), connect(local, target) as client:
             return await _look(client, facts, pod)
     except TimeoutError:
         return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")

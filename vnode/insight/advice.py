@@ -8,7 +8,7 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.cli import pods
+from vnode.insight import words
 
 AGENT: Final = (
     "start the agent of this cluster (vnode agent, or its Deployment)",
@@ -104,8 +104,8 @@ def missing(lacking: Iterable[str], namespace: str, target: str) -> list[str]:
 
 def container_trouble(pod: Object) -> tuple[str, tuple[str, ...]] | None:
     """The first container that cannot start: what is said of it, and the cure."""
-    for container in pods.containers(pod):
-        name, detail = pods.state(container)
+    for container in words.containers(pod):
+        name, detail = words.state(container)
         reason, message = str(detail.get("reason") or ""), str(detail.get("message") or "")
         if name != "waiting":
             continue

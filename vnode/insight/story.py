@@ -13,11 +13,10 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.cli import pods
-from vnode.cli.explain import judging
-from vnode.cli.explain.collecting import moment
-from vnode.cli.explain.facts import Facts, TargetFacts
-from vnode.cli.explain.judging import Verdict
+from vnode.insight import judging, words
+from vnode.insight.collecting import moment
+from vnode.insight.facts import Facts, TargetFacts
+from vnode.insight.judging import Verdict
 from vnode.pods.candidates import State as Said
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
@@ -52,7 +51,7 @@ class Story:
 def tell(facts: Facts) -> Story:
     """The whole story."""
     chapters = [Chapter("Admission", tuple(_admission(facts)))]
-    if pods.is_proxy(facts.pod):
+    if words.is_proxy(facts.pod):
         chapters.append(Chapter("Queue", tuple(_queue(facts))))
         chapters += [
             Chapter(f"Target {target.key}", tuple(_target(facts, target)))
@@ -64,7 +63,7 @@ def tell(facts: Facts) -> Story:
 
     return Story(
         objects.key(facts.pod),
-        pods.word(facts.pod),
+        words.word(facts.pod),
         tuple(chapter for chapter in chapters if chapter.lines),
         judging.judge(facts),
     )
@@ -75,7 +74,7 @@ def _admission(facts: Facts) -> Iterable[Line]:
     owner = objects.controller_reference(pod)
     by = f" by {owner.get('kind')} {owner.get('name')}" if owner else ""
     yield Line(f"created{by}", str(objects.metadata(pod).get("creationTimestamp") or ""))
-    if not pods.is_proxy(pod):
+    if not words.is_proxy(pod):
         scheduler = objects.spec(pod).get("schedulerName", "default-scheduler")
         yield Line(f"not a proxy pod: left to {scheduler}")
         return
@@ -194,7 +193,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
         node = objects.spec(delegate).get("nodeName")
         where = f" on node {node}" if node else ", not on a node yet"
         yield Line(
-            f"pod {objects.key(delegate)} in {target.name}{where}: {pods.word(delegate)}",
+            f"pod {objects.key(delegate)} in {target.name}{where}: {words.word(delegate)}",
             str(objects.metadata(delegate).get("creationTimestamp") or ""),
         )
     elif target.chaperon is not None:
@@ -205,7 +204,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
     for what in target.missing:
         yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
 
-    for container in pods.containers(target.delegate or facts.pod):
+    for container in words.containers(target.delegate or facts.pod):
         yield _container(container)
 
     for event in target.events:
@@ -215,7 +214,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
 
 
 def _container(container: Object) -> Line:
-    name, detail = pods.state(container)
+    name, detail = words.state(container)
     said = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
     restarts = int(container.get("restartCount") or 0)
     text = f"container {container.get('name')}: {name}" + (f", {said}" if said else "")

@@ -1,0 +1,214 @@
+"""A headless Chromium, driven by its DevTools protocol: a WebSocket and JSON.
+
+What goes wrong in a page is kept: exceptions, messages of the console, and every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
+_KEYS = {
+    "Tab": {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9},
+    "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
+}
+_START = 30.0  # seconds
+_PATIENCE = 20.0  # seconds until what a test waits for has to be so
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._loaded = asyncio.Event()
+
+    async def listen(self) -> None:
+        """Take what the browser says, until it closes."""
+        async for message in self._socket:
+            said = json.loads(message.data)
+            if "id" in said:
+                answer = self._answers.pop(said["id"])
+                if "error" in said:
+                    answer.set_exception(AssertionError(str(said["error"])))
+                else:
+                    answer.set_result(said["result"])
+            else:
+                self._hear(said["method"], said["params"])
+
+    def _hear(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Page.loadEventFired":
+            self._loaded.set()
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(str(params["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled":
+            self.complaints.append(str(params["args"]))
+        elif method == "Log.entryAdded":
+            self.complaints.append(params["entry"]["text"])
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """One command of the protocol, and its result."""
+        number = next(self._numbers)
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        async with asyncio.timeout(_PATIENCE + 5):
+            return await self._answers[number]
+
+    async def goto(self, address: str) -> None:
+        """Load a page, and wait until it is there."""
+        self._loaded.clear()
+        await self.call("Page.navigate", url=address)
+        await self.loaded()
+
+    def forget_load(self) -> None:
+        """The next `loaded` waits for a load that is still to come."""
+        self._loaded.clear()
+
+    async def loaded(self) -> None:
+        """Wait for a page that is being loaded."""
+        async with asyncio.timeout(_PATIENCE):
+            await self._loaded.wait()
+
+    async def evaluate(self, script: str) -> Any:
+        """The value of an expression, awaited if it is a promise."""
+        result = await self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    async def until(self, condition: str) -> None:
+        """Wait for the page to change until an expression is true of it."""
+        milliseconds = int(_PATIENCE * 1000)
+        found = await self.evaluate(
+            f"""new Promise((resolve) => {{
+              const look = () => ({condition}) && (watch.disconnect(), resolve(true));
+              const watch = new MutationObserver(look);
+              watch.observe(document, {{subtree: true, childList: true, attributes: true}});
+              look();
+              setTimeout(() => resolve(false), {milliseconds});
+            }})"""
+        )
+        assert found, f"never so: {condition}; the page: {await self.text()}"
+
+    async def text(self) -> str:
+        """What is to be read on the page."""
+        return str(await self.evaluate("document.body.innerText"))
+
+    async def press(self, key: str) -> None:
+        """A key, down and up."""
+        if key == "Enter":
+            self._loaded.clear()
+
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **_KEYS[key])
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **_KEYS[key])
+
+    async def prefer(self, scheme: str) -> None:
+        """`light` or `dark`."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        await self.call("Emulation.setEmulatedMedia", features=features)
+
+    async def script(self, *, on: bool) -> None:
+        """Whether pages may run scripts from the next load on."""
+        await self.call("Emulation.setScriptExecutionDisabled", value=not on)
+
+    async def picture(self) -> bytes:
+        """The whole page as PNG."""
+        size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = await self.call(
+            "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+        )
+        return base64.b64decode(shot["data"])
+
+
+@asynccontextmanager
+async def browser(folder: Path) -> AsyncIterator[Page]:
+    """A tab of a browser with a new profile in `folder`; the browser ends with the block."""
+    program = shutil.which("chromium")
+    assert program, "chromium is not installed: hack/browser-packages installs it"
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *_FLAGS,
+        f"--user-data-dir={folder}",
+        "about:blank",
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        port = await _port(process)
+        draining = asyncio.create_task(_drain(process), name="chromium-stderr")
+        async with aiohttp.ClientSession() as session, _tab(session, port) as page:
+            yield page
+
+        draining.cancel()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+
+        await process.wait()
+
+
+async def _port(process: asyncio.subprocess.Process) -> int:
+    assert process.stderr is not None
+    said = b""
+    async with asyncio.timeout(_START):
+        while line := await process.stderr.readline():
+            said += line
+            if found := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
+                return int(found[1])
+
+    raise AssertionError(f"chromium did not start: {said.decode(errors='replace')}")
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    assert process.stderr is not None
+    while await process.stderr.readline():
+        pass
+
+
+@asynccontextmanager
+async def _tab(session: aiohttp.ClientSession, port: int) -> AsyncIterator[Page]:
+    async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+        [target] = [one for one in await answer.json() if one["type"] == "page"]
+
+    async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+        page = Page(socket)
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(page.listen(), name="devtools")
+            for domain in ("Page", "Runtime", "Network", "Log"):
+                await page.call(f"{domain}.enable")
+
+            size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+            await page.call("Emulation.setDeviceMetricsOverride", **size)
+            yield page
+            listening.cancel()

@@ -1,0 +1,59 @@
+"""One fleet, one dashboard and one browser for all tests of the pages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.browser import Page, browser
+from tests.e2e.conftest import _clean, fleet, source
+from tests.kit import Fleet
+
+__all__ = ["_clean", "fleet", "source"]
+
+
+@asynccontextmanager
+async def running(fleet: Fleet, *words: str) -> AsyncIterator[str]:
+    """`vnode dashboard` as a user starts it; its address."""
+    command = [sys.executable, "-m", "vnode", "dashboard"]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        "--kubeconfig",
+        str(fleet.kubeconfig("c1")),
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        env={k: v for k, v in os.environ.items() if k != "KUBECONFIG"},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(20):
+            address = (await process.stdout.readline()).decode().strip()
+
+        assert address.startswith("http://127.0.0.1:"), address
+        yield address
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+@pytest.fixture
+async def address(fleet: Fleet) -> AsyncIterator[str]:
+    """Where a dashboard of c1 listens."""
+    async with running(fleet) as address:
+        yield address
+
+
+@pytest.fixture
+async def page(tmp_path: Path) -> AsyncIterator[Page]:
+    """A tab; what complained in it fails the test, and so does a request to anywhere else."""
+    async with browser(tmp_path / "profile") as page:
+        yield page
+        assert page.complaints == []
+        elsewhere = [one for one in page.requests if not one.startswith("http://127.0.0.1:")]
+        assert elsewhere == []

@@ -1,0 +1,120 @@
+"""The dashboard of an agent: a follower that serves it, with the agent's own rights."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+
+from tests import kit, papers
+from tests.e2e.test_leader_change import _until_ready
+from tests.integration.kubelets import _address_towards
+from tests.kit import ROOT, Fleet
+from vnode.api import kinds
+from vnode.dashboard import page as pages
+from vnode.dashboard.door import PATH
+from vnode.kube.client import Client
+
+PORTS = {"webhook": 19443, "extender": 19444, "health": 18080, "dashboard": 19445}
+
+
+@pytest.fixture
+async def served(fleet: Fleet, source: Client, tmp_path: Path) -> AsyncIterator[str]:
+    """Where it is; the agent that leads goes on leading."""
+    own = _address_towards(source.endpoint.url)
+    config = tmp_path / "agent.yaml"
+    head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration", "ports": PORTS}
+    config.write_text(yaml.safe_dump(head))
+    words = ["agent", "--kubeconfig", str(fleet.folder / "c1" / "vnode.kubeconfig")]
+    words += ["--cluster-name", "c1", "--advertise-address", own, "--config", str(config)]
+    with (tmp_path / "agent.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "vnode", *words),
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    try:
+        await _until_ready(own)
+        yield f"https://{own}:{PORTS['dashboard']}{PATH}/"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def unverified() -> ssl.SSLContext:
+    """The certificate is of the agents' own CA; who is called is not what is tested here."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def asked(
+    address: str, token: str = "", paper: papers.Paper | None = None
+) -> tuple[int, str]:
+    context = paper.show(unverified()) if paper else unverified()
+    connector = aiohttp.TCPConnector(ssl=context)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession(connector=connector, headers=headers) as session,
+        session.get(address) as answer,
+    ):
+        assert answer.headers["Content-Security-Policy"] == pages.POLICY
+        return answer.status, await answer.text()
+
+
+async def test_only_callers_with_the_right_see_it(
+    fleet: Fleet, source: Client, served: str
+) -> None:
+    await source.create(kinds.PODS, kit.pod("watched"), "default")
+    await kit.until_one(
+        source, kinds.PODS, "watched", "default", lambda pod: kit.phase(pod) == "Running"
+    )
+    for path in ("", "pods", "pods/default/watched", "events", "style.css"):
+        assert (await asked(served + path))[0] == 401
+
+    fleet.kubectl("c1", "create", "serviceaccount", "viewer")
+    try:
+        token = fleet.kubectl("c1", "create", "token", "viewer").strip()
+        status, said = await asked(served, token)
+        assert status == 403
+        assert "system:serviceaccount:default:viewer may not get /dashboard" in said
+        words = ["--clusterrole=vnode-dashboard", "--serviceaccount=default:viewer"]
+        fleet.kubectl("c1", "create", "clusterrolebinding", "viewer", *words)
+        # Another token is another caller, of whom no answer is kept.
+        token = fleet.kubectl("c1", "create", "token", "viewer").strip()
+        assert "watched" in (await asked(f"{served}pods", token))[1]
+        told = (await asked(f"{served}pods/default/watched", token))[1]
+        assert "the pod runs in target" in told
+        assert "container main: running" in told
+        assert "default/c2" in (await asked(served, token))[1]
+    finally:
+        fleet.kubectl("c1", "delete", "serviceaccount", "viewer")
+        fleet.kubectl("c1", "delete", "clusterrolebinding", "viewer", "--ignore-not-found")
+
+
+async def test_a_client_certificate_of_the_cluster_counts_and_another_ones_does_not(
+    fleet: Fleet, served: str, tmp_path: Path
+) -> None:
+    administrator = _administrator(fleet, "c1", tmp_path)
+    assert (await asked(served, paper=administrator))[0] == 200
+    assert (await asked(served, paper=_administrator(fleet, "c2", tmp_path)))[0] == 401
+
+
+def _administrator(fleet: Fleet, cluster: str, folder: Path) -> papers.Paper:
+    [user] = yaml.safe_load(fleet.kubeconfig(cluster).read_text())["users"]
+    files = []
+    for field in ("client-certificate-data", "client-key-data"):
+        files.append(folder / f"{cluster}-{field}")
+        files[-1].write_bytes(base64.b64decode(user["user"][field]))
+
+    return papers.load(*files)

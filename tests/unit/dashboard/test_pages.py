@@ -1,0 +1,194 @@
+"""The pages as they are built from what clusters say, however that looks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.dashboard.test_markup import HOSTILE, Reader, read
+from vnode.api import keys
+from vnode.api.objects import Object
+from vnode.dashboard import board, listing, overview, telling
+from vnode.dashboard.board import Board, Seen
+from vnode.dashboard.page import Paths
+from vnode.dashboard.stages import Stage
+from vnode.insight.judging import State as Standing
+from vnode.insight.judging import Verdict
+from vnode.insight.story import Chapter, Line, Story
+from vnode.pods.candidates import State
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PATHS = Paths("/base")
+NODE = "admiralty-default-c2"
+ELEMENTS = {
+    *("html", "head", "meta", "title", "link", "script", "noscript", "body", "a", "header", "span"),
+    *("nav", "p", "time", "main", "h1", "h2", "h3", "div", "section", "svg", "g", "path", "rect"),
+    *("text", "circle", "table", "thead", "tbody", "tr", "th", "td", "code", "ul", "ol", "li"),
+    *("form", "label", "select", "option", "input", "button"),
+}
+
+
+def pod(name: str = "web", node: str = "", phase: str = "Pending", **more: Any) -> Object:
+    spec: Object = {"schedulerName": keys.PROXY_SCHEDULER, "containers": [{"name": "main"}]}
+    if node:
+        spec["nodeName"] = node
+
+    metadata = {"name": name, "namespace": "default", "uid": name, **more.pop("metadata", {})}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, **more}}
+
+
+def refused(message: str) -> list[Object]:
+    return [{"type": "PodScheduled", "status": "False", "message": message}]
+
+
+def target(name: str = "c2", *, ready: bool = True, message: str = "") -> Object:
+    condition = {"type": "Ready", "status": str(ready), "reason": "Some", "message": message}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "status": {"conditions": [condition]},
+    }
+
+
+def node(**allocatable: str) -> Object:
+    labels = {keys.TARGET_NAMESPACE: "default", keys.TARGET_NAME: "c2"}
+    return {
+        "metadata": {"name": NODE, "labels": labels},
+        "status": {"allocatable": allocatable or {"cpu": "8", "memory": "16Gi"}},
+    }
+
+
+def seen(pods: list[Object] = (), **more: Any) -> Seen:  # type: ignore[assignment]
+    known: dict[str, Any] = {
+        "cluster": "c1",
+        "targets": [target()],
+        "nodes": [node()],
+        "sources": [],
+        "candidates": {},
+        "used": {},
+    }
+    return Seen(pods=list(pods), **{**known, **more})
+
+
+def made(pods: list[Object] = (), **more: Any) -> Board:  # type: ignore[assignment]
+    return board.make(seen(pods, **more), NOW)
+
+
+def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
+    pods = [
+        pod("queued"),
+        pod("asks"),
+        pod("bound", NODE),
+        pod("runs", NODE, "Running"),
+        pod("ends", NODE, "Running", metadata={"deletionTimestamp": "x"}),
+        pod("done", NODE, "Succeeded"),
+    ]
+    flow = made(pods, candidates={"asks": {NODE: State.WAITING}}).flow
+    assert all(flow.total[stage] == 1 for stage in Stage)
+    at_target = [stage for stage in Stage if flow.by_node[NODE][stage]]
+    assert at_target == list(Stage)[1:]
+    assert flow.by_node[""][Stage.PENDING] == 1
+
+
+def test_a_pod_that_every_target_rejected_is_pending_and_comes_first() -> None:
+    pods = [pod("a-runs", NODE, "Running"), pod("b-refused", conditions=refused("c2: no room"))]
+    shown = made(pods, candidates={"b-refused": {NODE: State.REJECTED}})
+    assert [board.word(one) for one in board.matching(shown)] == ["No place", "Running"]
+    assert "c2: no room" in read(listing.build(shown, PATHS, {}).decode()).text
+
+
+def test_pods_are_found_by_namespace_target_stage_and_name() -> None:
+    shown = made(
+        [pod("one", NODE, "Running"), pod("two"), pod("three")],
+        candidates={"three": {NODE: State.WAITING}},
+    )
+
+    def names(**filters: str) -> list[str]:
+        return [one.pod["metadata"]["name"] for one in board.matching(shown, **filters)]
+
+    assert names(target="default/c2") == ["three", "one"]
+    assert names(target=board.NO_TARGET) == ["two"]
+    assert names(stage="running") == ["one"]
+    assert names(text="TW") == ["two"]
+    assert names(namespace="elsewhere") == []
+
+
+def test_the_overview_says_capacity_use_and_what_cannot_be_read() -> None:
+    shown = made(
+        [pod("runs", NODE, "Running")],
+        used={NODE: {"cpu": 4000, "memory": 1 << 30}},
+        notices=("nodes cannot be read",),
+    )
+    text = read(overview.build(shown, PATHS).decode()).text
+    for said in ("4 of 8", "1 of 16 GiB", "0 of 8", "nodes cannot be read"):
+        assert said in text
+
+
+def test_a_target_that_is_not_ready_says_why() -> None:
+    shown = made(targets=[target(ready=False, message="the token has ended")], nodes=[])
+    page = read(overview.build(shown, PATHS).decode())
+    assert "the token has ended" in page.text
+    assert "its capacity is not known" in page.text
+
+
+def test_more_pods_than_a_page_takes_are_counted() -> None:
+    pods = [pod(f"web-{number}") for number in range(listing.MOST + 2)]
+    assert "2 more: narrow them down" in listing.build(made(pods), PATHS, {}).decode()
+
+
+def hostile_objects(text: str) -> Seen:
+    """Every text of a cluster that the pages show is this one."""
+    bad = pod(text, conditions=refused(text), metadata={"namespace": text, "uid": "bad"})
+    source = {"metadata": {"name": text}, "spec": {"userName": text}}
+    return Seen(
+        text,
+        [{**target(text, ready=False, message=text)}],
+        [{**node(), "metadata": {"name": text, "labels": {}}}],
+        [source],
+        [bad, pod("on", text, reason=text), pod("asks")],
+        {"asks": {text: State.WAITING}},
+        {},
+        (text,),
+    )
+
+
+@settings(deadline=None)
+@given(HOSTILE, HOSTILE)
+def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> None:
+    shown = board.make(hostile_objects(text), NOW)
+    told = Story(
+        text,
+        text,
+        (Chapter(text, (Line(text, text),)),),
+        Verdict(Standing.UNSCHEDULABLE, text, (text,)),
+    )
+    pages = [
+        overview.build(shown, PATHS),
+        listing.build(shown, PATHS, dict.fromkeys(listing.FILTERS, sent)),
+        listing.build(shown, PATHS, {}),
+        telling.build(told, PATHS, cluster=text, now=NOW),
+        telling.absent(text, text, PATHS, cluster=text, now=NOW),
+    ]
+    for page in pages:
+        _check(read(page.decode()))
+
+
+def _check(page: Reader) -> None:
+    assert set(page.elements) <= ELEMENTS
+    assert page.elements.count("script") == 1
+    for name, value in page.attributes:
+        assert name != "style"
+        assert not name.startswith("on")
+        if name in ("href", "src", "action", "data-events"):
+            assert value is not None
+            assert value.startswith(("/base/", "#content")), value
+            assert not value.startswith("//")
+
+
+@given(st.text(), st.text())
+def test_addresses_lead_nowhere_else(namespace: str, name: str) -> None:
+    path = PATHS.pod(namespace, name)
+    assert path.startswith("/base/pods/")
+    assert path.count("/") == 4

@@ -1,0 +1,145 @@
+"""The pages over HTTP, without clusters: headers of every answer, streams, and what fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from tests.unit.dashboard.test_pages import NOW, made, pod
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError, Unreachable
+from vnode.dashboard import page, site
+from vnode.dashboard.board import Board
+from vnode.dashboard.sight import Listener
+from vnode.dashboard.site import Site
+from vnode.insight.facts import Facts
+
+EVENT = b"event: changed\ndata: .\n\n"
+
+
+class Sight:
+    """What is to be seen, as a test has it."""
+
+    clock = SystemClock()
+    cluster = "c1"
+
+    def __init__(self) -> None:
+        self.listeners: list[Listener] = []
+        self.error: Exception | None = None
+
+    @contextmanager
+    def listening(self, pod: str = "") -> Iterator[Listener]:
+        listener = Listener(pod)
+        self.listeners.append(listener)
+        yield listener
+        self.listeners.remove(listener)
+
+    async def look(self) -> Board:
+        if self.error is not None:
+            raise self.error
+
+        return made([pod("web")])
+
+    async def facts(self, _namespace: str, name: str) -> Facts:
+        if name != "web":
+            raise ConfigError(f"there is no pod {name!r}")
+
+        return Facts(pod("web"), NOW)
+
+
+@pytest.fixture
+def sight() -> Sight:
+    return Sight()
+
+
+@pytest.fixture
+async def client(sight: Any) -> AsyncIterator[TestClient[Any, Any]]:
+    async with TestClient(TestServer(Site(sight, "/base").app())) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/base/", 200, "Overview"),
+        ("/base/pods", 200, "web"),
+        ("/base/pods/default/web", 200, "Admission"),
+        ("/base/pods/default/nobody", 404, "there is no pod"),
+        ("/base/pods/%3Cscript%3E/x", 404, "&lt;script&gt;"),
+        ("/base/style.css", 200, "prefers-color-scheme"),
+        ("/base/other.css", 404, "Not Found"),
+        ("/elsewhere", 404, "Not Found"),
+    ],
+)
+async def test_every_answer_has_the_policy(
+    client: TestClient[Any, Any], path: str, status: int, said: str
+) -> None:
+    async with client.get(path) as answer:
+        assert answer.status == status
+        assert said in await answer.text()
+        assert answer.headers["Content-Security-Policy"] == page.POLICY
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_nothing_is_changed_by_a_request(client: TestClient[Any, Any]) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        async with client.request(method, "/base/") as answer:
+            assert answer.status == 405
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("a bug"), 500), (Unreachable("c2: no answer"), 502)]
+)
+async def test_a_page_that_fails_says_so_and_tells_no_more(
+    client: TestClient[Any, Any], sight: Sight, error: Exception, status: int
+) -> None:
+    sight.error = error
+    async with client.get("/base/") as answer:
+        assert answer.status == status
+        assert answer.headers["Content-Security-Policy"] == page.POLICY
+        assert "a bug" not in await answer.text()
+
+
+async def test_a_stream_tells_of_changes(client: TestClient[Any, Any], sight: Sight) -> None:
+    async with client.get("/base/events?pod=default/web") as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        assert await answer.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
+        [listener] = sight.listeners
+        listener.hear("default/other")
+        assert not listener.changed.is_set()
+        listener.hear("default/web")
+        async with asyncio.timeout(5):
+            assert await answer.content.readexactly(len(EVENT)) == EVENT
+
+
+async def test_there_are_only_so_many_streams(
+    client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "_STREAMS", 1)
+    async with client.get("/base/events"), client.get("/base/events") as second:
+        assert second.status == 503
+
+
+@pytest.mark.parametrize(
+    ("of", "heard", "tells"),
+    [
+        ("", "a/b", True),
+        ("", "", True),
+        ("a/b", "", True),
+        ("a/b", "a/b", True),
+        ("a/b", "c", False),
+    ],
+)
+def test_a_page_hears_what_concerns_it(of: str, heard: str, tells: bool) -> None:
+    async def hear() -> bool:
+        listener = Listener(of)
+        listener.hear(heard)
+        return listener.changed.is_set()
+
+    assert asyncio.run(hear()) is tells

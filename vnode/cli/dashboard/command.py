@@ -1,0 +1,100 @@
+"""`vnode dashboard`: the command line.
+
+The server listens on loopback. Others on the machine can reach that, and so can pages of other
+sites that are open in the browser: so the path begins with a secret, and a request must call the
+server by the name of this machine, whatever a name server says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import webbrowser
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from aiohttp import web
+
+from vnode.api.clock import SystemClock
+from vnode.cli import access, manifests, terminal
+from vnode.cli.access import Access
+from vnode.cli.dashboard.watching import watching
+from vnode.cli.main import run
+from vnode.dashboard.site import Site
+from vnode.kube.client import Client
+from vnode.runtime.serving import Handler, Server
+from vnode.runtime.supervisor import supervise
+
+_LOOPBACK: Final = "127.0.0.1"
+_NAMES: Final = frozenset({_LOOPBACK, "localhost"})
+_SECRET: Final = 16  # bytes
+_GRACE: Final = 0.2  # seconds that open streams get at the end
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("dashboard")
+    @access.options
+    @click.option("-n", "--namespace", help="Only pods and Targets of this one; else of all.")
+    @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
+    @click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
+    @click.option(
+        "--agent-namespace",
+        default=manifests.NAMESPACE,
+        show_default=True,
+        help="The agents' own namespace.",
+    )
+    def dashboard_command(
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        port: int,
+        no_open: bool,
+        agent_namespace: str,
+    ) -> None:
+        """Show clusters, capacity and pods in a browser, live, until Ctrl-C.
+
+        With your rights, on this machine only. The address is a secret: whoever has it, and is on
+        this machine, sees what you may see.
+        """
+        opens = terminal.is_terminal() and not no_open
+
+        async def serve() -> None:
+            async with Access(kubeconfig, context).client() as client:
+                await _serve(client, namespace, agent_namespace, port, opens=opens)
+
+        run(serve())
+
+    return dashboard_command
+
+
+async def _serve(
+    client: Client, namespace: str | None, agent_namespace: str, port: int, *, opens: bool
+) -> None:
+    clock = SystemClock()
+    looking = await watching(client, namespace, agent_namespace=agent_namespace, clock=clock)
+    base = f"/{secrets.token_urlsafe(_SECRET)}"
+    app = Site(looking.sight, base).app([_only_by_name])
+    server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)
+    async with supervise() as tasks:
+        await looking.start(tasks)
+        tasks.start(server.run(), "dashboard")
+        await server.ready.wait()
+        address = f"http://{_LOOPBACK}:{server.port}{base}/"
+        click.echo(address)
+        if opens:
+            await asyncio.to_thread(webbrowser.open, address)
+
+        await asyncio.get_running_loop().create_future()
+
+
+@web.middleware
+async def _only_by_name(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A page of another site cannot make its own name mean this server."""
+    if request.url.host not in _NAMES:
+        raise web.HTTPForbidden(text="not by this name\n")
+
+    answer: Any = await handler(request)
+    return answer  # type: ignore[no-any-return]

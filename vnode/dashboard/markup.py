@@ -1,0 +1,97 @@
+"""HTML and SVG out of nested calls. Pure.
+
+Everything that clusters say is hostile: a string, wherever it stands, is text and is escaped. Only
+what `tag` and `join` return passes as markup, and there is no way to make such a thing of a string.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+MOST: Final = 2000
+"""Characters that are shown of one text."""
+
+_VOID: Final = frozenset({"meta", "link", "input", "rect", "path", "circle"})
+_SVG: Final = frozenset({"rect", "path", "circle"})
+_NAME: Final = re.compile(r"[a-z][a-zA-Z0-9-]*")
+# Control characters, what turns the direction of text around, and halves of characters.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_REPLACEMENT: Final = "\ufffd"
+
+
+class Markup:
+    """Safe HTML, that of `str()`; made by `tag` and `join` only."""
+
+    __slots__ = ("_html",)
+
+    def __init__(self) -> None:
+        self._html = ""
+
+    def __str__(self) -> str:
+        return self._html
+
+
+Content: TypeAlias = str | Markup | None
+"""Text, which is escaped; markup; or nothing."""
+
+
+def shown(text: str) -> str:
+    """Text as HTML: escaped, not endless, and without characters that nobody sees."""
+    if len(text) > MOST:
+        text = text[:MOST] + "…"
+
+    return html.escape(_UNSEEN.sub(_REPLACEMENT, text))
+
+
+def tag(name: str, /, *children: Content, **attributes: str | bool | None) -> Markup:
+    """An element. Attributes: `_` is written as `-`, a trailing one dropped; True has no value.
+
+    False and None are left out. `style` and handlers are refused: the policy of the page would
+    not let them work.
+    """
+    assert _NAME.fullmatch(name), f"{name} is no name of an element"
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    made = Markup()
+    if name in _VOID:
+        assert not children, f"{name} has no content"
+        made._html = f"<{name}{written}>" if name not in _SVG else f"<{name}{written}/>"
+    else:
+        made._html = f"<{name}{written}>{_inside(children)}</{name}>"
+
+    return made
+
+
+def join(children: Iterable[Content]) -> Markup:
+    """Several things, one after the other."""
+    made = Markup()
+    made._html = _inside(children)
+    return made
+
+
+def document(*children: Content, **attributes: str | bool | None) -> bytes:
+    """The whole page."""
+    return f"<!doctype html>\n{tag('html', *children, **attributes)}\n".encode()
+
+
+def _inside(children: Iterable[Content]) -> str:
+    return "".join(
+        child._html if isinstance(child, Markup) else shown(child)
+        for child in children
+        if child is not None
+    )
+
+
+def _attribute(key: str, value: str | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+
+    name = key.rstrip("_").replace("_", "-")
+    assert _NAME.fullmatch(name), f"{name} is no name of an attribute"
+    assert name != "style", "style attributes are against the policy"
+    assert not name.startswith("on"), "handlers are against the policy"
+    return f" {name}" if value is True else f' {name}="{shown(value)}"'

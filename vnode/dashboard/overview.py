@@ -1,0 +1,167 @@
+"""The first page: the drawing, the flow of pods, and what each target has and gives. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from vnode.api import resources
+from vnode.dashboard import graph, page
+from vnode.dashboard.board import NO_TARGET, Board, TargetView
+from vnode.dashboard.markup import Content, Markup, join, tag
+from vnode.dashboard.page import Paths
+from vnode.dashboard.stages import NOWHERE, Stage
+from vnode.insight import accounts
+
+_NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
+
+
+def build(board: Board, paths: Paths) -> bytes:
+    """The page."""
+    live = join(
+        [
+            page.notices(board.notices),
+            _section("Clusters", _clusters(board, paths)),
+            _section("Flow of pods", _flow(board, paths)),
+            _section("Capacity of targets", _capacity(board)),
+        ]
+    )
+    return page.frame(
+        paths, "Overview", live, cluster=board.cluster, now=board.now, here="Overview"
+    )
+
+
+def _section(title: str, content: Content) -> Markup:
+    name = title.split(maxsplit=1)[0].lower()
+    return tag("section", tag("h2", title, id=name), content, class_="card", aria_labelledby=name)
+
+
+def _clusters(board: Board, paths: Paths) -> Markup:
+    if board.targets or board.sources:
+        return tag("div", graph.draw(board, paths), class_="wide")
+
+    return page.empty(
+        "This cluster is not connected to any other. ",
+        tag("code", "vnode connect"),
+        " connects it.",
+    )
+
+
+def _flow(board: Board, paths: Paths) -> Markup:
+    heads = [
+        tag("th", tag("span", stage.title, title=stage.meaning), scope="col", class_="number")
+        for stage in Stage
+    ]
+    rows = [_flow_row(paths, "All pods", "", board.flow.total, "total")]
+    if waiting := board.flow.by_node.get(NOWHERE):
+        rows.append(_flow_row(paths, "No target yet", NO_TARGET, waiting))
+
+    rows += [
+        _flow_row(paths, target.name, target.name, board.flow.by_node.get(target.node, Counter()))
+        for target in board.targets
+    ]
+    return _table(tag("tr", tag("th", "Target", scope="col"), *heads), rows, "flow")
+
+
+def _flow_row(
+    paths: Paths, title: str, target: str, counts: Counter[Stage], class_: str | None = None
+) -> Markup:
+    """A row; its numbers lead to their pods."""
+    return tag(
+        "tr",
+        tag("th", title, scope="row"),
+        *(_flow_cell(paths, title, target, stage, counts[stage]) for stage in Stage),
+        class_=class_,
+    )
+
+
+def _flow_cell(paths: Paths, title: str, target: str, stage: Stage, count: int) -> Markup:
+    if not count:
+        return tag("td", "·", class_="number none")
+
+    link = tag(
+        "a",
+        str(count),
+        href=paths.pods(stage=stage.value, target=target),
+        id=f"flow-{target}-{stage.value}",
+        aria_label=f"{count} {stage.value}, {title}",
+    )
+    return tag("td", link, class_="number", data_tone=stage.value)
+
+
+def _table(head: Markup, rows: list[Markup], class_: str | None = None) -> Markup:
+    return tag(
+        "div", tag("table", tag("thead", head), tag("tbody", *rows), class_=class_), class_="wide"
+    )
+
+
+def _capacity(board: Board) -> Markup:
+    if not board.targets:
+        return page.empty("No targets.")
+
+    is_measured = any(target.use and target.use.used is not None for target in board.targets)
+    kinds = ("asked for", "used") if is_measured else ("asked for",)
+    heads = ["Target", "State", "Pods", *(f"{n} {k}" for n in ("CPU", "Memory") for k in kinds)]
+    head = tag(
+        "tr",
+        *(
+            tag("th", word, scope="col", class_="number" if i > 1 else None)
+            for i, word in enumerate(heads)
+        ),
+    )
+    rows = [_capacity_row(target, is_measured=is_measured) for target in board.targets]
+    unknown = None if is_measured else page.empty(_NOT_MEASURED)
+    return join([_table(head, rows), unknown])
+
+
+def _capacity_row(target: TargetView, *, is_measured: bool) -> Markup:
+    use = target.use
+    tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"
+    word = target.word if not target.is_ready else "Cordoned" if target.is_cordoned else "Ready"
+    said = tag("span", target.message, class_="said") if not target.is_ready else None
+    return tag(
+        "tr",
+        tag("th", target.name, scope="row"),
+        tag("td", page.badge(word, tone), said),
+        tag("td", str(use.pods) if use else "?", class_="number"),
+        *(
+            _amount(use, resource, is_used=is_used)
+            for resource in (resources.CPU, resources.MEMORY)
+            for is_used in ((False, True) if is_measured else (False,))
+        ),
+    )
+
+
+def _amount(use: accounts.TargetUse | None, resource: str, *, is_used: bool) -> Markup:
+    amounts = None if use is None else use.used if is_used else use.requested
+    if use is None or amounts is None:
+        return tag("td", "?", class_="number none", title="not known")
+
+    part, whole = amounts.get(resource, 0), use.allocatable.get(resource, 0)
+    share = accounts.fraction(amounts, use.allocatable, resource) or 0.0
+    meter = _meter(share, "used" if is_used else "asked")
+    return tag("td", _of(resource, part, whole), meter, class_="number")
+
+
+def _of(resource: str, part: int, whole: int) -> str:
+    """`10.5 of 96` cores, `22 of 768 GiB`."""
+    unit, name = (1000, "") if resource == resources.CPU else (1 << 30, " GiB")
+    return f"{_short(part / unit)} of {_short(whole / unit)}{name}"
+
+
+def _short(amount: float) -> str:
+    """With one digit, if that says anything."""
+    return f"{amount:.1f}".removesuffix(".0")
+
+
+def _meter(part: float, tone: str) -> Markup:
+    return tag(
+        "svg",
+        tag("rect", width="100", height="6", class_="rail"),
+        tag("rect", width=f"{100 * min(part, 1.0):.1f}", height="6", class_="fill"),
+        viewBox="0 0 100 6",
+        preserveAspectRatio="none",
+        class_="meter",
+        data_tone=tone,
+        aria_hidden="true",
+    )

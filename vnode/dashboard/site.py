@@ -1,0 +1,154 @@
+"""Serves the pages, and tells open ones by Server-Sent Events when there is something new.
+
+Events carry nothing but the fact: the page then asks for itself again, so that there is one way in
+which things are shown, with the script or without. All requests are reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import resources
+from typing import Final
+
+from aiohttp import web
+
+from vnode.api.clock import happens_within
+from vnode.api.errors import ConfigError, VnodeError
+from vnode.dashboard import listing, overview, page, telling
+from vnode.dashboard.page import Paths
+from vnode.dashboard.sight import Sight
+from vnode.insight import story
+from vnode.runtime.serving import Handler
+
+_CALM: Final = 1.0  # seconds between two events of one stream, whatever happens
+_SILENCE: Final = (
+    15.0  # seconds after which a page is asked for anyway: usage, ages, targets' words
+)
+_STREAMS: Final = 64  # that are open at once; a page that gets none asks every ten seconds
+_ASSETS: Final = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+_HEADERS: Final = {
+    "Content-Security-Policy": page.POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+log = logging.getLogger(__name__)
+
+
+class Site:
+    """The pages below `base`, which begins with a slash and does not end with one."""
+
+    def __init__(self, sight: Sight, base: str) -> None:
+        self._sight = sight
+        self._base = base
+        self._paths = Paths(base)
+        self._streams = 0
+        folder = resources.files(__package__) / "assets"
+        self._assets = {name: (folder / name).read_bytes() for name in _ASSETS}
+
+    def app(self, middlewares: Iterable[Callable[..., object]] = ()) -> web.Application:
+        """The application; what is in front of its pages are `middlewares`."""
+        app = web.Application(middlewares=[_frame, *middlewares])  # type: ignore[list-item]
+        base = self._base
+        app.add_routes(
+            [
+                web.get(base, self._home, allow_head=False),
+                web.get(f"{base}/", self._overview),
+                web.get(f"{base}/pods", self._pods),
+                web.get(f"{base}/pods/{{namespace}}/{{name}}", self._story),
+                web.get(f"{base}/events", self._events, allow_head=False),
+                web.get(f"{base}/{{asset:[a-z.]+}}", self._asset),
+            ]
+        )
+        return app
+
+    async def _home(self, _request: web.Request) -> web.StreamResponse:
+        raise web.HTTPPermanentRedirect(self._paths.overview)
+
+    async def _overview(self, _request: web.Request) -> web.Response:
+        board = await self._sight.look()
+        return _page(await asyncio.to_thread(overview.build, board, self._paths))
+
+    async def _pods(self, request: web.Request) -> web.Response:
+        board = await self._sight.look()
+        given = dict(request.query)
+        return _page(await asyncio.to_thread(listing.build, board, self._paths, given))
+
+    async def _story(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        now, cluster = self._sight.clock.now(), self._sight.cluster
+        try:
+            facts = await self._sight.facts(namespace, name)
+        except ConfigError as error:
+            key = f"{namespace}/{name}"
+            body = telling.absent(key, str(error), self._paths, cluster=cluster, now=now)
+            return _page(body, status=404)
+
+        told = story.tell(facts)
+        return _page(telling.build(told, self._paths, cluster=cluster, now=facts.now))
+
+    async def _asset(self, request: web.Request) -> web.Response:
+        name = request.match_info["asset"]
+        if name not in self._assets:
+            raise web.HTTPNotFound
+
+        return web.Response(body=self._assets[name], content_type=_ASSETS[name], charset="utf-8")
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        if self._streams >= _STREAMS:
+            raise web.HTTPServiceUnavailable(text="too many open pages\n")
+
+        self._streams += 1
+        try:
+            return await self._stream(request)
+        finally:
+            self._streams -= 1
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        with self._sight.listening(request.query.get("pod", "")) as listener:
+            await response.prepare(request)
+            with suppress(ConnectionResetError):  # the browser has gone
+                await response.write(b"retry: 2000\n\n")
+                while True:
+                    await happens_within(listener.changed, _SILENCE)
+                    listener.changed.clear()
+                    await response.write(b"event: changed\ndata: .\n\n")
+                    await self._sight.clock.sleep(_CALM)
+
+        return response
+
+
+def _page(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type="text/html", charset="utf-8")
+
+
+@web.middleware
+async def _frame(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Headers for every answer, also for errors; what breaks one page breaks no other."""
+    try:
+        response = await handler(request)
+    except web.HTTPException as answer:
+        answer.headers.update(_HEADERS)
+        raise
+    except VnodeError as error:
+        response = web.Response(status=502, text=f"{error}\n")
+    except Exception:
+        log.exception("a page of the dashboard could not be made")
+        response = web.Response(status=500, text="this page could not be made: see the log\n")
+
+    if not response.prepared:
+        response.headers.update(_HEADERS)
+
+    return response
