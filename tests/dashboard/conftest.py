@@ -19,13 +19,12 @@ __all__ = ["_clean", "fleet", "source"]
 
 
 @asynccontextmanager
-async def running(fleet: Fleet, *words: str) -> AsyncIterator[str]:
+async def running(fleet: Fleet, *words: str, kubeconfig: Path | None = None) -> AsyncIterator[str]:
     """`vnode dashboard` as a user starts it; its address."""
     command = [sys.executable, "-m", "vnode", "dashboard"]
     process = await asyncio.create_subprocess_exec(
         *command,
-        "--kubeconfig",
-        str(fleet.kubeconfig("c1")),
+        *("--kubeconfig", str(kubeconfig or fleet.kubeconfig("c1"))),
         *words,
         stdout=asyncio.subprocess.PIPE,
         env={k: v for k, v in os.environ.items() if k != "KUBECONFIG"},

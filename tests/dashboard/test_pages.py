@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
+import yaml
 
 from tests import kit
 from tests.dashboard.browser import Page
+from tests.dashboard.conftest import running
+from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
@@ -185,6 +188,32 @@ async def test_texts_of_clusters_do_nothing_in_the_page(
     await page.goto(f"{address}pods/default/hostile")
     assert script in await page.text()
     assert await page.evaluate("document.title") == "default/hostile · c1 · vnode"
+
+
+async def test_an_administrator_of_one_namespace_sees_that_one(
+    fleet: Fleet, source: Client, page: Page, tmp_path: Path
+) -> None:
+    await created(source, kit.pod("mine"), is_running)
+    fleet.kubectl("c1", "create", "serviceaccount", "owner")
+    words = ["--clusterrole=admin", "--serviceaccount=default:owner"]
+    fleet.kubectl("c1", "create", "rolebinding", "owner", *words)
+    try:
+        config = yaml.safe_load(fleet.kubeconfig("c1").read_text())
+        token = fleet.kubectl("c1", "create", "token", "owner").strip()
+        config["users"][0]["user"] = {"token": token}
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(yaml.safe_dump(config))
+        refused = vnode("dashboard", "--kubeconfig", kubeconfig)
+        assert refused.code == 1
+        assert "pass -n NAMESPACE" in refused.err
+        async with running(fleet, "-n", "default", kubeconfig=kubeconfig) as address:
+            await page.goto(address)
+            await page.until(shows("Nodes are not shown: no right to read them"))
+            await page.goto(f"{address}pods")
+            await page.until(shows("mine") + " && " + shows("Running"))
+    finally:
+        for kind in ("rolebinding", "serviceaccount"):
+            fleet.kubectl("c1", "delete", kind, "owner")
 
 
 async def _reference(source: Client, name: str) -> Object:

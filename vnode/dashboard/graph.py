@@ -145,15 +145,12 @@ def _own(board: Board, box: _Box) -> Markup:
 
 def _target(board: Board, target: TargetView, box: _Box, paths: Paths) -> Markup:
     count = sum(board.flow.at(target.node, stage) for stage in _THERE)
-    words = [_pods(count)]
+    words = [_pods(count)] if target.is_ready else [target.word]
     if waiting := board.flow.at(target.node, Stage.CANDIDATE):
         words.append(f"{waiting} asked")
 
     if target.is_cordoned:
         words.append("cordoned")
-
-    if not target.is_ready:
-        words.append(target.word)
 
     said = ", ".join(words)
     tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"

@@ -14,7 +14,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, ConfigError, Unreachable
+from vnode.api.errors import ApiError, ConfigError, Denied, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -176,8 +176,10 @@ class Sight:
 
     def _notices(self) -> Iterator[str]:
         for informer in self._stores.informers:
-            if informer.failure is not None:
-                yield f"{informer.kind.plural} cannot be read: {informer.failure}"
+            if isinstance(informer.failure, Denied):
+                yield f"{informer.kind.kind}s are not shown: no right to read them"
+            elif informer.failure is not None:
+                yield f"{informer.kind.kind}s cannot be read now: {informer.failure}"
 
         for informer in self._stores.targets:
             for target in informer.store.values():

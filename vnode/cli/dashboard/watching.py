@@ -11,7 +11,7 @@ from typing import Final
 
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import ConfigError, NotFound
+from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.cli import identity
 from vnode.dashboard.sight import Sight, Stores
@@ -41,6 +41,7 @@ class Watching:
         clock: Clock,
     ) -> None:
         links = Links()
+        self._namespace = namespace
         self._pods = Informer(client, kinds.PODS, namespace=namespace, trim=proxy.trim)
         self._nodes = Informer(
             client, kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
@@ -81,8 +82,13 @@ class Watching:
             for informer in (self._pods, self._nodes, *self._targets.informers):
                 group.create_task(_until_told(informer), name=f"first-{informer.kind.plural}")
 
-        if self._pods.failure is not None:
-            raise self._pods.failure
+        if isinstance(error := self._pods.failure, Denied) and self._namespace is None:
+            raise ConfigError(
+                f"you may not see the pods of all namespaces: pass -n NAMESPACE ({error.message})"
+            )
+
+        if error is not None:
+            raise error
 
         if isinstance(error := self._targets.informers[0].failure, NotFound):
             raise ConfigError(f"vnode is not installed here: run vnode install ({error.message})")
