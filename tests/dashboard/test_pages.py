@@ -175,10 +175,10 @@ async def test_texts_of_clusters_do_nothing_in_the_page(
     source: Client, address: str, page: Page
 ) -> None:
     script = "<img src=x onerror=alert(1)><script>document.title='broken'</script>"
-    await source.create(kinds.PODS, kit.pod("hostile", nodeSelector={"no": "where"}), "default")
-    await kit.until_one(source, kinds.PODS, "hostile", "default", is_refused)
+    held = kit.pod("hostile", schedulingGates=[{"name": "example.com/later"}])
+    await created(source, held)
     event = {
-        "metadata": {"name": "hostile", "namespace": "default"},
+        "metadata": {"generateName": "hostile-", "namespace": "default"},
         "involvedObject": await _reference(source, "hostile"),
         "reason": "Odd",
         "message": script,
@@ -211,6 +211,7 @@ async def test_an_administrator_of_one_namespace_sees_that_one(
             await page.until(shows("Nodes are not shown: no right to read them"))
             await page.goto(f"{address}pods")
             await page.until(shows("mine") + " && " + shows("Running"))
+            await page.goto("about:blank")  # before what it shows ends
     finally:
         for kind in ("rolebinding", "serviceaccount"):
             fleet.kubectl("c1", "delete", kind, "owner")
