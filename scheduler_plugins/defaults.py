@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler_plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from scheduler_plugins.candidate_probe import CandidateProbe
+from scheduler_plugins.chain import Chain
 from scheduler_plugins.even_spread import EvenSpread
 from scheduler_plugins.node_affinity import NodeAffinity
 from scheduler_plugins.node_unschedulable import NodeUnschedulable
@@ -28,6 +29,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (SchedulingGates, 0),
     (TargetNamespace, 0),
     (TargetHealth, 0),
+    (Chain, 0),
     (NodeUnschedulable, 0),
     (TaintToleration, 3),
     (NodeAffinity, 2),

@@ -20,6 +20,7 @@ PROXY_CONSTRAINTS: Final = PREFIX + "proxy-pod-scheduling-constraints"  # YAML o
 USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-scheduling"
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
+FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where it is; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
@@ -42,6 +43,7 @@ TARGET_NAME: Final = PREFIX + "target-name"
 CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
 
 PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
+PATH: Final = OWN_PREFIX + "path"  # on what was sent on: UIDs of clusters, see vnode.api.route
 TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
@@ -52,6 +54,7 @@ DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
 CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: what its agent is called
+CLUSTER_UID: Final = OWN_PREFIX + "cluster-uid"  # on a ClusterSummary: which cluster that is
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 

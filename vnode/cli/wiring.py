@@ -36,12 +36,13 @@ from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
-from vnode.pods import chaperon, chaperons, proxy, scheduler
+from vnode.pods import chains, chaperon, chaperons, proxy, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
 from vnode.pods.extender import Extender
 from vnode.pods.proxies import ProxyController
+from vnode.pods.reservations import Reservations
 from vnode.pods.scheduler import ProxyScheduler
 from vnode.runtime import issuing, serving
 from vnode.runtime.authority import Authority
@@ -87,7 +88,7 @@ class Agent:
         self._options = options
         self._clock = SystemClock()
         self._led = False
-        self._name = identity.name
+        self._identity = identity
         config = options.config
         parent = Parent(identity.name, identity.uid)
         trim = references.keeping(proxy.trim)
@@ -149,11 +150,12 @@ class Agent:
             bring=self._following.bring,
             events=self._events,
         )
+        self._reservations = Reservations(client, self._chaperons)
         self._scheduler, self._books = self._make_scheduler(parent)
         self._health.on_scrape(self._scheduler.count_pending)
         self._health.on_scrape(informers.measure)
         self._dashboard = self._make_dashboard()
-        self._extender = Extender(client, self._chaperons, self._delegates)
+        self._extender = Extender(client, self._reservations, self._delegates)
         self._webhook = Webhook(self._namespace_annotations, self._targets.finalizers)
 
     def _make_dashboard(self) -> ServedDashboard | None:
@@ -162,7 +164,7 @@ class Agent:
 
         return ServedDashboard(
             self._client,
-            self._name,
+            self._identity.name,
             targets=self._targets.informers,
             nodes=self._nodes.nodes,
             proxies=self._proxies,
@@ -209,6 +211,7 @@ class Agent:
             queue=queue,
             cache=cache,
             settings=config.candidates,
+            allowed=self._reservations.allowed,
             bring=self._following.bring,
             events=self._events,
             clock=self._clock,
@@ -323,7 +326,7 @@ class Agent:
             await asyncio.get_running_loop().create_future()
 
     def _make_summary_writer(self) -> SummaryWriter:
-        return SummaryWriter(self._client, clock=self._clock, cluster_name=self._name)
+        return SummaryWriter(self._client, clock=self._clock, cluster=self._identity)
 
     def _follow(self, tasks: Supervisor) -> None:
         """All proxy pods are known (`run` waited), those that others bound are not yet."""
@@ -335,7 +338,15 @@ class Agent:
         return self._proxies.synced.is_set() and self._proxy_controller.bound.knows(node)
 
     def _make_chaperon_controller(self) -> ChaperonController:
-        return ChaperonController(self._client, self._chaperons, self._delegates, clock=self._clock)
+        return ChaperonController(
+            self._client,
+            self._chaperons,
+            self._delegates,
+            goes_on=lambda chaperon: chains.goes_on(
+                chaperon, self._identity.uid, self._targets.keys(), self._links
+            ),
+            clock=self._clock,
+        )
 
     async def _find_pod(self, node: str, namespace: str, name: str) -> Object | None:
         key = objects.join_key(namespace, name)

@@ -15,6 +15,7 @@ import msgspec
 from vnode import __version__
 from vnode.api import keys, objects, resources
 from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
@@ -100,8 +101,8 @@ class Usage:
             del self._sums[node_name]
 
 
-def summary(nodes: Iterable[Object], usage: Usage, *, cluster_name: str = "") -> Object:
-    """The ClusterSummary of a cluster with these nodes.
+def summary(nodes: Iterable[Object], usage: Usage, cluster: Identity | None = None) -> Object:
+    """The ClusterSummary of a cluster with these nodes; `cluster` says which one it is.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
     count: some pods tolerate the taint, and a summary that hides them would keep those pods away,
@@ -117,13 +118,17 @@ def summary(nodes: Iterable[Object], usage: Usage, *, cluster_name: str = "") ->
             "labels": common_labels(every),
             "annotations": {
                 keys.AGENT_VERSION: __version__,
-                **({keys.CLUSTER_NAME: cluster_name} if cluster_name else {}),
+                **_named(cluster),
                 keys.FREE_RESOURCES: free_resources(allocatable, usage),
             },
         },
         "capacity": resources.format_list(capacity),
         "allocatable": resources.format_list(_sum(allocatable.values())),
     }
+
+
+def _named(cluster: Identity | None) -> dict[str, str]:
+    return {keys.CLUSTER_NAME: cluster.name, keys.CLUSTER_UID: cluster.uid} if cluster else {}
 
 
 def is_usable(node: Object) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -22,16 +23,16 @@ from vnode.runtime.controller import Controller
 
 INTERVAL: Final = 1.0  # seconds between writes
 
-_OURS: Final = (keys.AGENT_VERSION, keys.CLUSTER_NAME, keys.FREE_RESOURCES)
+_OURS: Final = (keys.AGENT_VERSION, keys.CLUSTER_NAME, keys.CLUSTER_UID, keys.FREE_RESOURCES)
 
 log = logging.getLogger(__name__)
 
 
 class SummaryWriter:
-    """Keeps the ClusterSummary of the local cluster, called `cluster_name`, up to date."""
+    """Keeps the ClusterSummary of the local cluster, which is `cluster`, up to date."""
 
-    def __init__(self, client: Client, *, clock: Clock, cluster_name: str = "") -> None:
-        self._cluster_name = cluster_name
+    def __init__(self, client: Client, *, clock: Clock, cluster: Identity | None = None) -> None:
+        self._cluster = cluster
         self._client = client
         self._clock = clock
         self._usage = capacity.Usage()
@@ -91,9 +92,7 @@ class SummaryWriter:
         if wait > 0:
             return wait
 
-        wanted = capacity.summary(
-            self._nodes.store.values(), self._usage, cluster_name=self._cluster_name
-        )
+        wanted = capacity.summary(self._nodes.store.values(), self._usage, self._cluster)
         if self._last is None:
             await self._create(wanted)
             return None

@@ -52,7 +52,7 @@ class Books:
             self._queue.move(ClusterEvent(kind, name))
 
     def _on_link(self, link: Link) -> None:
-        link.summaries.subscribe(lambda _old, _new: self._on_summary(link))
+        link.summaries.subscribe(lambda old, new: self._on_summary(link, old, new))
         link.on_health(lambda: self._on_health(link))
         self._update(link.node_name)
         self._queue.move(ClusterEvent(EventKind.NODE_ADD, link.node_name))
@@ -63,9 +63,13 @@ class Books:
         if link.health.healthy:
             self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, link.node_name))
 
-    def _on_summary(self, link: Link) -> None:
+    def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
         free, largest = read_free(link.summary)
         self._update(link.node_name)
+        said = (objects.annotations(obj or {}).get(keys.CLUSTER_UID) for obj in (old, new))
+        if len(set(said)) > 1:
+            self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+
         if self._cache.update_free(link.node_name, free, largest):
             self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
 
@@ -85,6 +89,7 @@ class Books:
                 healthy=health.healthy,
                 unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
                 allocatable=_allocatable(link.summary),
+                cluster_uid=link.cluster_uid,
             )
         )
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vnode.api import changeable, documents, keys, kinds, names, objects, patterns
+from vnode.api import changeable, documents, keys, kinds, names, objects, patterns, route
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import agreement
@@ -20,6 +20,8 @@ from vnode.pods import agreement
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Copied from the node when a pod is bound: of a proxy, from the virtual node.
 _NODE_LABELS: Final = "topology.kubernetes.io/"
+# What of ours goes with a pod that may be sent on: the next cluster needs it too.
+_ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
@@ -56,13 +58,22 @@ def skips_reservation(proxy: Object) -> bool:
     return keys.NO_RESERVATION in objects.annotations(proxy)
 
 
-def build(proxy: Object, parent: Parent, target: str, *, allowed: bool, finalizer: bool) -> Object:
+def build(
+    proxy: Object,
+    parent: Parent,
+    target: str,
+    *,
+    allowed: bool,
+    finalizer: bool,
+    there: str | None = None,
+) -> Object:
     """The chaperon of a proxy pod.
 
-    `target` is the key of the Target by which it goes, of which several may lead to one cluster.
+    `target` is the key of the Target by which it goes, of which several may lead to one cluster;
+    `there` is that cluster's UID, if it is known.
     `allowed` lets the candidate be bound without further question; `finalizer` has the target's
     agent hold the chaperon until the delegate is gone, which only vnode does. Raises ConfigError
-    for annotations that cannot be read.
+    for annotations that cannot be read, and for delegates that are not to be sent on.
     """
     pod = source_pod(proxy)
     notes = agreement.foreign(proxy)
@@ -74,6 +85,7 @@ def build(proxy: Object, parent: Parent, target: str, *, allowed: bool, finalize
     notes[keys.PARENT_NAME] = objects.name(proxy)
     notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
     notes[keys.TARGET] = target
+    notes |= _onward(proxy, parent, there)
     if allowed:
         notes[keys.IS_ALLOWED] = "true"
 
@@ -92,6 +104,22 @@ def build(proxy: Object, parent: Parent, target: str, *, allowed: bool, finalize
         chaperon["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
 
     return chaperon
+
+
+def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
+    """What a pod says about its way: nothing, for one that begins here and ends in the target."""
+    own = objects.annotations(proxy)
+    kept = _ONWARD if keys.FORWARD in own else ()
+    notes: dict[str, str] = {key: own[key] for key in kept if key in own}
+    if route.is_delegate(proxy):
+        if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
+            raise ConfigError(
+                "the pod came from another cluster, and vnode did not choose its virtual node"
+            )
+
+        notes[keys.PATH] = route.onward(proxy, parent.cluster_uid, there)
+
+    return notes
 
 
 def labels(proxy: Object, parent: Parent) -> dict[str, str]:

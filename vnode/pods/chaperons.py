@@ -9,6 +9,7 @@ it, and, if it carries our finalizer, stays until the delegate is gone.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -57,9 +58,18 @@ class ChaperonController:
     """Makes delegates of chaperons, and reports back."""
 
     def __init__(
-        self, client: Client, chaperons: Informer, delegates: Informer, *, clock: Clock
+        self,
+        client: Client,
+        chaperons: Informer,
+        delegates: Informer,
+        *,
+        goes_on: Callable[[Object], bool],
+        clock: Clock,
     ) -> None:
         self._client = client
+        self._goes_on = (
+            goes_on  # whether the delegate of a chaperon may be sent to a target of ours
+        )
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
@@ -148,8 +158,9 @@ class ChaperonController:
         if "containers" not in objects.spec(chaperon):
             chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
 
+        pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
         try:
-            await self._client.create(kinds.PODS, delegate.build(chaperon), namespace)
+            await self._client.create(kinds.PODS, pod, namespace)
         except AlreadyExists:
             return await self._name_taken(chaperon)
         except (Denied, Invalid, NotFound) as error:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects
+from vnode.api import changeable, keys, kinds, objects, taints
 from vnode.api.objects import Object
 from vnode.pods import agreement, changes, feedback
 
@@ -20,17 +20,27 @@ RECREATE_AFTER: Final = timedelta(seconds=60)
 
 _REJECTIONS: Final = ("Unschedulable", "SchedulingGated")
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_REAL_NODE: Final[Object] = {
+    "key": keys.PROVIDER_LABEL,
+    "operator": "NotIn",
+    "values": [keys.PROVIDER],
+}
+
 STARTING: Final = timedelta(seconds=3)
 """How long the target waits for containers to start before it reports that a pod is bound."""
 
 
-def build(chaperon: Object) -> Object:
+def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
 
-    Ephemeral containers are not for new pods; that they are missing shows in the record.
+    Ephemeral containers are not for new pods; that they are missing shows in the record. With
+    `goes_on` it still asks to be sent on, which the webhook hears. A pod that tolerates everything
+    is kept off virtual nodes: it would come there without anybody having asked for it.
     """
-    metadata, spec = objects.metadata(chaperon), objects.spec(chaperon)
-    notes = objects.annotations(chaperon)
+    metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
+    stays = {keys.SOURCE_POD_MANIFEST} | (set() if goes_on else {keys.FORWARD})
+    notes = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
     if changeable.EPHEMERAL in spec:
         spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
         done = {k: v for k, v in changes.record(chaperon).items() if k != changeable.EPHEMERAL}
@@ -57,6 +67,30 @@ def build(chaperon: Object) -> Object:
         },
         "spec": spec,
     }
+
+
+def _off_virtual_nodes(spec: Object) -> Object:
+    """The spec with a node affinity for real nodes, if its tolerations do not keep it to them."""
+    if taints.untolerated([keys.PROVIDER_TAINT], spec.get("tolerations") or ()):
+        return spec
+
+    affinity = spec.get("affinity") or {}
+    node = affinity.get("nodeAffinity") or {}
+    required = node.get(_REQUIRED) or {}
+    given = required.get("nodeSelectorTerms")
+    terms = [_on_real_nodes(term) for term in given] if given else [_on_real_nodes(None)]
+    required = {**required, "nodeSelectorTerms": terms}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": {**node, _REQUIRED: required}}}
+
+
+def _on_real_nodes(term: Object | None) -> Object:
+    """A term of a node selector, narrowed; an empty one matches nothing, and goes on to do so."""
+    if term == {}:
+        return term
+
+    term = term or {}
+    others = [e for e in term.get("matchExpressions") or () if e != _REAL_NODE]
+    return {**term, "matchExpressions": [*others, _REAL_NODE]}
 
 
 class Absence(Enum):

@@ -195,7 +195,12 @@ class Placer:
         self._assume(pod, node)
         try:
             built = chaperon.build(
-                pod, self._parent, str(link.target), allowed=False, finalizer=link.runs_vnode
+                pod,
+                self._parent,
+                str(link.target),
+                allowed=False,
+                finalizer=link.runs_vnode,
+                there=link.cluster_uid,
             )
             if note := await self._bring(pod, link):
                 phase.notes[node] = note

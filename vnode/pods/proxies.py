@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, route
 from vnode.api.errors import (
     AlreadyExists,
     ConfigError,
@@ -30,8 +30,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.pods import chains, feedback
 from vnode.pods import chaperon as chaperons
-from vnode.pods import feedback
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
@@ -271,20 +271,31 @@ class ProxyController:
         if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
             return None
 
-        chaperon = chaperons.build(
-            live, self._parent, str(link.target), allowed=True, finalizer=link.runs_vnode
-        )
         try:
+            chaperon = chaperons.build(
+                live,
+                self._parent,
+                str(link.target),
+                allowed=True,
+                finalizer=link.runs_vnode,
+                there=link.cluster_uid,
+            )
             await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
         except AlreadyExists:
             return None
         except (Denied, Invalid, NotFound, ConfigError) as error:
-            text = str(error) if isinstance(error, ConfigError) else error.message
-            message = f"target {link.target} refused the pod: {text}"
+            if isinstance(error, ConfigError):
+                message = f"the pod is not sent to target {link.target}: {error}"
+            else:
+                message = f"target {link.target} refused the pod: {error.message}"
+
             self._events.event(
                 objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateRefused", message
             )
+            if route.is_delegate(live) and objects.status(live).get("message") != message:
+                await self._patch(proxy, chains.stuck(live, message), subresource="status")
+
             return _REFUSED
 
         return None

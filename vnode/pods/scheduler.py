@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, route
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
@@ -22,13 +23,14 @@ from vnode.pods import candidates, chaperon, placing
 from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
 from vnode.pods.placing import Bring, Outcome, Phase, Placer
+from vnode.pods.reservations import Refusal
 from vnode.runtime.links import Link, Links
-from vnode.scheduling import diagnosis
+from vnode.scheduling import diagnosis, status
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
 from vnode.scheduling.framework import CycleResult, Framework
 from vnode.scheduling.queue import QueuedPod, SchedulingQueue
-from vnode.scheduling.status import Code
+from vnode.scheduling.status import SUCCESS, Code, Status
 from vnode.telemetry import metrics
 
 CANDIDATES: Final = "Candidates"
@@ -64,6 +66,7 @@ class ProxyScheduler:
         queue: SchedulingQueue,
         cache: Cache,
         settings: Settings,
+        allowed: Callable[[Object], Awaitable[None]],
         bring: Bring,
         events: EventRecorder,
         clock: Clock,
@@ -74,6 +77,7 @@ class ProxyScheduler:
         self._framework = framework
         self._queue = queue
         self._cache = cache
+        self._allowed = allowed  # returns when a delegate's own source lets it go; else Refusal
         self._events = events
         self._clock = clock
         self._phases: dict[str, Phase] = {}  # by UID: the pods in their candidate phase
@@ -234,6 +238,9 @@ class ProxyScheduler:
         if said.is_success:
             said = await self._framework.permit(result.state, pod, node)
 
+        if said.is_success and route.is_delegate(pod):
+            said = await self._allow_on(pod)
+
         if said.is_success:
             said = await self._framework.pre_bind(result.state, pod, node)
 
@@ -254,6 +261,15 @@ class ProxyScheduler:
             log.info("%s keeps %s off %s: %s", said.plugin, objects.key(pod), node, said.message)
 
         return False
+
+    async def _allow_on(self, pod: Object) -> Status:
+        """A delegate with a place in the next cluster has one here: its own source decides."""
+        try:
+            await self._allowed(pod)
+        except Refusal as refusal:
+            return status.unschedulable(str(refusal)).by("its source")
+
+        return SUCCESS
 
     async def _hold_and_bind(self, pod: Object, node: str) -> bool:
         link = self._links.get(node)

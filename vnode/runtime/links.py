@@ -116,6 +116,12 @@ class Link:
         """The target's agent is vnode, so that chaperons may carry its finalizer."""
         return keys.AGENT_VERSION in objects.annotations(self.summary or {})
 
+    @property
+    def cluster_uid(self) -> str | None:
+        """Which cluster the target says it is; "" if it does not say, None as long as unknown."""
+        summary = self.summary
+        return None if summary is None else objects.annotations(summary).get(keys.CLUSTER_UID, "")
+
     def covers(self, namespace: str) -> bool:
         """Pods of that namespace may go to this target."""
         return self.target.namespace in ("", namespace)

@@ -35,6 +35,8 @@ class VirtualNode:
     """Why it is not healthy, for users: `unreachable for 3m`."""
     allocatable: Resources | None = None
     """What the target offers in all; None as long as nobody said."""
+    cluster_uid: str | None = None
+    """Which cluster it is; "" if it does not say, None as long as it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, objects, patterns
+from vnode.api import documents, keys, kinds, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.webhook import constraints
@@ -21,6 +21,7 @@ from vnode.webhook.patch import Patch
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
 _MIRROR: Final = "kubernetes.io/config.mirror"
+_DELEGATE: Final = kinds.POD_CHAPERONS.kind
 _OUTLIVING: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATIONS: Final[list[Object]] = [
     {"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER},
@@ -65,8 +66,12 @@ def is_pod(obj: Any) -> bool:
 
 
 def elects_itself(pod: Object) -> bool:
-    """The pod asks for it, whatever its namespace says."""
-    return keys.ELECT in objects.annotations(pod)
+    """The pod asks for it, whatever its namespace says.
+
+    A delegate asks by `forward`, which our own agent leaves on it only where it can go on.
+    """
+    notes = objects.annotations(pod)
+    return keys.ELECT in notes or (keys.FORWARD in notes and _DELEGATE in _owners(pod))
 
 
 def is_exempt(pod: Object) -> bool:
@@ -81,8 +86,14 @@ def is_exempt(pod: Object) -> bool:
     if keys.NO_ELECT in notes or _MIRROR in notes or objects.spec(pod).get("nodeName"):
         return True
 
-    kinds = {owner.get("kind") for owner in objects.metadata(pod).get("ownerReferences") or ()}
-    return "DaemonSet" in kinds or ("PodChaperon" in kinds and not elects_itself(pod))
+    owners = _owners(pod)
+    return "DaemonSet" in owners or (_DELEGATE in owners and not elects_itself(pod))
+
+
+def _owners(pod: Object) -> set[str]:
+    """Their kinds."""
+    references = objects.metadata(pod).get("ownerReferences") or ()
+    return {str(owner.get("kind")) for owner in references}
 
 
 def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:

@@ -1,0 +1,45 @@
+"""Chains of clusters: whether a delegate may go on from here, and what its source must know.
+
+A delegate that its user lets travel (`vnode.dev/forward`) becomes a proxy of this cluster, if there
+is a target that it has not come through. From then on it is a pod like others, but for one thing:
+it is bound only when its own source allows it, so that a reservation goes through all clusters of a
+chain, and only one of all candidates is ever bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vnode.api import keys, objects, route
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.runtime.links import Links, TargetKey
+
+
+def goes_on(chaperon: Object, here: str, targets: Collection[TargetKey], links: Links) -> bool:
+    """Whether the delegate of a chaperon is to be sent on from this cluster, whose UID is `here`.
+
+    Else it stays, and runs here. A target counts though it is out of reach at the moment, and
+    though it is not known yet which cluster it is.
+    """
+    if keys.FORWARD not in objects.annotations(chaperon):
+        return False
+
+    try:
+        route.onward(chaperon, here)
+        behind = route.behind(chaperon)
+    except ConfigError:
+        return False
+
+    namespace = objects.namespace(chaperon)
+    nodes = (key.node_name for key in targets if key.namespace in ("", namespace))
+    uids = (link.cluster_uid if (link := links.get(node)) else None for node in nodes)
+    return any(uid is None or (uid and uid not in behind) for uid in uids)
+
+
+def stuck(pod: Object, why: str) -> Object:
+    """The merge patch of status by which a delegate's source hears why it does not go on."""
+    return {
+        "metadata": {"uid": objects.uid(pod)},
+        "status": {"reason": "NotSentOn", "message": why},
+    }

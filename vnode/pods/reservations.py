@@ -1,0 +1,94 @@
+"""Reservations: a place for a candidate is found, and held until the source says what to do.
+
+Whoever has found the place (the candidate scheduler on a real node, or our own scheduler in the
+next cluster of a chain) says so on the chaperon (is-reserved), and waits for the source to allow
+it. The chaperons are the only state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Conflict, NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+
+PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
+
+_NEWCOMERS: Final = 16  # reservations that are being written at any moment
+
+
+class Refusal(VnodeError):
+    """Why a candidate is not bound; whoever found the place tries again."""
+
+
+class Reservations:
+    """Reserves candidates of this cluster, by the keys of their chaperons."""
+
+    def __init__(self, client: Client, chaperons: Informer, *, patience: float = PATIENCE) -> None:
+        self._client = client
+        self._chaperons = chaperons
+        self._patience = patience
+        # Few at once: whoever is allowed must not wait behind a burst of newcomers.
+        self._reserving = asyncio.Semaphore(_NEWCOMERS)
+        self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
+        chaperons.subscribe(self._on_chaperon)
+
+    async def allowed(self, pod: Object) -> None:
+        """Return once the source has allowed the delegate; Refusal if it does not in time.
+
+        As long as we wait, the candidate is reserved, whatever was said of it before. Also refused
+        is a pod that no chaperon controls.
+        """
+        key = objects.key(pod)
+        owner = objects.controller_uid(pod)
+        if not owner or owner != objects.uid(self._live(key)):
+            raise Refusal(f"{key} is not a candidate of this cluster: no PodChaperon controls it")
+
+        event = asyncio.Event()
+        self._waiting.setdefault(key, set()).add(event)
+        try:
+            async with asyncio.timeout(self._patience):
+                while keys.IS_ALLOWED not in (notes := objects.annotations(self._live(key))):
+                    event.clear()
+                    if keys.IS_RESERVED not in notes:
+                        async with self._reserving:
+                            await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
+
+                    await event.wait()
+        except TimeoutError:
+            await self._annotate(self._live(key), {keys.IS_RESERVED: None})
+            raise Refusal(f"the source did not allow {key} within {self._patience:.0f} s") from None
+        finally:
+            self._waiting[key].discard(event)
+            if not self._waiting[key]:
+                del self._waiting[key]
+
+    def _live(self, key: str) -> Object:
+        chaperon = self._chaperons.store.get(key)
+        if chaperon is None or objects.is_terminating(chaperon):
+            raise Refusal(f"the PodChaperon of {key} is gone")
+
+        return chaperon
+
+    async def _annotate(self, chaperon: Object, notes: dict[str, str | None]) -> None:
+        metadata = {
+            "uid": objects.uid(chaperon),
+            "annotations": notes,
+            # Emptied, so that the API server need not track the fields of each later write.
+            "managedFields": [{}],
+        }
+        body = {"metadata": metadata}
+        try:
+            await self._client.patch(
+                kinds.POD_CHAPERONS, objects.name(chaperon), body, objects.namespace(chaperon)
+            )
+        except (NotFound, Conflict) as error:
+            raise Refusal(f"the PodChaperon of {objects.key(chaperon)} is gone") from error
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        for event in self._waiting.get(objects.key(new or old or {}), ()):
+            event.set()
