@@ -38,8 +38,20 @@ def goes_on(chaperon: Object, here: str, targets: Collection[TargetKey], links: 
 
 
 def stuck(pod: Object, why: str) -> Object:
-    """The merge patch of status by which a delegate's source hears why it does not go on."""
-    return {
-        "metadata": {"uid": objects.uid(pod)},
-        "status": {"reason": "NotSentOn", "message": why},
+    """The merge patch of status by which a delegate's source hears why it does not go on.
+
+    The condition is one that sources understand as a rejection; the reason is what kubectl shows.
+    """
+    others = [
+        entry
+        for entry in objects.status(pod).get("conditions") or ()
+        if entry.get("type") != "PodScheduled"
+    ]
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": why,
     }
+    status = {"reason": "NotSentOn", "message": why, "conditions": [*others, condition]}
+    return {"metadata": {"uid": objects.uid(pod)}, "status": status}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects, resources
+from vnode.api.identity import Identity
 from vnode.nodes import capacity
 from vnode.nodes.capacity import Usage
 
@@ -141,3 +142,10 @@ def test_running_sums_equal_a_sum_over_all_pods(changes):
 
     assert usage._sums == {}
     assert usage._counted == {}
+
+
+def test_a_summary_says_which_cluster_it_is_of():
+    made = capacity.summary([], capacity.Usage(), Identity("c1", "uid-of-c1"))
+    notes = made["metadata"]["annotations"]
+    assert (notes[keys.CLUSTER_NAME], notes[keys.CLUSTER_UID]) == ("c1", "uid-of-c1")
+    assert keys.CLUSTER_UID not in capacity.summary([], capacity.Usage())["metadata"]["annotations"]

@@ -209,3 +209,58 @@ def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first
     first, again = build(proxy()), build(proxy())
     assert first["metadata"]["name"] == again["metadata"]["name"]
     assert first["metadata"]["name"].startswith("web-0-")
+
+
+def sent_here(**fields):
+    """A proxy that is itself a delegate, of cluster c0, and may travel on."""
+    notes = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
+    pod = proxy(annotations={**notes, **fields.pop("annotations", {})}, **fields)
+    pod["metadata"]["ownerReferences"] = [{"kind": "PodChaperon", "uid": "c", "controller": True}]
+    return pod
+
+
+def test_a_pod_that_may_travel_says_so_to_the_target_with_what_the_next_one_needs():
+    asks = {keys.FORWARD: "", keys.NO_PREFIX_LABEL_REGEXP: "^app="}
+    notes = objects.annotations(build(proxy(annotations=asks)))
+    assert {key: notes[key] for key in asks} == asks
+    assert keys.PATH not in notes
+    asks.pop(keys.FORWARD)
+    assert not asks.keys() & objects.annotations(build(proxy(annotations=asks))).keys()
+
+
+def test_a_pod_of_this_cluster_cannot_make_up_a_way():
+    notes = objects.annotations(build(proxy(annotations={keys.PATH: "x,y"})))
+    assert keys.PATH not in notes
+
+
+def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_with_it():
+    pod = sent_here()
+    pod["metadata"]["labels"] = {
+        keys.PREFIX + "app": "web",
+        keys.PARENT_UID: "u0",
+        keys.PARENT_CLUSTER_NAME: "c0",
+        keys.HAS_FINALIZER: "true",
+    }
+    built = build(pod, there="uid-of-c2")
+    assert objects.labels(built) == {
+        keys.PREFIX + "app": "web",
+        keys.PARENT_UID: "u1",
+        keys.PARENT_CLUSTER_NAME: "c1",
+    }
+    notes = objects.annotations(built)
+    assert notes[keys.PATH] == "uid-of-c0,uid-of-c1"
+    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert keys.IS_ALLOWED not in notes
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (sent_here(schedulerName="mine"), "vnode did not choose"),
+        (sent_here(annotations={keys.PATH: "uid-of-c1"}), "in this cluster before"),
+        (sent_here(annotations={keys.PATH: "uid-of-c2"}), "came through that cluster"),
+    ],
+)
+def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
+    with pytest.raises(ConfigError, match=words):
+        build(pod, there="uid-of-c2")

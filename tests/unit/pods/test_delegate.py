@@ -141,3 +141,46 @@ def test_a_delegate_in_the_place_of_a_deleted_one_is_not_deleted():
 
     notes = delegate.report(known, {"metadata": {}, "status": {}}).metadata["metadata"]
     assert notes["annotations"] == {keys.DELEGATE_DELETED: None}
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REAL = {"key": "virtual-kubelet.io/provider", "operator": "NotIn", "values": ["admiralty"]}
+
+
+def terms_of(pod):
+    return pod["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+
+
+def tolerant(**affinity):
+    source = chaperon()
+    source["spec"]["tolerations"] = [{"operator": "Exists"}]
+    if affinity:
+        source["spec"]["affinity"] = {"nodeAffinity": affinity}
+
+    return source
+
+
+def test_a_delegate_that_tolerates_everything_is_kept_off_virtual_nodes():
+    assert "affinity" not in delegate.build(chaperon())["spec"]
+    pod = delegate.build(tolerant())
+    assert terms_of(pod) == [{"matchExpressions": [REAL]}]
+    assert terms_of(delegate.build({**chaperon(), "spec": pod["spec"]})) == terms_of(pod)
+
+
+def test_what_a_delegate_requires_of_its_node_stays_so():
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    terms = [{"matchExpressions": [zone]}, field, {}]
+    pod = delegate.build(tolerant(**{REQUIRED: {"nodeSelectorTerms": terms}}))
+    assert terms_of(pod) == [
+        {"matchExpressions": [zone, REAL]},
+        {**field, "matchExpressions": [REAL]},
+        {},  # matches nothing, whatever else is wanted
+    ]
+
+
+def test_only_a_delegate_that_goes_on_still_asks_for_it():
+    notes = {keys.FORWARD: "", "a": "b", keys.SOURCE_POD_MANIFEST: "{}"}
+    source = chaperon(annotations=notes)
+    assert objects.annotations(delegate.build(source)) == {"a": "b"}
+    assert objects.annotations(delegate.build(source, goes_on=True)) == {"a": "b", keys.FORWARD: ""}

@@ -79,3 +79,13 @@ def test_the_candidate_of_a_pod_is_found_by_the_pods_uid():
     link.chaperons.store.put(chaperon)
     assert link.candidate("u1") is chaperon
     assert link.candidate("u2") is None
+
+
+def test_which_cluster_a_target_is_is_known_when_its_summary_says_so():
+    link = make_link()
+    assert link.cluster_uid is None
+    link.summaries.store.put({"metadata": {"name": "singleton"}})
+    assert link.cluster_uid == ""
+    notes = {"vnode.dev/cluster-uid": "u"}
+    link.summaries.store.put({"metadata": {"name": "singleton", "annotations": notes}})
+    assert link.cluster_uid == "u"

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler_plugins import defaults
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from vnode.api import keys
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
@@ -140,3 +141,34 @@ def test_a_gated_pod_is_not_ready() -> None:
     said = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
     assert said.message == "waiting for scheduling gates: kueue"
     assert framework.pre_enqueue(pod("p")).is_success
+
+
+def delegate(**notes: str) -> dict[str, Any]:
+    found = pod("p")
+    owner = {"kind": "PodChaperon", "uid": "c", "controller": True}
+    found["metadata"] |= {"annotations": notes, "ownerReferences": [owner]}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("uid", "expected"),
+    [
+        ("three", ""),
+        ("one", "Chain: the pod came through that cluster"),
+        ("two", "Chain: the pod came through that cluster"),
+        (None, "Chain: has not said yet which cluster it is"),
+        ("", "Chain: does not say which cluster it is: does vnode run there?"),
+    ],
+)
+def test_a_delegate_is_not_sent_to_a_cluster_that_it_came_through(
+    framework: Framework, uid: str | None, expected: str
+) -> None:
+    sent = delegate(**{keys.PATH: "one,two", keys.PARENT_CLUSTER_UID: "two"})
+    node = virtual_node("a", cluster_uid=uid)
+    assert why(framework, sent, node) == expected
+    assert why(framework, pod("p"), node) == ""
+
+
+def test_a_delegate_whose_way_cannot_be_read_goes_nowhere(framework: Framework) -> None:
+    said = why(framework, delegate(**{keys.PATH: "," * 99}), virtual_node("a", cluster_uid="x"))
+    assert said == f"Chain: annotation {keys.PATH} is not one that an agent wrote"

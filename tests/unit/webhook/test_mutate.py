@@ -176,6 +176,8 @@ def test_who_is_never_a_proxy() -> None:
     assert mutate.is_exempt(owned("DaemonSet", elect))
     assert mutate.is_exempt(owned("PodChaperon", {}))
     assert not mutate.is_exempt(owned("PodChaperon", elect))
+    assert not mutate.is_exempt(owned("PodChaperon", {keys.FORWARD: ""}))
+    assert mutate.is_exempt(owned("PodChaperon", {keys.FORWARD: "", keys.NO_ELECT: ""}))
     assert not mutate.is_exempt(owned("ReplicaSet", {}))
 
 
@@ -227,3 +229,10 @@ def test_twice_is_once_and_what_is_not_named_survives(
     assert once["metadata"].get("new/field~") == obj["metadata"].get("new/field~")
     for part in ("labels", "annotations"):
         assert (obj["metadata"].get(part) or {}).items() <= once["metadata"][part].items()
+
+
+def test_only_a_delegate_is_elected_by_its_wish_to_travel_on() -> None:
+    traveller = pod({keys.FORWARD: ""})
+    assert not mutate.elects_itself(traveller)
+    traveller["metadata"]["ownerReferences"] = [{"kind": "PodChaperon"}]
+    assert mutate.elects_itself(traveller)
