@@ -343,7 +343,7 @@ class Agent:
             self._chaperons,
             self._delegates,
             goes_on=lambda chaperon: chains.goes_on(
-                chaperon, self._identity.uid, self._targets.keys(), self._links
+                chaperon, self._identity.uid, self._targets.keys, self._links
             ),
             clock=self._clock,
         )

@@ -8,7 +8,7 @@ chain, and only one of all candidates is ever bound.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from vnode.api import keys, objects, route
 from vnode.api.errors import ConfigError
@@ -16,7 +16,9 @@ from vnode.api.objects import Object
 from vnode.runtime.links import Links, TargetKey
 
 
-def goes_on(chaperon: Object, here: str, targets: Collection[TargetKey], links: Links) -> bool:
+def goes_on(
+    chaperon: Object, here: str, targets: Callable[[], Collection[TargetKey]], links: Links
+) -> bool:
     """Whether the delegate of a chaperon is to be sent on from this cluster, whose UID is `here`.
 
     Else it stays, and runs here. A target counts though it is out of reach at the moment, and
@@ -32,7 +34,7 @@ def goes_on(chaperon: Object, here: str, targets: Collection[TargetKey], links: 
         return False
 
     namespace = objects.namespace(chaperon)
-    nodes = (key.node_name for key in targets if key.namespace in ("", namespace))
+    nodes = (key.node_name for key in targets() if key.namespace in ("", namespace))
     uids = (link.cluster_uid if (link := links.get(node)) else None for node in nodes)
     return any(uid is None or (uid and uid not in behind) for uid in uids)
 
