@@ -67,9 +67,7 @@ class ChaperonController:
         clock: Clock,
     ) -> None:
         self._client = client
-        self._goes_on = (
-            goes_on  # whether the delegate of a chaperon may be sent to a target of ours
-        )
+        self._goes_on = goes_on  # the delegate of a chaperon may be sent to a target of ours
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
