@@ -23,10 +23,13 @@ NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=val
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where it is; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
+TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 
 # What vnode writes.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
+TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with a token of the source; presence
+TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
 PARENT_UID: Final = PREFIX + "parent-uid"
 PARENT_CLUSTER_NAME: Final = PREFIX + "parent-cluster-name"

@@ -106,3 +106,8 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
         suffix += _SUFFIX_ALPHABET[digit]
 
     return f"{(pod_name + '-')[: LABEL_LIMIT - _SUFFIX_LENGTH]}{suffix}"
+
+
+def token_secret(pod_name: str, pod_uid: str) -> str:
+    """The Secret with the token of a proxy pod, in a target that is given those of the source."""
+    return f"{chaperon(pod_name, pod_uid)}-token"

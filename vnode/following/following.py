@@ -17,6 +17,7 @@ from vnode.following.follower import REASON, Follower
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.services import Relabel
+from vnode.following.tokens import Tokens
 from vnode.following.users import Users
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
@@ -44,6 +45,7 @@ class Following:
         self._links = links
         self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
         self._namespaces = Namespaces(identity, clock)
+        self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
         self._users = Users(self._follower.wake, clock)
         self._config_objects = ConfigObjects(local, links, identity, self._users)
         self._network_objects = NetworkObjects(
@@ -70,10 +72,12 @@ class Following:
             if not self._wanted.services:  # else the follower opens it
                 await self._network_objects.open(group)
 
+            group.create_task(self._tokens.run(), name="tokens")
             await self._follower.run()
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went; as an informer calls its subscribers."""
+        self._tokens.see(old, new)
         if self._wanted.config_maps_and_secrets:
             self._config_objects.see(old, new)
 
@@ -93,6 +97,7 @@ class Following:
         keys = self._users.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
+            await self._tokens.bring(pod, link)
             note = await self._follower.bring(keys) if keys else ""
         except ConfigError as error:
             self._say(pod, str(error))
@@ -112,5 +117,6 @@ class Following:
         def on_chaperon(old: Object | None, new: Object | None) -> None:
             if new is None:
                 self._users.release(parent_key(old or {}), link.node_name)
+                self._tokens.release(parent_key(old or {}), link.node_name)
 
         link.chaperons.subscribe(on_chaperon)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from vnode.api import objects, shapes
+from vnode.api import keys, objects, shapes
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -80,7 +80,7 @@ class Copies:
             link.client,
             kind,
             namespace=link.target.namespace or None,
-            label_selector=self._identity.selector,
+            label_selector=f"{self._identity.selector},!{keys.TOKEN}",
             trim=self._families[kind].trim,
             accept=shapes.is_copy,
         )

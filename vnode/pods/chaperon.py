@@ -15,7 +15,7 @@ from typing import Any, Final
 from vnode.api import changeable, documents, keys, kinds, names, objects, patterns, route
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.pods import agreement
+from vnode.pods import agreement, tokens
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Copied from the node when a pod is bound: of a proxy, from the virtual node.
@@ -66,18 +66,20 @@ def build(
     allowed: bool,
     finalizer: bool,
     there: str | None = None,
+    source_api: tuple[str, str] | None = None,
 ) -> Object:
     """The chaperon of a proxy pod.
 
     `target` is the key of the Target by which it goes, of which several may lead to one cluster;
     `there` is that cluster's UID, if it is known.
     `allowed` lets the candidate be bound without further question; `finalizer` has the target's
-    agent hold the chaperon until the delegate is gone, which only vnode does. Raises ConfigError
-    for annotations that cannot be read, and for delegates that are not to be sent on.
+    agent hold the chaperon until the delegate is gone, which only vnode does. With `source_api`
+    (`Wishes.source_api`) the delegate has a token of the source. Raises ConfigError for annotations
+    that cannot be read, and for delegates that are not to be sent on.
     """
     pod = source_pod(proxy)
     notes = agreement.foreign(proxy)
-    spec = _spec(pod, proxy, _kept_labels_of(proxy))
+    spec = _spec(pod, proxy, _kept_labels_of(proxy), source_api)
     if finalizer and (sent := _sent(notes, spec)):
         notes[keys.SENT] = agreement.text(sent)
 
@@ -171,7 +173,12 @@ def _label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
     return keys.PREFIX + key.rpartition("/")[2]
 
 
-def _spec(pod: Object, proxy: Object, keep: re.Pattern[str] | None) -> Object:
+def _spec(
+    pod: Object,
+    proxy: Object,
+    keep: re.Pattern[str] | None,
+    source_api: tuple[str, str] | None,
+) -> Object:
     live = objects.spec(proxy)
     spec = changeable.overlaid(objects.spec(pod), live)
     for field in ("priority", "nodeName"):
@@ -184,7 +191,12 @@ def _spec(pod: Object, proxy: Object, keep: re.Pattern[str] | None) -> Object:
         for field in _CONSTRAINTS:
             spec.pop(field, None)
 
-    _drop_token(spec)
+    if source_api is None:
+        tokens.drop(spec)
+    else:
+        secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
+        tokens.replace(spec, secret, source_api)
+
     for field in ("affinity", "topologySpreadConstraints"):
         if field in spec:
             spec[field] = _reprefixed_selectors(spec[field], keep)
@@ -195,27 +207,6 @@ def _spec(pod: Object, proxy: Object, keep: re.Pattern[str] | None) -> Object:
         spec.pop("schedulerName")
 
     return spec
-
-
-def _drop_token(spec: Object) -> None:
-    """Take the source's service account token off: the target mounts one of its own."""
-    dropped: set[str] = set()
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        if field in spec:
-            spec[field] = [_without_token(container, dropped) for container in spec[field]]
-
-    if dropped:
-        spec["volumes"] = [v for v in spec.get("volumes") or () if v.get("name") not in dropped]
-
-
-def _without_token(container: Object, dropped: set[str]) -> Object:
-    mounts = container.get("volumeMounts") or ()
-    kept = [mount for mount in mounts if mount.get("mountPath") != keys.SERVICE_ACCOUNT_MOUNT]
-    if len(kept) == len(mounts):
-        return container
-
-    dropped.update(m["name"] for m in mounts if m.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT)
-    return {**container, "volumeMounts": kept}
 
 
 def _reprefixed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:

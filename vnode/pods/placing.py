@@ -201,6 +201,7 @@ class Placer:
                 allowed=False,
                 finalizer=link.runs_vnode,
                 there=link.cluster_uid,
+                source_api=link.wishes.source_api,
             )
             if note := await self._bring(pod, link):
                 phase.notes[node] = note

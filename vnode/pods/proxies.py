@@ -279,6 +279,7 @@ class ProxyController:
                 allowed=True,
                 finalizer=link.runs_vnode,
                 there=link.cluster_uid,
+                source_api=link.wishes.source_api,
             )
             await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)

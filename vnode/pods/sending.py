@@ -73,7 +73,14 @@ class Sender:
         if objects.uid(live) != objects.uid(proxy):
             return
 
-        built = chaperons.build(live, self._parent, str(link.target), allowed=True, finalizer=True)
+        built = chaperons.build(
+            live,
+            self._parent,
+            str(link.target),
+            allowed=True,
+            finalizer=True,
+            source_api=link.wishes.source_api,
+        )
         body = changes.chaperon_patch(live, built, candidate)
         if not body:
             return

@@ -47,11 +47,14 @@ class Wishes:
     """What a Target asks for beyond a connection.
 
     `storage_classes` maps classes of the source to those of the target for claims that follow, ""
-    standing for a cluster's default; None means that claims do not follow.
+    standing for a cluster's default; None means that claims do not follow. `source_api` is the host
+    and port by which pods there reach the source's API server with a token of the source; None
+    means that the target's own accounts give them theirs.
     """
 
     storage_classes: Mapping[str, str] | None = None
     create_namespaces: bool = False
+    source_api: tuple[str, str] | None = None
 
 
 NO_WISHES: Final = Wishes()

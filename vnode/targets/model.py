@@ -19,6 +19,11 @@ DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # RFC 1123, as names must be
 
 
+_SOURCE_API: Final = re.compile(
+    r"source=(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SecretReference:
     """Where a Target's kubeconfig is; `context` is "" for the current one."""
@@ -73,8 +78,11 @@ def parse(obj: Object) -> TargetSpec:
 
     excluded = str(spec.get("excludedLabelsRegexp") or "")
     _check_regexp(excluded)
-    secret = _secret(key, reference) if reference else None
-    return TargetSpec(key, secret, excluded, _wishes(obj))
+    secret, wishes = _secret(key, reference) if reference else None, _wishes(obj)
+    if wants_self and wishes.source_api:
+        raise ConfigError(f"remove annotation {keys.TOKENS}: this cluster's tokens are its own")
+
+    return TargetSpec(key, secret, excluded, wishes)
 
 
 def _wishes(obj: Object) -> Wishes:
@@ -87,7 +95,22 @@ def _wishes(obj: Object) -> Wishes:
     return Wishes(
         storage_classes=None if classes is None else _classes(classes),
         create_namespaces=wants_namespaces == "true",
+        source_api=_source_api(notes.get(keys.TOKENS, "target")),
     )
+
+
+def _source_api(text: str) -> tuple[str, str] | None:
+    if text == "target":
+        return None
+
+    found = _SOURCE_API.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65536:
+        raise ConfigError(
+            f'annotation {keys.TOKENS} must be "target", or "source=HOST:PORT" with the address by '
+            "which pods of the target reach this cluster's API server"
+        )
+
+    return found["host"].strip("[]"), found["port"]
 
 
 def _classes(text: str) -> dict[str, str]:

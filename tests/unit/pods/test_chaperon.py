@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from vnode.api import keys, objects
+from vnode.api import keys, names, objects
 from vnode.api.errors import ConfigError
 from vnode.pods import chaperon
 from vnode.pods.chaperon import Parent
@@ -264,3 +264,33 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
 def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
     with pytest.raises(ConfigError, match=words):
         build(pod, there="uid-of-c2")
+
+
+def test_a_token_of_the_source_stands_where_the_targets_own_would():
+    mount = {"name": "kube-api", "mountPath": keys.SERVICE_ACCOUNT_MOUNT, "readOnly": True}
+    own = {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}
+    source = source_with(
+        containers=[
+            {"name": "main", "volumeMounts": [mount], "env": [own]},
+            {"name": "without"},
+        ],
+        initContainers=[{"name": "init", "volumeMounts": [mount]}],
+        volumes=[{"name": "kube-api", "projected": {"sources": []}}, {"name": "other"}],
+    )
+    before = copy.deepcopy(source)
+    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
+    secret = {"secretName": names.token_secret("web-0", "u1")}
+    assert spec["volumes"] == [{"name": "kube-api", "secret": secret}, {"name": "other"}]
+    assert spec["automountServiceAccountToken"] is False
+    host = {"name": "KUBERNETES_SERVICE_HOST", "value": "api"}
+    assert spec["containers"][0]["env"] == [host, own]
+    assert spec["containers"][0]["volumeMounts"] == [mount]
+    assert spec["containers"][1] == {"name": "without"}
+    port = {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}
+    assert spec["initContainers"][0]["env"] == [host, port]
+    assert source == before
+
+
+def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():
+    pod = proxy()
+    assert build(pod, source_api=("api", "6443"))["spec"] == build(pod)["spec"]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.api import keys
 from vnode.api.errors import ConfigError
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
@@ -70,3 +71,36 @@ def test_any_expression_works_or_is_refused(text):
         return
 
     assert excluded is None or excluded("key=value") in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "api"),
+    [
+        ("target", None),
+        ("source=10.0.0.1:6443", ("10.0.0.1", "6443")),
+        ("source=api.example.com:443", ("api.example.com", "443")),
+        ("source=[fd00::1]:6443", ("fd00::1", "6443")),
+    ],
+)
+def test_a_target_says_whose_tokens_its_pods_have(text, api):
+    target = make_target(kubeconfigSecret={"name": "s"})
+    target["metadata"]["annotations"] = {keys.TOKENS: text}
+    assert model.parse(target).wishes.source_api == api
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["source", "source=", "source=host", "source=a:0", "source=a:70000", "x", "source=a b:1"],
+)
+def test_tokens_of_the_source_need_its_address(text):
+    target = make_target(kubeconfigSecret={"name": "s"})
+    target["metadata"]["annotations"] = {keys.TOKENS: text}
+    with pytest.raises(ConfigError, match="source=HOST:PORT"):
+        model.parse(target)
+
+
+def test_a_cluster_that_is_its_own_target_has_its_own_tokens():
+    target = make_target(self=True)
+    target["metadata"]["annotations"] = {keys.TOKENS: "source=a:1"}
+    with pytest.raises(ConfigError, match="remove annotation"):
+        model.parse(target)

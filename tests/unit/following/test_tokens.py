@@ -1,0 +1,221 @@
+"""When a pod's token is made, made anew, and taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.identity import Identity
+from vnode.following import minting, tokens
+from vnode.following.minting import LIFE
+from vnode.following.tokens import Tokens
+from vnode.runtime.links import Links, Wishes
+
+pytestmark = pytest.mark.looptime
+
+US = Identity("c1", "uid-1")
+SECRET = names.token_secret("p", "u")
+
+
+def pod(node="", uid="u", phase="Running", path=keys.SERVICE_ACCOUNT_MOUNT):
+    container = {"name": "c", "volumeMounts": [{"name": "v", "mountPath": path}]}
+    spec = {"containers": [container], "serviceAccountName": "robot"}
+    metadata = {"name": "p", "namespace": "ns", "uid": uid}
+    if node:
+        spec["nodeName"] = node
+
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+class Source:
+    """An API server that makes tokens of one hour."""
+
+    def __init__(self, clock):
+        self.clock, self.asked, self.pod, self.error = clock, [], pod("n1"), None
+
+    async def create(self, kind, body, namespace, *, name, subresource):
+        assert (kind, namespace, subresource) == (kinds.SERVICE_ACCOUNTS, "ns", "token")
+        if self.error:
+            raise self.error
+
+        self.asked.append((name, body["spec"]["boundObjectRef"]))
+        ends = self.clock.now() + timedelta(seconds=body["spec"]["expirationSeconds"])
+        token = f"token-{len(self.asked)}"
+        return {"status": {"token": token, "expirationTimestamp": objects.timestamp(ends)}}
+
+    async def get(self, kind, name, _namespace):
+        if kind is kinds.CONFIG_MAPS:
+            return {"data": {"ca.crt": "authority"}}
+
+        if self.pod is None:
+            raise NotFound(404, "NotFound", f"pod {name} not found")
+
+        return self.pod
+
+
+class Target:
+    """What is in it, shown to its informer at once."""
+
+    def __init__(self):
+        self.held, self.subscriber = {}, None
+
+    async def create(self, _kind, body):
+        self.show(body)
+
+    async def discard(self, _kind, copy):
+        del self.held[objects.key(copy)]
+
+    def show(self, body):
+        self.held[objects.key(body)] = body
+
+
+class Shown:
+    """An informer that has a Target's objects."""
+
+    def __init__(self, target, *_args, **_options):
+        self.store, self.synced = target.held, asyncio.Event()
+        self.synced.set()
+
+    def subscribe(self, _handler):
+        pass
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def world(clock, monkeypatch):
+    monkeypatch.setattr(tokens, "Informer", Shown)
+    source, target, links, said = Source(clock), Target(), Links(), []
+    link = SimpleNamespace(
+        node_name="n1",
+        client=target,
+        is_self=False,
+        wishes=Wishes(source_api=("api", "6443")),
+        health=SimpleNamespace(healthy=True),
+        target=SimpleNamespace(name="t", namespace=""),
+        candidates=set(),
+        on_health=lambda _listener: None,
+    )
+    link.candidate = lambda uid: {} if uid in link.candidates else None
+    links.add(link)
+    kept = Tokens(
+        *(source, links, US),
+        complete=lambda _node: True,
+        events=SimpleNamespace(event=lambda *words: said.append(words)),
+        clock=clock,
+        chance=lambda: 0.0,
+    )
+    return SimpleNamespace(source=source, target=target, link=link, tokens=kept, said=said)
+
+
+@asynccontextmanager
+async def running(world):
+    task = asyncio.create_task(world.tokens.run())
+    await asyncio.sleep(0.1)
+    yield
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
+    world.tokens.see(None, pod())
+    await world.tokens.bring(pod(), world.link)
+    assert list(world.target.held) == [f"ns/{SECRET}"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    assert world.source.asked == [("robot", bound)]
+
+
+async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(world):
+    async with running(world):
+        world.tokens.see(None, pod())
+        await world.tokens.bring(pod(), world.link)
+        world.tokens.see(pod(), pod("n1"))
+        await asyncio.sleep(0.79 * LIFE)
+        assert len(world.source.asked) == 1
+        await asyncio.sleep(0.02 * LIFE)
+        assert len(world.source.asked) == 2
+        await asyncio.sleep(0.8 * LIFE)
+        assert len(world.source.asked) == 3
+
+
+async def test_a_token_goes_with_its_pod_or_when_that_has_finished(world):
+    async with running(world):
+        for after in (None, pod("n1", phase="Succeeded")):
+            world.tokens.see(None, pod("n1"))
+            await world.tokens.bring(pod("n1"), world.link)
+            assert world.target.held
+            world.tokens.see(pod("n1"), after)
+            await asyncio.sleep(1)
+            assert not world.target.held
+
+
+async def test_a_token_goes_when_its_candidate_has_lost(world):
+    async with running(world):
+        world.tokens.see(None, pod())
+        await world.tokens.bring(pod(), world.link)
+        world.tokens.see(pod(), pod("n2"))
+        await asyncio.sleep(1)
+        assert not world.target.held
+
+
+async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
+    async with running(world):
+        world.tokens.see(None, pod("n1"))
+        await asyncio.sleep(1)
+        for _ in range(10):
+            world.target.held.clear()
+            world.tokens._look_at_all("n1")
+            await asyncio.sleep(1)
+
+        assert len(world.source.asked) == 1
+        await asyncio.sleep(60)
+        assert len(world.source.asked) == 2
+
+
+async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
+    async with running(world):
+        world.tokens.see(None, pod("elsewhere"))
+        world.link.candidates.add("u")
+        forged = minting.secret(pod("n1"), US, "t", "", "", world.source.clock.now())
+        world.target.show(forged)
+        world.tokens._look_at_all("n1")
+        await asyncio.sleep(120)
+        assert not world.source.asked
+
+
+async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
+    async with running(world):
+        world.tokens.see(None, pod())
+        world.link.candidates.add("u")
+        world.tokens._on_copy(
+            "n1", minting.secret(pod(), US, "t", "", "", world.source.clock.now())
+        )
+        await asyncio.sleep(120)
+        assert not world.source.asked
+
+
+async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
+    await world.tokens.bring(pod(path="/elsewhere"), world.link)
+    world.link.wishes = Wishes()
+    await world.tokens.bring(pod(), world.link)
+    assert not world.source.asked
+
+
+async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
+    world.source.error = Denied(403, "Forbidden", "no")
+    with pytest.raises(ConfigError, match="create clusterrolebinding vnode-token-minter"):
+        await world.tokens.bring(pod(), world.link)
+
+    async with running(world):
+        world.tokens.see(None, pod("n1"))
+        await asyncio.sleep(1)
+
+    assert world.said[0][2] == "TokenNotRefreshed"

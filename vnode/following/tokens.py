@@ -1,0 +1,296 @@
+"""Tokens of the source in the targets that ask for them: brought, refreshed, taken away.
+
+A Secret a pod, in the target where its containers or a candidate of it are. The source's own pods
+decide who has one; what a target shows of its Secrets can have one removed or made anew, never
+given to another pod. Targets that do not ask cost nothing, and are not watched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from vnode.api import keys, kinds, names, objects, shapes
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, ConfigError, NotFound
+from vnode.api.identity import Identity, parent_key
+from vnode.api.objects import Object
+from vnode.following import copies
+from vnode.following.minting import LIFE, Grant, Minter, wants
+from vnode.following.users import FINISHED, Need
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.informer import Informer
+from vnode.runtime.controller import Controller
+from vnode.runtime.links import Link, Links
+
+_CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
+_LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
+_SOON: Final = 1.0  # seconds until it may be known which pods a target has
+_RARELY: Final = 60.0  # seconds between tokens of a pod, whatever the target does with them
+
+log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """A pod in a target: what is reconciled. `pod` is its key, `node` the virtual node."""
+
+    node: str
+    pod: str
+    uid: str
+
+
+class _Seen(NamedTuple):
+    uid: str
+    node: str  # "" while pending
+
+
+class Tokens:
+    """Runs in the leader; `see` hears of all proxy pods, `bring` is asked before a candidate is."""
+
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        identity: Identity,
+        *,
+        complete: Callable[[str], bool],
+        events: EventRecorder,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._local = local
+        self._links = links
+        self._identity = identity
+        self._complete = complete
+        self._events = events
+        self._clock = clock
+        self._minter = Minter(local, identity, clock, chance)
+        self._controller: Controller[Place] = Controller("tokens", self._reconcile, workers=4)
+        self._informers: dict[str, tuple[Link, Informer, asyncio.Task[None]]] = {}  # by node
+        self._pods: dict[str, _Seen] = {}  # by key; those that have not finished
+        self._claims: dict[Place, float] = {}  # until (monotonic)
+        self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
+        self._none: set[str] = set()  # UIDs of pods that want no token
+
+    async def run(self) -> None:
+        """Keep tokens fresh until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._links.subscribe(lambda link: self._on_link(link, group), self._on_link_gone)
+            group.create_task(self._controller.run(), name="tokens-controller")
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """A pod came, changed or went; as an informer calls its subscribers."""
+        key = objects.key(new or old or {})
+        before, after = self._pods.get(key), _seen(new)
+        if before == after:
+            return
+
+        if after is None:
+            del self._pods[key]
+        else:
+            self._pods[key] = after
+
+        for state in (before, after):
+            if state is not None:
+                for node in {state.node, *(p.node for p in self._claims if p.uid == state.uid)}:
+                    self._wake(Place(node, key, state.uid))
+
+        if before is not None and (after is None or after.uid != before.uid):
+            self._none.discard(before.uid)
+
+    async def bring(self, pod: Object, link: Link) -> None:
+        """See that a target has a token for a pod, if both want that; VnodeError if it cannot."""
+        if link.wishes.source_api is None or link.is_self or not wants(pod):
+            return
+
+        place = Place(link.node_name, objects.key(pod), objects.uid(pod))
+        self._claims[place] = self._clock.monotonic() + _CLAIM
+        copy = self._copy(place)
+        if copy is None or self._left(place, copy) <= 0:
+            await self._write(place, pod, link)
+
+        self._controller.add_after(place, _CLAIM)
+
+    def release(self, pod_key: str, node: str) -> None:
+        """The candidate of a pod is gone from a target."""
+        if pod := self._pods.get(pod_key):
+            place = Place(node, pod_key, pod.uid)
+            self._claims.pop(place, None)
+            self._wake(place)
+
+    def _wake(self, place: Place) -> None:
+        if place.node in self._informers:
+            self._controller.add(place)
+        else:
+            self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        self._claims.pop(place, None)
+        self._made.pop(place, None)
+
+    async def _reconcile(self, place: Place) -> float | None:
+        link, found = self._links.get(place.node), self._informers.get(place.node)
+        if link is None or found is None or not found[1].synced.is_set():
+            return None  # the link, or the end of the list, wakes us
+
+        if not link.health.healthy:
+            return None
+
+        copy, need = self._copy(place), self._need(place, link)
+        if need is Need.NONE:
+            return await self._remove(place, copy, link)
+
+        if need is Need.WANTED and place.uid not in self._none:
+            left = self._left(place, copy)
+            return left if left > 0 else await self._refresh(place, copy, link)
+
+        return _LOOK_AGAIN if need is Need.CLAIMED else None
+
+    def _need(self, place: Place, link: Link) -> Need:
+        pod = self._pods.get(place.pod)
+        if pod is None or pod.uid != place.uid:
+            return Need.NONE
+
+        if pod.node:
+            return Need.WANTED if pod.node == place.node else Need.NONE
+
+        claim = self._claims.get(place)
+        if link.candidate(place.uid) is not None:
+            return Need.TOLERATED if claim is None else Need.WANTED
+
+        return Need.CLAIMED if claim and claim > self._clock.monotonic() else Need.NONE
+
+    def _left(self, place: Place, copy: Object | None) -> float:
+        """Seconds until the token of a pod is to be made anew.
+
+        A target that removes or spoils it has another one soon, but not as often as it likes.
+        """
+        made = self._made.get(place)
+        noted = objects.annotations(copy or {}).get(keys.TOKEN_REFRESH, "")
+        refresh = made[1] if made else objects.parse_timestamp(noted)
+        left = 0.0
+        if copy is not None and refresh is not None and refresh.tzinfo is not None:
+            left = min((refresh - self._clock.now()).total_seconds(), float(LIFE))
+
+        return max(left, made[0] + _RARELY - self._clock.monotonic() if made else 0.0)
+
+    async def _refresh(self, place: Place, copy: Object | None, link: Link) -> float | None:
+        namespace, name = objects.split_key(place.pod)
+        try:
+            pod = await self._local.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return None  # the informer says so soon, and that wakes us
+
+        if objects.uid(pod) != place.uid:
+            return None
+
+        if not wants(pod):
+            self._none.add(place.uid)
+            return await self._remove(place, copy, link)
+
+        try:
+            await self._write(place, pod, link)
+        except ConfigError as error:
+            about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
+            self._events.event(about, WARNING, "TokenNotRefreshed", str(error))
+            return _LOOK_AGAIN
+
+        return max(self._left(place, {}), _RARELY)
+
+    async def _write(self, place: Place, pod: Object, link: Link) -> None:
+        grant: Grant = await self._minter.mint(pod, link)
+        try:
+            await link.client.create(kinds.SECRETS, grant.secret)
+        except AlreadyExists:
+            await self._replace(grant.secret, link)
+
+        self._made[place] = (self._clock.monotonic(), grant.refresh)
+
+    async def _replace(self, secret: Object, link: Link) -> None:
+        name, namespace = objects.name(secret), objects.namespace(secret)
+        present = await link.client.get(kinds.SECRETS, name, namespace)
+        if not self._identity.made(present):
+            raise ConfigError(
+                f"Secret {name} of target {link.target.name} is not from this cluster: delete it "
+                "there, for the pod's token to take its place"
+            )
+
+        head = {"apiVersion": kinds.SECRETS.api_version, "kind": kinds.SECRETS.kind}
+        await link.client.replace(kinds.SECRETS, {**head, **copies.successor(secret, present)})
+
+    async def _remove(self, place: Place, copy: Object | None, link: Link) -> float | None:
+        if not self._complete(place.node):
+            return _SOON
+
+        self._forget(place)
+        if copy is not None and not objects.is_terminating(copy):
+            await link.client.discard(kinds.SECRETS, copy)
+
+        return None
+
+    def _copy(self, place: Place) -> Object | None:
+        namespace, name = objects.split_key(place.pod)
+        found = self._informers.get(place.node)
+        key = objects.join_key(namespace, names.token_secret(name, place.uid))
+        return found[1].store.get(key) if found else None
+
+    def _on_link(self, link: Link, group: asyncio.TaskGroup) -> None:
+        if link.wishes.source_api is None or link.is_self:
+            return
+
+        informer = Informer(
+            link.client,
+            kinds.SECRETS,
+            namespace=link.target.namespace or None,
+            label_selector=f"{self._identity.selector},{keys.TOKEN}",
+            metadata_only=True,
+            accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
+        )
+        node = link.node_name
+        informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
+        task = group.create_task(self._follow(informer, node), name=f"tokens-{node}")
+        self._informers[node] = link, informer, task
+        link.on_health(lambda: self._look_at_all(node))
+
+    def _is_of(self, copy: Object, link: Link) -> bool:
+        """Made by that Target, of which several may lead to one cluster."""
+        target = objects.annotations(copy).get(keys.TARGET)
+        return self._identity.owns(copy) and target == str(link.target)
+
+    async def _follow(self, informer: Informer, node: str) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informer.run(), name=f"tokens-list-{node}")
+            await informer.synced.wait()
+            self._look_at_all(node)
+
+    def _on_link_gone(self, link: Link) -> None:
+        found = self._informers.get(link.node_name)
+        if found is not None and found[0] is link:
+            del self._informers[link.node_name]
+            found[2].cancel()
+
+    def _look_at_all(self, node: str) -> None:
+        """The target is there, or is back."""
+        if found := self._informers.get(node):
+            for copy in found[1].store.values():
+                self._on_copy(node, copy)
+
+            for key, pod in self._pods.items():
+                if pod.node == node:
+                    self._wake(Place(node, key, pod.uid))
+
+    def _on_copy(self, node: str, copy: Object) -> None:
+        uid = objects.labels(copy).get(keys.PARENT_UID, "")
+        self._wake(Place(node, parent_key(copy), uid))
+
+
+def _seen(pod: Object | None) -> _Seen | None:
+    if pod is None or objects.status(pod).get("phase") in FINISHED:
+        return None
+
+    return _Seen(objects.uid(pod), str(objects.spec(pod).get("nodeName") or ""))
