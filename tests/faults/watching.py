@@ -16,11 +16,13 @@ from vnode.api.clock import happens_within
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.following.references import Ref
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
 _FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
 _AGAIN = 0.5
+FOLLOWED = (kinds.CONFIG_MAPS, kinds.SECRETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,9 @@ class Watcher:
         for target in TARGETS:
             there = self.rig.clients[target]
             looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=_FROM_SOURCE)
+            for kind in FOLLOWED:
+                looks[f"{target}/{kind.plural}"] = _Look(there, kind, label_selector=_FROM_SOURCE)
+
             looks[f"{target}/d"] = _Look(there, kinds.PODS, label_selector=_FROM_SOURCE)
 
         return looks
@@ -159,6 +164,7 @@ class Watcher:
             targets=found["targets"],
             chaperons={target: found[f"{target}/c"] for target in TARGETS},
             delegates={target: found[f"{target}/d"] for target in TARGETS},
+            followed={target: _followed(found, target) for target in TARGETS},
             survivors=survivors or {},
             excused=dict(self.history.excused),
         )
@@ -167,3 +173,11 @@ class Watcher:
         """Return when something has changed, or after that time."""
         self.changed.clear()
         await happens_within(self.changed, seconds)
+
+
+def _followed(found: Mapping[str, Mapping[str, Object]], target: str) -> dict[Ref, Object]:
+    return {
+        Ref(kind, objects.namespace(copy), objects.name(copy)): copy
+        for kind in FOLLOWED
+        for copy in found[f"{target}/{kind.plural}"].values()
+    }

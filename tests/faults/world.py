@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from tests.faults.plan import Kind, Wish, Workload
 from vnode.api import keys, names, objects
 from vnode.api.objects import Object
+from vnode.following import references
+from vnode.following.references import Ref
 from vnode.nodes import virtual
 
 APP = "app"  # the label that says which workload a pod is of
@@ -33,8 +35,9 @@ class Violation:
 class World:
     """The objects, by key, of the namespace in which everything happens.
 
-    `chaperons` and `delegates` are by cluster; `excused` are the UIDs of proxies that something
-    other than vnode has ended; `survivors` those that nobody had a reason to end.
+    `chaperons`, `delegates` and `followed` (ConfigMaps and Secrets) are by cluster; `excused` are the
+    UIDs of proxies that something other than vnode has ended; `survivors` those that nobody had a
+    reason to end.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -44,6 +47,7 @@ class World:
     targets: Mapping[str, Object] = field(default_factory=dict)
     chaperons: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
     delegates: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
+    followed: Mapping[str, Mapping[Ref, Object]] = field(default_factory=dict)
     survivors: Mapping[str, str] = field(default_factory=dict)  # UID -> key
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
 
@@ -108,6 +112,28 @@ def bound_proxies_have_one_chaperon(world: World) -> Iterator[str]:
         allowed = [c for _cluster, c in found if keys.IS_ALLOWED in objects.annotations(c)]
         if len(allowed) != 1:
             yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
+
+
+def followed_objects_have_users(world: World) -> Iterator[str]:
+    """What followed is used there, by a pod that is bound to that cluster or has a candidate."""
+    for cluster, found in world.followed.items():
+        candidates = {
+            objects.labels(chaperon).get(keys.PARENT_UID)
+            for chaperon in world.chaperons.get(cluster, {}).values()
+        }
+        pods = [
+            pod
+            for pod in world.proxies.values()
+            if phase(pod) in ALIVE
+            and (node_of(pod) == virtual_node(cluster) or objects.uid(pod) in candidates)
+        ]
+        used = {ref for pod in pods for ref in references.of(pod)}
+        uids = {objects.uid(pod) for pod in pods}
+        for ref, copy in found.items():
+            labels = objects.labels(copy)
+            mine = keys.TOKEN in labels and labels.get(keys.PARENT_UID) in uids
+            if ref not in used and not mine:
+                yield f"{ref} in {cluster} has no user"
 
 
 def nothing_stays_half_deleted(world: World) -> Iterator[str]:
@@ -199,6 +225,7 @@ RULES: tuple[Callable[[World], Iterator[str]], ...] = (
     delegates_have_chaperons,
     chaperons_have_proxies,
     bound_proxies_have_one_chaperon,
+    followed_objects_have_users,
     nothing_stays_half_deleted,
     nodes_are_those_of_targets,
     what_is_wanted_runs,

@@ -12,8 +12,9 @@ from tests.faults import world
 from tests.faults.history import History
 from tests.faults.plan import Kind, Wish, Workload
 from tests.faults.world import World
-from vnode.api import keys, names, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
+from vnode.following.references import Ref
 from vnode.nodes import virtual
 from vnode.runtime.links import TargetKey
 
@@ -124,6 +125,29 @@ def with_a_chaperon_that_does_not_end(well: World) -> World:
     return changed
 
 
+MAP = Ref(kinds.CONFIG_MAPS, "default", "settings")
+TOKEN = Ref(kinds.SECRETS, "default", "web-1-x-token")
+
+
+def with_a_copy_that_nobody_uses(well: World) -> World:
+    return replace(well, followed={"c2": {MAP: {}}})
+
+
+def with_a_token_of_another_pod(well: World) -> World:
+    labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-gone"}
+    return replace(well, followed={"c2": {TOKEN: {"metadata": {"labels": labels}}}})
+
+
+def test_what_a_pod_uses_where_it_is_has_a_user(well: World) -> None:
+    labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-web-1"}
+    token = {"metadata": {"labels": labels}}
+    changed = copy.deepcopy(well)
+    spec = changed.proxies["default/web-1"]["spec"]
+    spec["volumes"] = [{"name": "v", "configMap": {"name": "settings"}}]
+    assert not world.violations(replace(changed, followed={"c2": {MAP: {}, TOKEN: token}}))
+    assert len(world.violations(replace(changed, followed={"c3": {MAP: {}, TOKEN: token}}))) == 2
+
+
 def without_targets(well: World) -> World:
     return replace(well, targets={})
 
@@ -168,6 +192,8 @@ def with_another_pod_of_that_name(well: World) -> World:
         (with_a_chaperon_in_both, world.chaperons_have_proxies),
         (with_a_chaperon_in_both, world.bound_proxies_have_one_chaperon),
         (without_chaperons, world.bound_proxies_have_one_chaperon),
+        (with_a_copy_that_nobody_uses, world.followed_objects_have_users),
+        (with_a_token_of_another_pod, world.followed_objects_have_users),
         (with_an_end_that_does_not_come, world.nothing_stays_half_deleted),
         (with_a_chaperon_that_does_not_end, world.nothing_stays_half_deleted),
         (without_targets, world.nodes_are_those_of_targets),
@@ -188,7 +214,7 @@ def test_a_rule_finds_what_it_is_about(
 
 def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
     assert world.violations(without_proxies(well))
-    assert len(set(world.RULES)) == len(world.RULES) == 9
+    assert len(set(world.RULES)) == len(world.RULES) == 10
 
 
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
