@@ -36,8 +36,8 @@ class World:
     """The objects, by key, of the namespace in which everything happens.
 
     `chaperons`, `delegates` and `followed` (ConfigMaps and Secrets) are by cluster; `excused` are
-    the UIDs of proxies that something other than vnode has ended; `survivors` those that nobody had a
-    reason to end.
+    the UIDs of proxies that something other than vnode has ended; `survivors` those that nobody
+    had a reason to end.
     """
 
     wish: Wish = field(default_factory=Wish)
