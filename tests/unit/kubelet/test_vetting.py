@@ -64,7 +64,7 @@ IMPOSTOR = paper("kubernetes", ca=True)  # of the same name, with another key
     "leaf",
     [
         pytest.param(paper("me", ROOT, usages=[CLIENT], end=-MINUTE), id="expired"),
-        pytest.param(paper("me", ROOT, usages=[CLIENT], start=MINUTE), id="not yet valid"),
+        pytest.param(paper("me", ROOT, usages=[CLIENT], start=HOUR / 2), id="not yet valid"),
         pytest.param(paper("me", ROOT, usages=[SERVER]), id="for servers"),
         pytest.param(paper("me", usages=[CLIENT]), id="self-signed"),
         pytest.param(paper("me", paper("other", ca=True), usages=[CLIENT]), id="other authority"),
@@ -88,7 +88,7 @@ def test_a_wrong_certificate_is_not_believed(leaf):
         pytest.param(paper("team", ROOT, ca=False), id="says that it is none"),
         pytest.param(paper("team", ROOT, usages=[CLIENT]), id="somebody's own certificate"),
         pytest.param(paper("team", ROOT, ca=True, end=-MINUTE), id="expired"),
-        pytest.param(paper("team", ROOT, ca=True, start=MINUTE), id="not yet valid"),
+        pytest.param(paper("team", ROOT, ca=True, start=HOUR / 2), id="not yet valid"),
         pytest.param(paper("team", ROOT, ca=True, usages=[SERVER]), id="for servers"),
         pytest.param(paper("team", ROOT, ca=True, may="crl_sign"), id="must not sign"),
         pytest.param(paper("team", IMPOSTOR, ca=True), id="of another authority"),
