@@ -14,6 +14,7 @@ import ssl
 import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,6 +180,21 @@ class _Files:
 
 def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -> ssl.SSLContext:
     authority = files.data(cluster, "certificate-authority")
+    insecure = bool(cluster.get("insecure-skip-tls-verify"))
+    certificate = files.data(user, "client-certificate")
+    key = files.data(user, "client-key")
+    if not certificate and not key:
+        return _shared_context(authority, insecure)
+
+    if not certificate or not key:
+        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
+
+    context = _trusting(authority, insecure)
+    load_client_certificate(context, certificate, key)
+    return context
+
+
+def _trusting(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
@@ -186,18 +202,16 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
 
     # Since Python 3.13 the default refuses CAs without key identifiers, which clusters have.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if cluster.get("insecure-skip-tls-verify"):
+    if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
 
-    certificate = files.data(user, "client-certificate")
-    key = files.data(user, "client-key")
-    if certificate and key:
-        load_client_certificate(context, certificate, key)
-    elif certificate or key:
-        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
-
     return context
+
+
+_shared_context: Final = lru_cache(maxsize=64)(_trusting)
+"""Without credentials a context is the same for all that trust the same authority: it takes ten
+milliseconds to make, and many Targets may share a cluster."""
 
 
 def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

@@ -83,6 +83,20 @@ async def test_certificates_are_read_inline(pair):
     assert made.ssl.get_ca_certs()
 
 
+async def test_who_trusts_the_same_authority_shares_a_context_unless_it_holds_a_key(pair):
+    authority, certificate, key = pair
+    cluster = {"certificate-authority-data": b64(authority)}
+    owner = {"client-certificate-data": b64(certificate), "client-key-data": b64(key)}
+    plain, again, keyed = (
+        endpoint.from_kubeconfig(json.dumps(config(cluster=cluster, user=user))).ssl
+        for user in ({"token": "a"}, {"token": "b"}, owner)
+    )
+    trusting = {**cluster, "insecure-skip-tls-verify": True}
+    careless = endpoint.from_kubeconfig(json.dumps(config(cluster=trusting, user={}))).ssl
+    assert plain is again
+    assert len({id(plain), id(keyed), id(careless)}) == 3
+
+
 async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
     (tmp_path / "ca.crt").write_bytes(pair[0])
     (tmp_path / "token").write_text(f"{TOKEN}\n")
