@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from vnode.cli.access import Access
 from vnode.cli.wiring import Agent, Deposed, Options
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
+from vnode.runtime import holders, memory
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -63,13 +63,14 @@ def agent(
     credentials_dir: Path | None,
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
+    memory.save()
     where = Access(kubeconfig, context).endpoint(home=False)
     options = Options(
         namespace=namespace,
         address=advertise_address or _own_address(),
         config=config.load(config_file),
         credentials=credentials_dir,
-        holder=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}",
+        holder=holders.own(os.environ),
     )
     main.run(_serve(where, cluster_name, options))
 

@@ -52,7 +52,11 @@ class _Lost(Exception):
 
 
 class Elector:
-    """One candidate for a Lease; `identity` must be unique among all of them."""
+    """One candidate for a Lease; `identity` must be unique among all of them.
+
+    `has_ended` tells of another holder whether it is surely no more, so that its lease need not run
+    out.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Elector:
         timing: Timing = Timing(),
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
+        has_ended: Callable[[str], bool] = lambda _holder: False,
     ) -> None:
         self.identity = identity
         self._client = client
@@ -72,6 +77,7 @@ class Elector:
         self._timing = timing
         self._clock: Clock = clock or SystemClock()
         self._chance = chance
+        self._has_ended = has_ended
         self._seen: Object = {}  # the lease as last observed
         self._seen_at = float("-inf")  # monotonic; when its content was first observed
         self._until = float("-inf")  # monotonic; work is allowed before this moment only
@@ -180,7 +186,7 @@ class Elector:
             self._seen = lease
 
     def _may_take(self) -> bool:
-        if self.leader in ("", self.identity):
+        if self.leader in ("", self.identity) or self._has_ended(self.leader):
             return True
 
         return self._clock.monotonic() > self._expires_at()

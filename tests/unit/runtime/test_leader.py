@@ -112,6 +112,20 @@ async def test_a_lease_of_another_is_taken_only_after_its_whole_duration_unchang
     assert server.holder == ""
 
 
+async def test_the_lease_of_a_process_that_has_ended_need_not_run_out() -> None:
+    clock, server = Clock(), OneLease(leases.build("agent", "vnode", "dead", 15, NOW))
+    client: Any = server
+    me = Elector(client, "vnode", "agent", "me", clock=clock, has_ended=lambda name: name == "dead")
+    started = clock.seconds
+    led_at = []
+
+    async def work() -> None:
+        led_at.append(clock.seconds - started)
+
+    await me.run(work)
+    assert led_at == [0]
+
+
 async def test_a_leader_that_cannot_renew_stops_within_the_renew_deadline() -> None:
     clock, server = Clock(), OneLease(None)
     me = elector(server, clock)
