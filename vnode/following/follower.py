@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from vnode.api import objects
@@ -65,7 +65,7 @@ class Follower:
         self._clock = clock
         self._families: dict[Kind, Family] = {}
         self._controller: Controller[Key] = Controller("following", self._reconcile, workers=16)
-        self._copies = Copies(links, identity, self._families, self.wake)
+        self._copies = Copies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
         self._writer = Writer(identity, self._complain, clock)
@@ -87,6 +87,10 @@ class Follower:
 
             self._copies.open(group)
             group.create_task(self._controller.run(), name="following")
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._copies.close()
 
     async def bring(self, keys: Sequence[Key]) -> str:
         """Return once these are in their targets as far as can be.
@@ -109,6 +113,12 @@ class Follower:
 
         return "; ".join(str(answer) for answer in answers if answer)
 
+    def _wanted(self, node: str, kind: Kind) -> Iterator[Key]:
+        """What is to be looked at when the copies of that kind are known there."""
+        for key in [*self._families[kind].on(node), *self._waiting]:
+            if key.node == node and key.ref.kind is kind:
+                yield key
+
     def _ask(self, key: Key) -> asyncio.Future[_Answer]:
         future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(future)
@@ -128,6 +138,9 @@ class Follower:
 
         if there is not None and key.ref.kind not in there.informers:
             self._answer(key, "")
+
+        if there is not None and problem is None and self._is_first(there, key):
+            self._copies.follow(there, key.ref.kind)
 
         if there is None or problem is not None or not there.is_listed(key.ref.kind):
             self._unused.pop(key, None)
@@ -149,6 +162,11 @@ class Follower:
         self._answer(key, note)
         self._families[key.ref.kind].seen(key)
         return later
+
+    def _is_first(self, there: There, key: Key) -> bool:
+        """It is wanted where there has been none of its kind."""
+        family = self._families[key.ref.kind]
+        return key.ref.kind in there.empty and family.need(key, there.link) is not Need.NONE
 
     def _problem(self, there: There | None, key: Key) -> VnodeError | None:
         """Why nothing can be done there now."""

@@ -1,12 +1,18 @@
-"""The copies of ours in each target: listed and watched while there is a link to it."""
+"""The copies of ours in each target: known while there is a link to it.
+
+Nobody but the leader makes copies, so a kind of which a target has none needs no watch before the
+first is wanted there. A new link therefore asks once for each kind whether there is any, and most
+targets of many are never watched.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from vnode.api import keys, objects, shapes
+from vnode.api.errors import VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -18,15 +24,20 @@ from vnode.runtime.links import Link, Links
 
 
 class There(NamedTuple):
-    """The copies in one target, by kind, and the tasks that follow them."""
+    """The copies in one target, by kind, and the tasks that follow them.
+
+    Kinds of which there are none, and none are wanted, are in `empty`: their informers do not run.
+    """
 
     link: Link
     informers: dict[Kind, Informer]
     tasks: list[asyncio.Task[None]]
+    empty: set[Kind]
 
     def is_listed(self, kind: Kind) -> bool:
         """All copies of that kind are known; before that, an absent one means nothing."""
-        return kind in self.informers and self.informers[kind].synced.is_set()
+        informer = self.informers.get(kind)
+        return informer is not None and (kind in self.empty or informer.synced.is_set())
 
     def copy(self, ref: Ref) -> Object | None:
         """The copy, trimmed; perhaps of another cluster of our name."""
@@ -35,7 +46,8 @@ class There(NamedTuple):
 
 
 class Copies:
-    """Follows them; `wake` hears of each that changed, and, after a list, of all that is wanted."""
+    """Follows them; `wake` hears of each that changed, and, after a list, of all that is `wanted`
+    of that kind on a node."""
 
     def __init__(
         self,
@@ -43,11 +55,13 @@ class Copies:
         identity: Identity,
         families: Mapping[Kind, Family],
         wake: Callable[[Key], None],
+        wanted: Callable[[str, Kind], Iterable[Key]],
     ) -> None:
         self._links = links
         self._identity = identity
         self._families = families
         self._wake = wake
+        self._wanted = wanted
         self._by_node: dict[str, There] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -59,21 +73,54 @@ class Copies:
         self._group = group
         self._links.subscribe(self._on_link, self._on_link_gone)
 
+    def close(self) -> None:
+        """The group ends: whoever no longer leads still hears of new links."""
+        self._group = None
+
     def at(self, node: str) -> There | None:
         """The target of that virtual node; None for this cluster itself, or without a link."""
         return self._by_node.get(node)
 
     def _on_link(self, link: Link) -> None:
-        if link.is_self:
+        if link.is_self or self._group is None:
             return
 
-        there = self._by_node[link.node_name] = There(link, {}, [])
+        there = self._by_node[link.node_name] = There(link, {}, [], set())
         for kind in [k for k, family in self._families.items() if family.serves(link)]:
-            there.informers[kind] = informer = self._informer(link, kind)
-            self._start(there, informer.run(), f"{kind.plural}-{link.node_name}")
-            self._start(there, self._once_synced(there, kind), f"synced-{link.node_name}")
+            there.informers[kind] = self._informer(link, kind)
 
+        self._start(there, self._look_for_any(there), f"copies-{link.node_name}")
         link.on_health(lambda: self._look_at_all(there))
+
+    async def _look_for_any(self, there: There) -> None:
+        """Follow the kinds of which there is a copy, or of which that cannot be told."""
+        for kind in there.informers:
+            if await self._has_none(there.link, kind):
+                there.empty.add(kind)
+                self._look_at(there, kind)
+            else:
+                self._follow(there, kind)
+
+    async def _has_none(self, link: Link, kind: Kind) -> bool:
+        path = kind.path(link.target.namespace or None)
+        query = {"labelSelector": self._identity.selector, "limit": "1"}
+        try:
+            page = await link.client.request("GET", path, query=query)
+        except VnodeError:
+            return False  # its informer meets the same, and tries again
+
+        return isinstance(page, dict) and page.get("items") == []
+
+    def follow(self, there: There, kind: Kind) -> None:
+        """One of an empty kind is wanted: list it again, and watch it from now on."""
+        if kind in there.empty and self._group is not None:
+            there.empty.discard(kind)
+            self._follow(there, kind)
+
+    def _follow(self, there: There, kind: Kind) -> None:
+        name = f"{kind.plural}-{there.link.node_name}"
+        self._start(there, there.informers[kind].run(), name)
+        self._start(there, self._once_synced(there, kind), f"synced-{name}")
 
     def _informer(self, link: Link, kind: Kind) -> Informer:
         informer = Informer(
@@ -88,7 +135,7 @@ class Copies:
         return informer
 
     def _start(self, there: There, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        assert self._group is not None, "a link came before open"
+        assert self._group is not None, "started outside run"
         there.tasks.append(self._group.create_task(coroutine, name=name))
 
     def _on_link_gone(self, link: Link) -> None:
@@ -112,9 +159,8 @@ class Copies:
         for copy in there.informers[kind].store.values():
             self._on_copy(there.link, kind, copy)
 
-        for key in self._families[kind].on(there.link.node_name):
-            if key.ref.kind is kind:
-                self._wake(key)
+        for key in self._wanted(there.link.node_name, kind):
+            self._wake(key)
 
     def _on_copy(self, link: Link, kind: Kind, copy: Object) -> None:
         if self._identity.owns(copy):

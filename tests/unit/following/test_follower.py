@@ -64,7 +64,7 @@ class Target:
         self.link = SimpleNamespace(node_name=node, target=target, client=self, health=WELL)
 
     def there(self):
-        return There(self.link, {kinds.CONFIG_MAPS: self}, [])
+        return There(self.link, {kinds.CONFIG_MAPS: self}, [], set())
 
     def fail(self, method, *errors):
         self.errors[method] = list(errors)
