@@ -13,6 +13,7 @@ import pytest
 from tests import kit
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.store import Store
@@ -314,6 +315,36 @@ async def test_a_node_that_is_right_is_not_written(client: Client, target: Targe
         after = await client.get(kinds.NODES, target.node_name)
 
     assert objects.resource_version(before) == objects.resource_version(after)
+
+
+async def test_a_restart_writes_only_what_has_changed(
+    client: Client, target: TargetKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen with fifty Targets: each start of the agent wrote all Nodes twice."""
+    links, _link = await connected(client, target)
+    async with running(client, links, FixedTargets(target)):
+        await until(client, target, lambda node: ready(node) == "True")
+
+    applied: list[Object] = []
+    apply = client.apply
+
+    async def spy(kind: Kind, obj: Object, **options: Any) -> Object:
+        applied.append(obj)
+        return await apply(kind, obj, **options)
+
+    monkeypatch.setattr(client, "apply", spy)
+    links, link = await connected(client, target)
+    async with running(client, links, FixedTargets(target)):
+        labels = {"metadata": {"name": keys.SUMMARY_NAME, "labels": {"new": "1"}}}
+        link.summaries.show({**SUMMARY, **labels})
+        node = await until(client, target, lambda node: "new" in objects.labels(node))
+        assert "topology.kubernetes.io/region" not in objects.labels(node)
+        assert ["status" in obj for obj in applied] == [False]
+        link.summaries.show({**SUMMARY, **labels, "capacity": {"cpu": "77"}})
+        node = await until(client, target, lambda node: capacity(node)["cpu"] == "77")
+
+    assert "memory" not in capacity(node)
+    assert ["status" in obj for obj in applied] == [False, True]
 
 
 async def test_several_sizes_of_huge_pages_are_shown_together(

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from vnode.api import keys, kinds, objects
@@ -26,7 +25,8 @@ from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.nodes import virtual
+from vnode.nodes import virtual, written
+from vnode.nodes.written import Written
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Health, Link, Links, TargetKey
@@ -45,21 +45,11 @@ class Targets(Protocol):
     async def wait_synced(self) -> None:
         """Return once all Targets are known: before that, an absent one means nothing."""
 
-    def keys(self) -> set[TargetKey]:
+    def keys(self) -> Collection[TargetKey]:
         """Those that exist."""
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
         """Set `changed` whenever one comes or goes."""
-
-
-@dataclass(slots=True)
-class _Written:
-    """Our last writes to one Node: fields that are no longer wanted must be applied away."""
-
-    uid: str
-    description: Object = field(default_factory=dict)
-    offer: tuple[Mapping[str, str], ...] = ()  # capacity and allocatable
-    status_at: float = float("-inf")  # monotonic
 
 
 class NodeController:
@@ -94,7 +84,7 @@ class NodeController:
         self._controller: Controller[str] = Controller("virtual-nodes", self._reconcile, workers=4)
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
-        self._written: dict[str, _Written] = {}
+        self._written: dict[str, Written] = {}  # by name of the node
         self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
         self._server_version = ""  # "" until asked for
 
@@ -118,10 +108,11 @@ class NodeController:
 
         Those of Nodes whose Target is gone are free again.
         """
+        targets = set(self._targets.keys())
         found = {
             objects.name(node): virtual.recorded_port(node)
             for node in self.nodes.store.values()
-            if virtual.target_of(node) in self._targets.keys()  # noqa: SIM118
+            if virtual.target_of(node) in targets
         }
         return {name: port for name, port in found.items() if port is not None}
 
@@ -169,6 +160,9 @@ class NodeController:
             if node is None:
                 node = await self._register(target)
 
+            if objects.uid(node) != self._memory(node).uid:
+                await self._remember(name)
+
             node = await self._taint(node)
             node = await self._describe(node, target, link)
             return await self._report(node, target, link)
@@ -200,7 +194,15 @@ class NodeController:
 
     async def _register(self, target: TargetKey) -> Object:
         log.info("creating node %s for target %s", target.node_name, target)
-        return await self._client.create(kinds.NODES, virtual.registration(target))
+        node = await self._client.create(kinds.NODES, virtual.registration(target))
+        self._written[target.node_name] = Written(objects.uid(node))
+        return node
+
+    async def _remember(self, name: str) -> None:
+        """A Node that this process has not written to yet: ask what was written before."""
+        node = await self._client.get(kinds.NODES, name)
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        self._written[name] = written.remembered(node, now, monotonic)
 
     async def _taint(self, node: Object) -> Object:
         taints = virtual.tainted(node)
@@ -220,15 +222,19 @@ class NodeController:
         wanted = virtual.description(
             target,
             virtual.labels(target, shared, link.labels_excluded),
-            self._port_of(target.node_name),
+            self._port(node),
         )
-        written = self._memory(node)
-        if wanted == written.description and _has(node, wanted):
+        memory, fields = self._memory(node), written.described(wanted)
+        if memory.description == fields and _has(node, wanted):
             return node
 
         node = await self._client.apply(kinds.NODES, wanted)
-        written.description = wanted
+        memory.description = fields
         return node
+
+    def _port(self, node: Object) -> int | None:
+        """While nothing serves it, a Node keeps its port: the default one may be another's."""
+        return self._port_of(objects.name(node)) or virtual.recorded_port(node)
 
     async def _report(self, node: Object, target: TargetKey, link: Link | None) -> float:
         """Status; the capacity stays as it is while the target's summary is not known."""
@@ -248,28 +254,23 @@ class NodeController:
             capacity=offer[0],
             allocatable=offer[1],
             address=self._address,
-            # While nothing serves it, the Node must not point at the default port: another's.
-            port=self._port_of(name) or virtual.recorded_port(node),
+            port=self._port(node),
             server_version=await self._version(),
             now=self._clock.now(),
         )
-        written, now = self._memory(node), self._clock.monotonic()
-        due = written.status_at + HEARTBEAT - now
-        if due > 0 and written.offer == offer and virtual.shows(node, wanted):
+        memory, fields, now = self._memory(node), written.offered(wanted), self._clock.monotonic()
+        due = memory.status_at + HEARTBEAT - now
+        if due > 0 and memory.offer == fields and virtual.shows(node, wanted):
             return due
 
         body = {"metadata": {"name": name}, "status": wanted}
         await self._client.apply(kinds.NODES, body, subresource="status")
-        written.offer, written.status_at = offer, now
+        memory.offer, memory.status_at = fields, now
         return HEARTBEAT
 
-    def _memory(self, node: Object) -> _Written:
-        """What was written to this very Node; nothing if it was made anew."""
-        known = self._written.get(objects.name(node))
-        if known is None or known.uid != objects.uid(node):
-            known = self._written[objects.name(node)] = _Written(objects.uid(node))
-
-        return known
+    def _memory(self, node: Object) -> Written:
+        """What was written to the Node of that name."""
+        return self._written.get(objects.name(node)) or Written("")
 
     def _no_link(self, target: TargetKey) -> Health:
         kind = "target" if target.namespace else "clustertarget"

@@ -1,0 +1,73 @@
+"""What we wrote on a Node, as the API server remembers it: pure.
+
+An apply takes away what an earlier one had and it has not, so whoever wants to know whether an
+apply would change anything must know what the last one had. Our own memory ends with the process;
+the Node's `managedFields` do not, and a restarted agent need not write to find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object
+
+_MANAGER: Final = "vnode"  # of `Client.apply`
+_DESCRIPTION: Final = ("labels", "annotations")
+_OFFER: Final = ("capacity", "allocatable")
+
+Fields = frozenset[tuple[str, str]]
+"""(`labels`, key), (`capacity`, resource) and so on."""
+
+
+@dataclass(slots=True)
+class Written:
+    """Our last writes to one Node, of this UID."""
+
+    uid: str
+    description: Fields = frozenset()
+    offer: Fields = frozenset()
+    status_at: float = float("-inf")  # monotonic
+
+
+def described(wanted: Object) -> Fields:
+    """The fields of a description that is applied."""
+    return _fields(objects.metadata(wanted), _DESCRIPTION)
+
+
+def offered(status: Object) -> Fields:
+    """The resources of a status that is applied."""
+    return _fields(status, _OFFER)
+
+
+def remembered(node: Object, now: datetime, monotonic: float) -> Written:
+    """Our last writes to this Node, which has its `managedFields`; nothing if there were none."""
+    heartbeat = (objects.condition(node, "Ready") or {}).get("lastHeartbeatTime")
+    at = objects.parse_timestamp(str(heartbeat)) if heartbeat else None
+    offer = frozenset(_applied(node, "status", "f:status", _OFFER))
+    return Written(
+        objects.uid(node),
+        frozenset(_applied(node, "", "f:metadata", _DESCRIPTION)),
+        offer,
+        monotonic - max(now - at, timedelta()).total_seconds() if at and offer else float("-inf"),
+    )
+
+
+def _fields(part: Object, names: tuple[str, ...]) -> Fields:
+    return frozenset((name, key) for name in names for key in part.get(name) or ())
+
+
+def _applied(
+    node: Object, subresource: str, part: str, names: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    for entry in objects.metadata(node).get("managedFields") or ():
+        ours = entry.get("manager") == _MANAGER and entry.get("operation") == "Apply"
+        if ours and entry.get("subresource", "") == subresource:
+            fields = (entry.get("fieldsV1") or {}).get(part) or {}
+            for name in names:
+                for key in fields.get(f"f:{name}") or ():
+                    if key.startswith("f:"):  # not ".", the map itself
+                        yield name, key.removeprefix("f:")
