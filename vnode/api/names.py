@@ -8,12 +8,14 @@ and the hash are Admiralty's (contract, section 4), so that peers and leftovers 
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 from vnode.api import keys
 
 NAME_LIMIT: Final = 253  # DNS-1123 subdomain, the limit of most object names
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
+_CACHED: Final = 4096  # names, which are asked for again with each look at a pod
 _HASH_LENGTH: Final = 10
 _SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # likewise: no vowels, no look-alikes
@@ -39,6 +41,7 @@ def from_parts(limit: int, constant: frozenset[int], optional: frozenset[int], *
     return f"{joined}-{digest}"
 
 
+@lru_cache(maxsize=_CACHED)
 def virtual_node(target_namespace: str, target_name: str) -> str:
     """The Node of a Target; the namespace of a ClusterTarget is ""."""
     return from_parts(
@@ -51,6 +54,7 @@ def may_be_virtual_node(name: str) -> bool:
     return name.startswith("admiralty-")
 
 
+@lru_cache(maxsize=_CACHED)
 def finalizer(target_namespace: str, target_name: str) -> str:
     """The finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""
     return keys.PREFIX + from_parts(

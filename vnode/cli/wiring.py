@@ -8,11 +8,9 @@ parts do not know each other; what they share is handed to them here.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from aiohttp import web
 
@@ -44,7 +42,7 @@ from vnode.pods.extender import Extender
 from vnode.pods.proxies import ProxyController
 from vnode.pods.reservations import Reservations
 from vnode.pods.scheduler import ProxyScheduler
-from vnode.runtime import issuing, serving
+from vnode.runtime import holders, issuing, memory, serving
 from vnode.runtime.authority import Authority
 from vnode.runtime.health import Health
 from vnode.runtime.issuing import ClientCertificate, ServingCertificate, TrustedWebhook
@@ -59,8 +57,6 @@ from vnode.targets.controller import TargetController
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 from vnode.webhook.server import Webhook
-
-_GC_THRESHOLD: Final = 50_000  # allocations; JSON makes many, and none of it is cyclic
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +98,7 @@ class Agent:
             kinds.PODS,
             field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
             trim=trim,
+            indexes={proxy.NODE_INDEX: proxy.node_of},
         )
         self._chaperons, self._delegates = chaperons.informers(client)
         self._targets = TargetController(
@@ -135,7 +132,7 @@ class Agent:
             identity,
             config.following,
             relabel=lambda own, kept: chaperon.reprefixed(own, chaperon.kept_labels(kept)),
-            target_exists=self._target_exists,
+            target_exists=self._targets.has_node,
             complete=self._pods_known_on,
             events=self._events,
             clock=self._clock,
@@ -145,7 +142,7 @@ class Agent:
             self._proxies,
             self._links,
             parent,
-            target_exists=self._target_exists,
+            target_exists=self._targets.has_node,
             trim=trim,
             bring=self._following.bring,
             events=self._events,
@@ -220,7 +217,6 @@ class Agent:
 
     async def run(self) -> None:
         """Serve, and lead when it is this replica's turn, until cancelled."""
-        gc.set_threshold(_GC_THRESHOLD)
         metrics.BUILD_INFO.labels(__version__).set(1)
         await self._authority.load()
         async with supervise() as tasks:
@@ -240,7 +236,7 @@ class Agent:
 
             await self._targets.wait_synced()
             await self._proxies.synced.wait()
-            gc.freeze()
+            memory.settle()
             tasks.start(self._targets.run(), "targets")
             tasks.start(self._nodes.nodes.run(), "nodes")
             await self._nodes.nodes.synced.wait()
@@ -301,7 +297,13 @@ class Agent:
             await self._lead()
             return
 
-        elector = Elector(self._client, self._options.namespace, AGENT_LEASE, self._options.holder)
+        elector = Elector(
+            self._client,
+            self._options.namespace,
+            AGENT_LEASE,
+            self._options.holder,
+            has_ended=holders.has_ended,
+        )
         await elector.run(self._lead)
 
     async def _lead(self) -> None:
@@ -360,17 +362,9 @@ class Agent:
             return None
 
     def _pods_on(self, node: str) -> Objects:
-        ours = (
-            pod for pod in self._proxies.store.values() if objects.spec(pod).get("nodeName") == node
-        )
+        ours = self._proxies.store.by_index(proxy.NODE_INDEX, node)
         pods = [*ours, *self._proxy_controller.bound.on(node)]
         return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
-
-    def _target_exists(self, node_name: str) -> bool:
-        if not self._targets.synced:
-            return True
-
-        return any(key.node_name == node_name for key in self._targets.keys())  # noqa: SIM118
 
     async def _namespace_annotations(self, name: str) -> dict[str, str] | None:
         namespace = self._namespaces.store.get(name)

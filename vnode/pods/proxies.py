@@ -50,7 +50,10 @@ log = logging.getLogger(__name__)
 
 
 class ProxyController:
-    """Reconciles bound proxy pods with their chaperons in all targets."""
+    """Reconciles bound proxy pods with their chaperons in all targets.
+
+    `proxies` has the index `proxy.NODE_INDEX`.
+    """
 
     def __init__(
         self,
@@ -101,9 +104,9 @@ class ProxyController:
             self.bound.forget(link.node_name)
 
     def _look_at_pods_on(self, node_name: str) -> None:
-        for pod in (*self._proxies.store.values(), *self.bound.on(node_name)):
-            if objects.spec(pod).get("nodeName") == node_name:
-                self._controller.add(objects.key(pod))
+        ours = self._proxies.store.by_index(proxy_pods.NODE_INDEX, node_name)
+        for pod in (*ours, *self.bound.on(node_name)):
+            self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
         """A target is back: look at all pods, and at all chaperons, that wait for it."""
@@ -167,7 +170,7 @@ class ProxyController:
 
     async def _delete_strangers(self, key: str, proxy: Object | None) -> None:
         """Delete the chaperons of this key that are not, or no longer, the bound pod's own."""
-        for link in self._links:
+        for link in self._links.covering(objects.split_key(key)[0]):
             for chaperon in link.chaperons.store.by_index(PARENT_KEY_INDEX, key):
                 if objects.is_terminating(chaperon):
                     continue

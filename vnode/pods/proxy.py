@@ -7,14 +7,23 @@ seen: only the API server's own word settles that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
 
+NODE_INDEX: Final = "node"
+
 _KEPT_SPEC: Final = frozenset(
     {"nodeName", "schedulerName", "restartPolicy", "overhead", "priority"}
 )
+
+
+def node_of(pod: Object) -> Iterator[str]:
+    """For an index: the node that the pod is bound to, nothing while it is not."""
+    if name := objects.spec(pod).get("nodeName"):
+        yield name
 
 
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:

@@ -78,6 +78,9 @@ class Controller(Generic[K]):
             if delay is not None:
                 self._queue.add_after(key, delay)
 
+            # Thousands of keys that need no request would keep the lease from being renewed.
+            await asyncio.sleep(0)
+
     async def _attempt(self, key: K) -> float | None:
         try:
             delay = await self._reconcile(key)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,6 +82,10 @@ class TargetController:
         self._trust = trust
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
+        self._keys: dict[str, TargetKey] | None = None  # by node; None when it must be made anew
+        for informer in (self._targets, self._cluster_targets):
+            informer.subscribe(self._on_key)
+
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
         self._reporter = Reporter(local, events)
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
@@ -102,13 +107,27 @@ class TargetController:
         await self._targets.synced.wait()
         await self._cluster_targets.synced.wait()
 
-    def keys(self) -> set[TargetKey]:
+    def keys(self) -> Collection[TargetKey]:
         """Every Target and ClusterTarget that exists, working or not."""
-        return {
-            model.key_of(obj)
-            for informer in (self._targets, self._cluster_targets)
-            for obj in informer.store.values()
-        }
+        return self._by_node.values()
+
+    def has_node(self, name: str) -> bool:
+        """A Node of that name stands for a Target that exists, or for one not known yet."""
+        return not self.synced or name in self._by_node
+
+    @property
+    def _by_node(self) -> dict[str, TargetKey]:
+        """Asked for each pod, while Targets seldom come and go."""
+        if self._keys is None:
+            stores = (self._targets.store, self._cluster_targets.store)
+            keys = [model.key_of(obj) for store in stores for obj in store.values()]
+            self._keys = {key.node_name: key for key in keys}
+
+        return self._keys
+
+    def _on_key(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None:
+            self._keys = None
 
     def finalizers(self, namespace: str) -> list[str]:
         """The finalizers that a proxy pod of that namespace carries, in a stable order."""

@@ -135,3 +135,23 @@ async def test_one_key_is_never_in_two_workers_and_others_need_not_wait(clock):
 
     assert peak == 2
     assert sorted(calls) == ["a", "a", "b"]
+
+
+async def test_keys_that_need_no_waiting_do_not_hold_up_everything_else():
+    """A leader looked at 2,000 pods in one go at its start, and lost its lease meanwhile."""
+    done = []
+
+    async def reconcile(key):
+        done.append(key)
+
+    controller = Controller("test", reconcile, workers=2)
+    for key in range(1000):
+        controller.add(key)
+
+    async with running(controller):
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+        assert 0 < len(done) < 10
+        await asyncio.sleep(1)
+        assert len(done) == 1000
