@@ -16,6 +16,7 @@ help:
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
+	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
 	@echo 'make format       let ruff format and fix'
 	@echo 'make clean-cache  remove the virtual environments and programs'
 	@echo 'PYTHON=python3.13 chooses the interpreter.'
@@ -114,6 +115,10 @@ bench: binaries
 .PHONY: bench-streams
 bench-streams: binaries realnode-programs
 	$(RUN) hack/bench-streams $(BENCH)
+
+.PHONY: bench-scale
+bench-scale: binaries
+	$(RUN) hack/bench-scale $(BENCH)
 
 .PHONY: binaries
 binaries:

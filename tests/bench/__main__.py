@@ -11,19 +11,17 @@ import argparse
 import asyncio
 import signal
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from hack.fleetlib import cachefolder, clusters, fleet, progress
+from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Wishes
 from tests.bench import report, sequence
 from tests.bench.figures import Run
+from tests.bench.lending import lent_fleet
 from tests.bench.phases import SOURCE, TARGETS
 from tests.bench.sequence import CLUSTERS, Plan
 from vnode.api.errors import VnodeError
@@ -55,28 +53,13 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(size) for size in text.split(","))
 
 
-@contextmanager
-def lent_fleet(directory: Path | None, nodes: int) -> Iterator[Fleet]:
-    """The fleet in `directory`, or else one that is taken down at the end."""
-    if directory is not None:
-        yield Fleet(directory.resolve())
-        return
-
-    wishes = Wishes(
+def _wishes(nodes: int) -> Wishes:
+    return Wishes(
         CLUSTERS,
         clusters.Options(nodes=nodes),
         agents=True,
         connections=[(SOURCE, target) for target in TARGETS],
     )
-    with tempfile.TemporaryDirectory(prefix="vnode-bench-") as folder:
-        started = fleet.up(Path(folder) / "fleet", wishes)
-        try:
-            yield started
-        finally:
-            # A second Ctrl-C must not leave processes behind.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            progress.say("taking the fleet down ...")
-            started.down()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -86,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     plan = Plan(options.bursts, plain=not options.vnode_only, profile=options.profile)
     try:
-        with lent_fleet(options.fleet, options.nodes) as lent:
+        with lent_fleet(options.fleet, _wishes(options.nodes)) as lent:
             run = asyncio.run(sequence.measure(lent, plan))
     except (FleetError, VnodeError) as error:
         progress.say(f"hack/bench: {error}")

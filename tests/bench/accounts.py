@@ -25,6 +25,7 @@ _LINE: Final = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILI
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _LONG: Final = frozenset({"WATCH", "CONNECT"})  # counted when they end, whenever that is
+DRY_RUN: Final = " (dry run)"  # at the end of what was asked for and not done
 PODS: Final = ("pods", "podchaperons", "events")
 
 Requests = Mapping[str, Counter[str]]  # cluster -> `VERB resource` -> number
@@ -37,7 +38,8 @@ def parse_requests(text: str) -> Counter[str]:
         labels = dict(_LABEL.findall(line[1]))
         if labels["verb"] not in _LONG and labels["resource"]:
             what = "/".join(filter(None, (labels["resource"], labels["subresource"])))
-            found[f"{labels['verb']} {what}"] += int(float(line[2]))
+            tried = DRY_RUN if labels.get("dry_run") else ""
+            found[f"{labels['verb']} {what}{tried}"] += int(float(line[2]))
     return found
 
 

@@ -75,7 +75,7 @@ async def run(stage: Stage, order: Order) -> Phase:
                 field_selector="spec.nodeName!=",
             )
         asked, worked, started = await accounts.requests(used), accounts.work(stage.fleet), _now()
-        await _create(client, order, tracks)
+        await create(client, order, tracks)
         await tracks.all_running(_PATIENCE)
         ran, wall = accounts.work(stage.fleet), _now() - started
         answered, seconds = await accounts.requests_when_quiet(used), _now() - started
@@ -111,7 +111,7 @@ def _now() -> float:
     return time.monotonic()
 
 
-async def _create(client: Client, order: Order, tracks: Tracks) -> None:
+async def create(client: Client, order: Order, tracks: Tracks) -> None:
     """As fast as the API server takes them, or each when the one before runs."""
     todo = iter([f"{order.system}-{number:04d}" for number in range(order.pods)])
 

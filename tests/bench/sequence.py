@@ -53,8 +53,8 @@ async def measure(fleet: Fleet, plan: Plan) -> Run:
     """All phases of a plan, one after the other, up to the first that fails."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     async with AsyncExitStack() as stack:
-        clients = {name: await stack.enter_async_context(_client(fleet, name)) for name in CLUSTERS}
-        await _elect(clients[SOURCE])
+        clients = {name: await stack.enter_async_context(client(fleet, name)) for name in CLUSTERS}
+        await elect(clients[SOURCE])
         version = await clients[SOURCE].request("GET", "/version")
         nodes = await clients[TARGETS[0]].list(kinds.NODES, label_selector="type=kwok")
         stage = Stage(fleet, clients, await _idle(clients))
@@ -87,11 +87,11 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
             yield error
 
 
-def _client(fleet: Fleet, name: str) -> Client:
+def client(fleet: Fleet, name: str) -> Client:
     return Client(endpoint.from_kubeconfig_file(fleet.kubeconfig(name)), name=name)
 
 
-async def _elect(client: Client) -> None:
+async def elect(client: Client) -> None:
     """Have the webhook look at the namespace of the pods."""
     labels = {"metadata": {"labels": {"multicluster-scheduler": "enabled"}}}
     await client.patch(kinds.NAMESPACES, NAMESPACE, labels)

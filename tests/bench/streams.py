@@ -13,7 +13,6 @@ import os
 import platform
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from hack.fleetlib import agents, cachefolder, clusters, fleet, progress
+from hack.fleetlib import agents, cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet, Wishes
 from hack.fleetlib.tools import catalogue
@@ -31,6 +30,7 @@ from tests.bench import accounts, copying, crowds
 from tests.bench.copying import IN, OUT, Agent, Ways
 from tests.bench.crowds import Way
 from tests.bench.figures import quantiles
+from tests.bench.lending import lent_fleet
 from tests.bench.stream_figures import Crowd, StreamsRun, text
 from tests.realnode.cluster import SOURCE, TARGET, Cluster
 from vnode import __version__
@@ -58,28 +58,13 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-@contextmanager
-def lent_fleet(directory: Path | None) -> Iterator[Fleet]:
-    """The fleet in `directory`, or else one that is taken down at the end."""
-    if directory is not None:
-        yield Fleet(directory.resolve())
-        return
-
-    wishes = Wishes(
-        (SOURCE, TARGET),
-        clusters.Options(nodes=0),
-        agents=True,
-        connections=[(SOURCE, TARGET)],
-        real_nodes=[TARGET],
-    )
-    with tempfile.TemporaryDirectory(prefix="vnode-bench-") as folder:
-        started = fleet.up(Path(folder) / "fleet", wishes)
-        try:
-            yield started
-        finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C leaves nothing behind
-            progress.say("taking the fleet down ...")
-            started.down()
+_WISHES = Wishes(
+    (SOURCE, TARGET),
+    clusters.Options(nodes=0),
+    agents=True,
+    connections=[(SOURCE, TARGET)],
+    real_nodes=[TARGET],
+)
 
 
 @contextmanager
@@ -156,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # take down what was started
     try:
-        with lent_fleet(options.fleet) as lent:
+        with lent_fleet(options.fleet, _WISHES) as lent:
             run = measure(lent, options)
     except (FleetError, AssertionError, TimeoutError) as error:
         progress.say(f"hack/bench-streams: {error or 'timed out'}")

@@ -1,0 +1,142 @@
+"""`hack/bench-scale`: an agent with 2,000 pods on two targets, and then with fifty targets more.
+
+Starts a source and two targets, measures, and takes them down again, also after Ctrl-C: what the
+agents cost when nothing happens, how long a change in a target takes to be seen in the source, and
+a restart of the source's agent. The fifty Targets share the two clusters by namespace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import signal
+import sys
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from hack.fleetlib import cachefolder, clusters, progress
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.kwok import NodeSize
+from tests.bench import scale_crowd, scale_probes, sequence
+from tests.bench.lending import lent_fleet
+from tests.bench.phases import SOURCE, TARGETS, Stage
+from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun, text
+from tests.bench.sequence import CLUSTERS
+from vnode import __version__
+from vnode.api.errors import VnodeError
+
+_SINGLES, _MANY, _AT_ONCE = 30, 300, 32  # delegates whose status changes
+_NODES, _PODS_A_NODE = 10, 250
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; there is no need for any."""
+    found = argparse.ArgumentParser(
+        prog="hack/bench-scale", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    default = cachefolder.path() / "bench" / f"scale-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+    found.add_argument("--json", type=Path, default=default, help="the results (%(default)s)")
+    found.add_argument("--pods", type=int, default=2000, help="on two targets (2000)")
+    found.add_argument("--targets", type=int, default=50, help="more of them (50)")
+    found.add_argument("--each", type=int, default=4, help="pods on each of these (4)")
+    found.add_argument("--rest", type=float, default=60, help="seconds of each rest (60)")
+    found.add_argument(
+        "--fleet", type=Path, metavar="DIR", help="use this running fleet, and leave it running"
+    )
+    return found
+
+
+def _wishes() -> Wishes:
+    return Wishes(
+        CLUSTERS,
+        clusters.Options(nodes=_NODES, size=NodeSize(pods=str(_PODS_A_NODE))),
+        agents=True,
+        connections=[(SOURCE, target) for target in TARGETS],
+    )
+
+
+async def measure(fleet: Fleet, options: argparse.Namespace) -> ScaleRun:
+    """Everything, one after the other."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    rests: list[Rest] = []
+    lags: list[Lag] = []
+    restarts: list[Restart] = []
+    async with AsyncExitStack() as stack:
+        opened = {n: await stack.enter_async_context(sequence.client(fleet, n)) for n in CLUSTERS}
+        stage = Stage(fleet, opened, {})
+        version = await opened[SOURCE].request("GET", "/version")
+        await sequence.elect(opened[SOURCE])
+        progress.say(f"{options.pods} pods ...")
+        uids, created = await scale_crowd.pods(stage, options.pods)
+        what = f"{options.pods} pods"
+        progress.say(f"they ran after {created:.1f} s; at rest ...")
+        rests.append(await scale_probes.rest(stage, what, options.rest))
+        progress.say("changes ...")
+        lags.append(await scale_probes.lag(stage, "one at a time", uids[:_SINGLES], 1))
+        many = uids[_SINGLES : _SINGLES + _MANY]
+        lags.append(await scale_probes.lag(stage, f"{_AT_ONCE} at once", many, _AT_ONCE))
+        progress.say("restarts ...")
+        restarts.append(await scale_probes.restart(stage, what))
+        progress.say(f"{options.targets} targets more ...")
+        connected = await scale_crowd.targets(stage, options.targets)
+        progress.say(f"their nodes were Ready after {connected:.1f} s; at rest ...")
+        what = f"{what}, {options.targets} targets more"
+        rests.append(await scale_probes.rest(stage, what, options.rest / 2))
+        await scale_crowd.small_pods(stage, options.targets, options.each)
+        what = f"{options.each} pods on each of these"
+        rests.append(await scale_probes.rest(stage, what, options.rest))
+        progress.say("restarts ...")
+        restarts.append(await scale_probes.restart(stage, f"{options.targets} targets more"))
+
+    return ScaleRun(
+        started=started,
+        cores=os.cpu_count() or 0,
+        python=platform.python_version(),
+        vnode=__version__,
+        kubernetes=version["gitVersion"],
+        pods=options.pods,
+        targets=options.targets,
+        created=round(created, 1),
+        connected=round(connected, 1),
+        rests=rests,
+        lags=lags,
+        restarts=restarts,
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print; 1 if something failed, or an aim was missed."""
+    options = parser().parse_args(argv)
+    # A terminated benchmark must take down what it has started, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    failures: list[str] = []
+    try:
+        with lent_fleet(options.fleet, _wishes()) as lent:
+            try:
+                run = asyncio.run(measure(lent, options))
+            except* (FleetError, VnodeError, AssertionError, TimeoutError) as group:
+                failures = [str(error) or repr(error) for error in sequence.leaves(group)]
+    except FleetError as error:
+        failures = [str(error)]
+    except KeyboardInterrupt:
+        return 130
+
+    if failures:
+        progress.say(f"hack/bench-scale: {'; '.join(failures)}")
+        return 1
+
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
+    print(text(run))
+    print(f"all figures: {options.json}")
+    return 0 if all(aim.reached for aim in run.aims) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
