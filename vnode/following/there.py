@@ -59,6 +59,7 @@ class Copies:
     ) -> None:
         self._links = links
         self._identity = identity
+        self._selector = f"{identity.selector},!{keys.TOKEN}"
         self._families = families
         self._wake = wake
         self._wanted = wanted
@@ -103,7 +104,7 @@ class Copies:
 
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         path = kind.path(link.target.namespace or None)
-        query = {"labelSelector": self._identity.selector, "limit": "1"}
+        query = {"labelSelector": self._selector, "limit": "1"}
         try:
             page = await link.client.request("GET", path, query=query)
         except VnodeError:
@@ -127,7 +128,7 @@ class Copies:
             link.client,
             kind,
             namespace=link.target.namespace or None,
-            label_selector=f"{self._identity.selector},!{keys.TOKEN}",
+            label_selector=self._selector,
             trim=self._families[kind].trim,
             accept=shapes.is_copy,
         )
