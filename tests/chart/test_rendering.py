@@ -128,7 +128,7 @@ def test_what_install_applies_is_what_the_chart_has(
 def test_without_the_source_controller_nobody_may_make_role_bindings() -> None:
     objs = template({"sourceController": {"enabled": False}})
     roles = [obj for obj in objs if obj["kind"] in ("ClusterRole", "Role")]
-    resources = {r for role in roles for rule in role["rules"] for r in rule["resources"]}
+    resources = {r for role in roles for rule in role["rules"] for r in rule.get("resources", ())}
     assert "pods" in resources
     assert not resources & {"rolebindings", "clusterrolebindings", "clusterroles"}
 
