@@ -64,7 +64,7 @@ chart: binaries
 
 .PHONY: e2e
 e2e: binaries
-	$(RUN) -m pytest tests/e2e
+	$(RUN) -m pytest tests/e2e -n 2 --dist loadfile
 
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
