@@ -161,6 +161,11 @@ def phase(obj: Object) -> str:
     return str(objects.status(obj).get("phase", ""))
 
 
+def is_ready(obj: Object, status: str = "True") -> bool:
+    """The Ready condition of a node or a Target has that status."""
+    return (objects.condition(obj, "Ready") or {}).get("status") == status
+
+
 def running(pods: dict[str, Object], count: int) -> bool:
     """Exactly so many pods, all running."""
     return len(pods) == count and all(phase(pod) == "Running" for pod in pods.values())

@@ -17,7 +17,7 @@ from tests.bench import phases, tracking
 from tests.bench.figures import VNODE
 from tests.bench.phases import CLIENTS, SOURCE, TARGETS, Order, Stage
 from tests.bench.tracking import LABEL, Tracks
-from vnode.api import kinds, names, objects
+from vnode.api import kinds, names
 from vnode.cli import kubeconfigs
 from vnode.cli.connecting import Connection, Connector
 from vnode.runtime.supervisor import supervise
@@ -62,14 +62,10 @@ async def targets(stage: Stage, count: int) -> float:
     await kit.until(
         stage.clients[SOURCE],
         kinds.NODES,
-        lambda nodes: all(name in nodes and _is_ready(nodes[name]) for name in wanted),
+        lambda nodes: all(name in nodes and kit.is_ready(nodes[name]) for name in wanted),
         seconds=_PATIENCE,
     )
     return time.monotonic() - started
-
-
-def _is_ready(node: objects.Object) -> bool:
-    return (objects.condition(node, "Ready") or {}).get("status") == "True"
 
 
 async def small_pods(stage: Stage, targets: int, each: int) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from tests import kit
 from tests.kit import Fleet
-from vnode.api import kinds, objects
-from vnode.api.objects import Object
+from vnode.api import kinds
 from vnode.kube.client import Client
 
 
@@ -57,10 +56,6 @@ async def c3(fleet: Fleet) -> AsyncIterator[Client]:
         yield client
 
 
-def _is_ready(target: Object) -> bool:
-    return (objects.condition(target, "Ready") or {}).get("status") == "True"
-
-
 @pytest.fixture(autouse=True)
 async def _clean(fleet: Fleet) -> AsyncIterator[None]:
     """Each test begins with nothing of the one before, on either side."""
@@ -72,7 +67,7 @@ async def _clean(fleet: Fleet) -> AsyncIterator[None]:
 
         await kit.until_gone(source, kinds.PODS, "default", seconds=60)
         for name in ("c2", "c3"):
-            await kit.until_one(source, kinds.TARGETS, name, "default", _is_ready, seconds=60)
+            await kit.until_one(source, kinds.TARGETS, name, "default", kit.is_ready, seconds=60)
 
     for name in ("c2", "c3"):
         async with fleet.client(name) as target:

@@ -11,12 +11,8 @@ C2 = names.virtual_node("default", "c2")
 C3 = names.virtual_node("default", "c3")
 
 
-def is_ready(node: objects.Object, status: str = "True") -> bool:
-    return (objects.condition(node, "Ready") or {}).get("status") == status
-
-
 async def test_a_node_offers_what_its_target_has(source: Client, c2: Client) -> None:
-    node = await kit.until_one(source, kinds.NODES, C2, "", is_ready)
+    node = await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     real = await c2.list(kinds.NODES)
     assert len(real) == 3
     cpu = sum(int(objects.status(one)["allocatable"]["cpu"]) for one in real)
@@ -26,7 +22,7 @@ async def test_a_node_offers_what_its_target_has(source: Client, c2: Client) -> 
 
 
 async def test_a_cordoned_node_of_the_target_offers_nothing(source: Client, c2: Client) -> None:
-    node = await kit.until_one(source, kinds.NODES, C2, "", is_ready)
+    node = await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready)
     before = int(objects.status(node)["allocatable"]["cpu"])
     one = objects.name((await c2.list(kinds.NODES))[0])
     await c2.patch(kinds.NODES, one, {"spec": {"unschedulable": True}})
@@ -48,14 +44,14 @@ async def test_a_cordoned_node_of_the_target_offers_nothing(source: Client, c2: 
 
 
 async def test_a_deleted_node_is_created_again(source: Client) -> None:
-    node = await kit.until_one(source, kinds.NODES, C3, "", is_ready)
+    node = await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready)
     await source.delete(kinds.NODES, C3)
     await kit.until_one(
         source,
         kinds.NODES,
         C3,
         "",
-        lambda n: objects.uid(n) != objects.uid(node) and is_ready(n),
+        lambda n: objects.uid(n) != objects.uid(node) and kit.is_ready(n),
     )
 
 
@@ -68,7 +64,7 @@ async def test_labels_and_conditions_of_others_stay(source: Client) -> None:
         kinds.NODES, C3, {"status": {"conditions": conditions}}, subresource="status"
     )
     await source.patch(kinds.TARGETS, "c3", {"spec": {"excludedLabelsRegexp": "^x"}}, "default")
-    await kit.until_one(source, kinds.NODES, C3, "", is_ready)
+    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready)
     node = await source.get(kinds.NODES, C3)
     assert objects.labels(node)["mine"] == "yes"
     assert objects.condition(node, "CniReady") is not None
@@ -80,7 +76,7 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
     fleet.run("partition", "c3")
     try:
         node = await kit.until_one(
-            source, kinds.NODES, C3, "", lambda n: is_ready(n, "False"), seconds=50
+            source, kinds.NODES, C3, "", lambda n: kit.is_ready(n, "False"), seconds=50
         )
         ready = objects.condition(node, "Ready")
         assert ready is not None
@@ -92,9 +88,9 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
         )
         assert objects.spec(proxy)["nodeName"] == C2
         target = await source.get(kinds.TARGETS, "c3", "default")
-        assert not is_ready(target)
+        assert not kit.is_ready(target)
     finally:
         fleet.run("heal", "c3")
 
-    await kit.until_one(source, kinds.NODES, C3, "", is_ready, seconds=60)
-    await kit.until_one(source, kinds.TARGETS, "c3", "default", is_ready)
+    await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready, seconds=60)
+    await kit.until_one(source, kinds.TARGETS, "c3", "default", kit.is_ready)

@@ -9,7 +9,7 @@ import pytest
 
 from tests import kit
 from tests.e2e import own_targets as own
-from tests.faults.conftest import LABEL, started
+from tests.faults.conftest import started
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
@@ -28,29 +28,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     for pair in ("c1:c2", "c2:c3", "c2:c1"):
         words += ["--connect", pair]
 
-    with started(tmp_path_factory, *words) as there:
-        for name in ("c1", "c2", "c3"):
-            there.kubectl(name, "label", "namespace", "default", LABEL)
-
+    with started(tmp_path_factory, *words, sources=("c1", "c2", "c3")) as there:
         yield there
-
-
-@pytest.fixture
-async def c1(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c1") as client:
-        yield client
-
-
-@pytest.fixture
-async def c2(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c2") as client:
-        yield client
-
-
-@pytest.fixture
-async def c3(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c3") as client:
-        yield client
 
 
 @pytest.fixture(autouse=True)

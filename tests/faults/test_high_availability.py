@@ -14,7 +14,7 @@ import pytest
 
 from hack.fleetlib.fleet import Fleet as Site
 from tests import kit
-from tests.faults.conftest import LABEL, started
+from tests.faults.conftest import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ServerError
@@ -32,20 +32,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A source and a target, with two agents each."""
     words = ("c1", "c2", "--nodes", "3", "--agents", "--replicas", "2", "--connect", "c1:c2")
     with started(tmp_path_factory, *words) as there:
-        there.kubectl("c1", "label", "namespace", "default", LABEL)
         yield there
-
-
-@pytest.fixture
-async def source(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c1") as client:
-        yield client
-
-
-@pytest.fixture
-async def target(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c2") as client:
-        yield client
 
 
 @pytest.fixture(params=AGENTS)

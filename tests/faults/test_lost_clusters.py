@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests import kit
-from tests.faults.conftest import LABEL, started
+from tests.faults.conftest import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -24,20 +24,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     words = ("c1", "c2", "c3", "--nodes", "1", "--agents")
     connections = ("--connect", "c1:c2", "--connect", "c1:c3")
     with started(tmp_path_factory, *words, *connections) as there:
-        there.kubectl("c1", "label", "namespace", "default", LABEL)
         yield there
-
-
-@pytest.fixture
-async def source(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c1") as client:
-        yield client
-
-
-@pytest.fixture
-async def c2(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c2") as client:
-        yield client
 
 
 @pytest.fixture
@@ -46,10 +33,6 @@ async def only_c2(fleet: Fleet, source: Client) -> AsyncIterator[None]:
     await asyncio.to_thread(fleet.kubectl, "c1", "cordon", C3)
     yield
     await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C3)
-
-
-def is_ready(node: Object, status: str = "True") -> bool:
-    return (objects.condition(node, "Ready") or {}).get("status") == status
 
 
 def impatient(name: str) -> Object:
@@ -106,7 +89,7 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
     cut = time.monotonic()
     try:
         node = await kit.until_one(
-            source, kinds.NODES, C2, "", lambda n: not is_ready(n), seconds=60
+            source, kinds.NODES, C2, "", lambda n: not kit.is_ready(n), seconds=60
         )
         noticed = time.monotonic() - cut
         assert (objects.condition(node, "Ready") or {})["reason"] == "Unreachable"
@@ -155,7 +138,7 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
         label_selector="app=patient",
     )
     assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
-    await kit.until_one(source, kinds.NODES, C2, "", is_ready, seconds=30)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=30)
     print(
         f"\nnot ready after {noticed:.1f} s, replaced after {replaced:.1f} s, "
         f"stale ones ended {ended:.1f} s after the return"
@@ -209,5 +192,5 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
         lambda p: objects.status(p).get("podIP") == objects.status(again)["podIP"],
         seconds=60,
     )
-    await kit.until_one(source, kinds.NODES, C2, "", is_ready, seconds=60)
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
     await remove(source, "alone")

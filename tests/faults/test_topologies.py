@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests import kit
 from tests.e2e import own_targets as own
-from tests.faults.conftest import LABEL, started
+from tests.faults.conftest import started
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
@@ -19,24 +19,9 @@ from vnode.kube.client import Client
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A ring of two."""
-    words = ("c1", "c2", "--nodes", "1", "--agents")
-    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c2:c1") as there:
-        for name in ("c1", "c2"):
-            there.kubectl(name, "label", "namespace", "default", LABEL)
-
+    words = ("c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2", "--connect", "c2:c1")
+    with started(tmp_path_factory, *words, sources=("c1", "c2")) as there:
         yield there
-
-
-@pytest.fixture
-async def c1(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c1") as client:
-        yield client
-
-
-@pytest.fixture
-async def c2(fleet: Fleet) -> AsyncIterator[Client]:
-    async with fleet.client("c2") as client:
-        yield client
 
 
 async def runs(client: Client, name: str, *, target: str = "") -> Object:

@@ -8,17 +8,16 @@ reading of files that the operator's kubeconfig names.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-import msgspec
 import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.api.names import LABEL_LIMIT
+from vnode.targets import expiry
 
 CONTEXT: Final = "target"  # the only context of a kubeconfig that is made here
 
@@ -115,11 +114,10 @@ def lifetime(token: str) -> tuple[float, float] | None:
 
     The signature is not checked: this serves to renew in time, not to trust.
     """
+    claims = expiry.claims(token)
     try:
-        payload = token.split(".")[1]
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return float(claims["iat"]), float(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error, msgspec.DecodeError):
+    except (KeyError, TypeError, ValueError):
         return None
 
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -22,7 +23,6 @@ from vnode.api.errors import NotFound, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli.config import AgentConfig
-from vnode.cli.dashboard.served import ServedDashboard
 from vnode.cli.serving import announce, kubelet_certificate
 from vnode.following import references
 from vnode.following.following import Following
@@ -57,6 +57,9 @@ from vnode.targets.controller import TargetController
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 from vnode.webhook.server import Webhook
+
+if TYPE_CHECKING:
+    from vnode.cli.dashboard.served import ServedDashboard
 
 log = logging.getLogger(__name__)
 
@@ -113,30 +116,12 @@ class Agent:
             config.kubelet_certificate, client, self._authority, options.address, self._clock
         )
         self._kubelet = self._make_kubelet()
-        self._nodes = NodeController(
-            client,
-            self._links,
-            self._targets,
-            advertise_address=options.address,
-            port_of=self._kubelet.port_of,
-            certificate_health=lambda: self._kubelet_certificate.health,
-            clock=self._clock,
-        )
+        self._nodes = self._make_nodes()
         self._kubelet.subscribe(self._nodes.refresh)
         self._kubelet_certificate.subscribe(self._kubelet.renew)
         self._kubelet_certificate.subscribe(self._nodes.refresh_all)
         announce(self._kubelet_certificate, self._nodes.nodes, self._events)
-        self._following = Following(
-            client,
-            self._links,
-            identity,
-            config.following,
-            relabel=lambda own, kept: chaperon.reprefixed(own, chaperon.kept_labels(kept)),
-            target_exists=self._targets.has_node,
-            complete=self._pods_known_on,
-            events=self._events,
-            clock=self._clock,
-        )
+        self._following = self._make_following()
         self._proxy_controller = ProxyController(
             client,
             self._proxies,
@@ -159,6 +144,8 @@ class Agent:
         if not self._options.config.ports.dashboard:
             return None
 
+        from vnode.cli.dashboard.served import ServedDashboard  # few want it
+
         return ServedDashboard(
             self._client,
             self._identity.name,
@@ -169,6 +156,30 @@ class Agent:
             links=self._links,
             certificate=self._kubelet_certificate,
             agent_namespace=self._options.namespace,
+            clock=self._clock,
+        )
+
+    def _make_following(self) -> Following:
+        return Following(
+            self._client,
+            self._links,
+            self._identity,
+            self._options.config.following,
+            relabel=lambda own, kept: chaperon.reprefixed(own, chaperon.kept_labels(kept)),
+            target_exists=self._targets.has_node,
+            complete=self._pods_known_on,
+            events=self._events,
+            clock=self._clock,
+        )
+
+    def _make_nodes(self) -> NodeController:
+        return NodeController(
+            self._client,
+            self._links,
+            self._targets,
+            advertise_address=self._options.address,
+            port_of=self._kubelet.port_of,
+            certificate_health=lambda: self._kubelet_certificate.health,
             clock=self._clock,
         )
 

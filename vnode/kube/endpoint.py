@@ -99,13 +99,9 @@ def from_kubeconfig(
     Raises ConfigError, naming the field that is missing or wrong; never quotes credentials.
     """
     config = _parse(text)
-    chosen = context or config.get("current-context")
-    if not chosen:
-        raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
-
-    entry = _named(config, "contexts", str(chosen), "context")
+    entry = _chosen(config, context)
     cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster")
-    user = _named(config, "users", str(entry["user"]), "user") if entry.get("user") else {}
+    user = _user(config, entry)
     url = cluster.get("server")
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
         raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
@@ -118,6 +114,27 @@ def from_kubeconfig(
         str(entry.get("namespace") or "default"),
         cluster.get("tls-server-name"),
     )
+
+
+def user_of(text: bytes | str, context: str | None = None) -> dict[str, Any]:
+    """The credentials of a kubeconfig's context, as they stand there; empty if it has none.
+
+    Raises ConfigError as `from_kubeconfig` does.
+    """
+    config = _parse(text)
+    return _user(config, _chosen(config, context))
+
+
+def _chosen(config: dict[str, Any], context: str | None) -> dict[str, Any]:
+    name = context or config.get("current-context")
+    if not name:
+        raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
+
+    return _named(config, "contexts", str(name), "context")
+
+
+def _user(config: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    return _named(config, "users", str(entry["user"]), "user") if entry.get("user") else {}
 
 
 def _parse(text: bytes | str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from vnode.api import keys, objects, route
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.pods import delegate
 from vnode.runtime.links import Links, TargetKey
 
 
@@ -44,16 +45,6 @@ def stuck(pod: Object, why: str) -> Object:
 
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.
     """
-    others = [
-        entry
-        for entry in objects.status(pod).get("conditions") or ()
-        if entry.get("type") != "PodScheduled"
-    ]
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": why,
-    }
-    status = {"reason": "NotSentOn", "message": why, "conditions": [*others, condition]}
+    conditions = objects.with_condition(pod, delegate.rejected(why))
+    status = {"reason": "NotSentOn", "message": why, "conditions": conditions}
     return {"metadata": {"uid": objects.uid(pod)}, "status": status}

@@ -16,6 +16,7 @@ from vnode.api import changeable, documents, keys, kinds, names, objects, patter
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import agreement, tokens
+from vnode.runtime.links import Link
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Copied from the node when a pod is bound: of a proxy, from the virtual node.
@@ -148,6 +149,19 @@ def _sent(notes: Object, spec: Object) -> Object:
 
 def _kept_labels_of(proxy: Object) -> re.Pattern[str] | None:
     return kept_labels(objects.annotations(proxy).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
+
+
+def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Object:
+    """`build` for the target behind a link, as that one is now."""
+    return build(
+        proxy,
+        parent,
+        str(link.target),
+        allowed=allowed,
+        finalizer=link.runs_vnode,
+        there=link.cluster_uid,
+        source_api=link.wishes.source_api,
+    )
 
 
 def kept_labels(regexp: str) -> re.Pattern[str] | None:

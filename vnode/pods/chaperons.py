@@ -181,13 +181,7 @@ class ChaperonController:
         if known.get("message") == message:
             return
 
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": objects.timestamp(self._clock.now()),
-        }
+        condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
         body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
         await self._patch(chaperon, body, subresource="status")
 

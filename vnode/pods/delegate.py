@@ -179,6 +179,17 @@ def rejection(status: Object) -> str | None:
     return None
 
 
+def rejected(message: str, since: str | None = None) -> Object:
+    """The condition that `rejection` reads: for who refuses a pod where no scheduler does."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": _REJECTIONS[0],
+        "message": message,
+    }
+    return {**condition, "lastTransitionTime": since} if since else condition
+
+
 def settles_in(status: Object, now: datetime) -> timedelta:
     """How long a report may wait: the source has bound the proxy, so "bound" alone is no news.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -110,7 +110,8 @@ class Placer:
         `bind` binds the pod to a node; False means that the target is given back and the pod is
         tried again later.
         """
-        await self._drop_barred(phase)
+        # Where the pod may no longer be: its target was cordoned, say.
+        await self._drop(phase, phase.barred)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
@@ -136,7 +137,8 @@ class Placer:
                         if candidate.state is State.WAITING:
                             self._measure(phase, node, "silent")
 
-                    await self._drop_surplus(phase, known)
+                    surplus = candidates.surplus(phase.ranked, known, self._settings)
+                    await self._drop(phase, surplus)
                     return Outcome.UNSCHEDULABLE, self._explanations(phase, known)
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
@@ -169,14 +171,6 @@ class Placer:
         links = self._links.covering(namespace)
         return [link for link in links if link.node_name not in phase.barred]
 
-    async def _drop_barred(self, phase: Phase) -> None:
-        """Delete candidates where the pod may no longer be: its target was cordoned, say."""
-        for node in phase.barred:
-            link = self._links.get(node)
-            existing = link.candidate(phase.uid) if link else None
-            if link is not None and existing is not None:
-                await delete_candidate(link, existing)
-
     def _explanations(self, phase: Phase, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
             f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
@@ -194,15 +188,7 @@ class Placer:
 
         self._assume(pod, node)
         try:
-            built = chaperon.build(
-                pod,
-                self._parent,
-                str(link.target),
-                allowed=False,
-                finalizer=link.runs_vnode,
-                there=link.cluster_uid,
-                source_api=link.wishes.source_api,
-            )
+            built = chaperon.for_link(pod, self._parent, link, allowed=False)
             if note := await self._bring(pod, link):
                 phase.notes[node] = note
 
@@ -219,8 +205,9 @@ class Placer:
             self._forget(phase.uid, node)
             self._measure(phase, node, "failed")
 
-    async def _drop_surplus(self, phase: Phase, known: Mapping[str, Candidate]) -> None:
-        for node in candidates.surplus(phase.ranked, known, self._settings):
+    async def _drop(self, phase: Phase, nodes: Iterable[str]) -> None:
+        """Delete the pod's candidates on those nodes, where there are any."""
+        for node in nodes:
             link = self._links.get(node)
             existing = link.candidate(phase.uid) if link else None
             if link is not None and existing is not None:

@@ -275,15 +275,7 @@ class ProxyController:
             return None
 
         try:
-            chaperon = chaperons.build(
-                live,
-                self._parent,
-                str(link.target),
-                allowed=True,
-                finalizer=link.runs_vnode,
-                there=link.cluster_uid,
-                source_api=link.wishes.source_api,
-            )
+            chaperon = chaperons.for_link(live, self._parent, link, allowed=True)
             await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
         except AlreadyExists:

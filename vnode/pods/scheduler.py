@@ -19,7 +19,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods import candidates, chaperon, placing
+from vnode.pods import candidates, chaperon, delegate, placing
 from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
 from vnode.pods.placing import Bring, Outcome, Phase, Placer
@@ -289,23 +289,9 @@ class ProxyScheduler:
         if known.get("message") == message:
             return
 
-        others = [
-            entry
-            for entry in objects.status(current).get("conditions") or ()
-            if entry.get("type") != "PodScheduled"
-        ]
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": known.get("lastTransitionTime")
-            or objects.timestamp(self._clock.now()),
-        }
-        body = {
-            "metadata": {"uid": objects.uid(pod)},
-            "status": {"conditions": [*others, condition]},
-        }
+        since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
+        conditions = objects.with_condition(current, delegate.rejected(message, since))
+        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": conditions}}
         try:
             await self._client.patch(
                 kinds.PODS, objects.name(pod), body, objects.namespace(pod), subresource="status"

@@ -16,9 +16,10 @@ from typing import Any, Final
 import msgspec
 from cryptography import x509
 
-from vnode.api import documents, objects
+from vnode.api import objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.kube import endpoint
 from vnode.targets import conditions
 
 AHEAD: Final = timedelta(days=7)
@@ -37,24 +38,26 @@ class End:
     subject: str = ""
 
 
-def of_token(token: str) -> End | None:
-    """The end of a JSON web token; None if it is none, or has no end."""
+def claims(token: str) -> dict[str, Any]:
+    """What a JSON web token says of itself, unchecked; empty if it is none."""
     try:
         payload = token.split(".")[1]
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        at = datetime.fromtimestamp(float(claims["exp"]), UTC)
-        return End("token", at, str(claims.get("sub", "")))
-    except (
-        IndexError,
-        KeyError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        OSError,
-        binascii.Error,
-        msgspec.DecodeError,
-    ):
+        found = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (IndexError, ValueError, RecursionError, msgspec.DecodeError):
+        return {}
+
+    return found if isinstance(found, dict) else {}
+
+
+def of_token(token: str) -> End | None:
+    """The end of a JSON web token; None if it is none, or has no end."""
+    said = claims(token)
+    try:
+        at = datetime.fromtimestamp(float(said["exp"]), UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
+
+    return End("token", at, str(said.get("sub", "")))
 
 
 def of_certificate(pem: bytes) -> End | None:
@@ -71,7 +74,11 @@ def of_certificate(pem: bytes) -> End | None:
 
 def of_kubeconfig(text: bytes, context: str = "") -> End | None:
     """The end of the credentials that a kubeconfig carries inline; None if there is none to see."""
-    user = _user(text, context)
+    try:
+        user = endpoint.user_of(text, context)
+    except ConfigError:
+        return None
+
     if token := user.get("token"):
         return of_token(str(token))
 
@@ -82,21 +89,6 @@ def of_kubeconfig(text: bytes, context: str = "") -> End | None:
             return None
 
     return None
-
-
-def _user(text: bytes, context: str) -> dict[str, Any]:
-    try:
-        config = documents.parse(text.decode())
-        chosen = _named(config, "contexts", context or config["current-context"])["context"]
-        user = _named(config, "users", chosen["user"])["user"]
-    except (ConfigError, UnicodeDecodeError, KeyError, TypeError, StopIteration):
-        return {}
-
-    return user if isinstance(user, dict) else {}
-
-
-def _named(config: Any, plural: str, name: Any) -> Any:
-    return next(entry for entry in config[plural] if entry["name"] == name)
 
 
 def condition(target: Object, end: End | None, now: datetime) -> Object | None:

@@ -1,4 +1,4 @@
-"""`vnode cordon`: the command line."""
+"""`vnode cordon`, and what it shares with `vnode uncordon`: the command line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from vnode.cli.main import run
 
 def command() -> click.Command:
     """The click command."""
+    return make("cordon", True, "Send no more pods to a target; those that run there go on.")
 
-    @click.command("cordon")
+
+def make(name: str, wanted: bool, text: str) -> click.Command:
+    """The click command of that name, which makes a target's node cordoned, or not."""
+    target_is = "TARGET is NAME, NAMESPACE/NAME, or the name of its virtual node."
+
+    @click.command(name, help=f"{text}\n\n{target_is}")
     @click.argument("target")
     @access.options
     @access.namespaced
@@ -27,15 +33,10 @@ def command() -> click.Command:
         namespace: str | None,
         dry_run: bool,
     ) -> None:
-        """Send no more pods to a target; those that run there go on.
-
-        TARGET is NAME, NAMESPACE/NAME, or the name of its virtual node.
-        """
-
         async def do() -> None:
             async with Access(kubeconfig, context).client() as client:
                 node = await naming.node(client, target, namespace)
-                await cordons.set_cordon(client, node, True, click.echo, dry_run=dry_run)
+                await cordons.set_cordon(client, node, wanted, click.echo, dry_run=dry_run)
 
         run(do())
 
