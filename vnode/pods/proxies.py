@@ -35,15 +35,15 @@ from vnode.pods import chaperon as chaperons
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
+from vnode.pods.ending import Ending
+from vnode.pods.mirroring import Mirror
 from vnode.pods.placing import Bring
 from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
-from vnode.telemetry import metrics
 
 _COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
-_LOOK_AGAIN: Final = 2.0  # seconds between looks at a delegate that only a list can show
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 
 log = logging.getLogger(__name__)
@@ -74,12 +74,10 @@ class ProxyController:
         self._target_exists = target_exists  # by node name; True while in doubt
         self._bring = bring
         self._events = events
-        self._echoes = Echoes()
+        self._mirror = Mirror(client, events)
+        self._ending = Ending(client, links, self._mirror, target_exists)
         self._candidates = Echoes()  # writes to chaperons, in all targets
         self._sender = Sender(client, parent, events, self._candidates)
-        self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)  # by key of the proxy
-        # UIDs of terminating pods whose chaperon was seen with our finalizer: its end is theirs.
-        self._held: set[str] = set()
         self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
         self.bound = BoundPods(client, self._controller.add, trim)
 
@@ -124,31 +122,31 @@ class ProxyController:
         if new is None:
             self._controller.add(key)
         else:
-            self._lags.start(key)
+            self._mirror.expect(key)
             self._controller.add_after(key, _COALESCE)
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._proxies.store.get(key) or self.bound.get(key)
         await self._delete_strangers(key, proxy)
         if proxy is None:
-            self._echoes.forget(key)
+            self._mirror.forget(key)
+            self._ending.forget(key)
             self._sender.forget(key)
-            self._lags.forget(key)
             return None
 
-        if self._echoes.pending(key, proxy):
+        if self._mirror.pending(key, proxy):
             return None
 
         node_name = objects.spec(proxy).get("nodeName")
         if node_name and not names.may_be_virtual_node(node_name):
-            await self._leave_to_kubelet(proxy)
+            await self._ending.leave_to_kubelet(proxy)
             return None
 
         if objects.is_terminating(proxy):
-            return await self._end(proxy, node_name)
+            return await self._ending.end(proxy, node_name)
 
         if not node_name or is_daemon(proxy):
-            self._lags.forget(key)
+            self._mirror.nothing_to_feed(key)
             return None
 
         if not self._target_exists(node_name):
@@ -201,7 +199,7 @@ class ProxyController:
         notes = objects.annotations(candidate)
         if keys.POD_MISSING_SINCE in notes:
             if keys.DELEGATE_DELETED in notes:  # also if it ended well: its owner counts on it
-                await self._feed_back(proxy, candidate, link)
+                await self._mirror.feed_back(proxy, candidate, link)
                 await self._lost(proxy, _gone_in(link))
 
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
@@ -210,7 +208,7 @@ class ProxyController:
         if keys.IS_ALLOWED not in notes:
             await self._allow(link, candidate)
 
-        await self._feed_back(proxy, candidate, link)
+        await self._mirror.feed_back(proxy, candidate, link)
         return await self._sender.send(proxy, candidate, link) if link.runs_vnode else None
 
     async def _allow(self, link: Link, candidate: Object) -> None:
@@ -225,28 +223,6 @@ class ProxyController:
             kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
         )
         self._candidates.expect(key, candidate, after)
-
-    async def _feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
-        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
-        if notes and not self._is_oversized(proxy, notes, "annotations"):
-            proxy = await self._patch(proxy, notes)
-
-        status = feedback.status_patch(proxy, candidate)
-        if status and not self._is_oversized(proxy, status, "status"):
-            await self._patch(proxy, status, subresource="status")
-            self._lags.stop(objects.key(proxy))
-        else:
-            self._lags.forget(objects.key(proxy))
-
-    def _is_oversized(self, proxy: Object, patch: Object, what: str) -> bool:
-        if not feedback.is_oversized(patch):
-            return False
-
-        text = f"the {what} of the delegate pod are over {feedback.LIMIT} bytes: not taken over"
-        self._events.event(
-            objects.reference(proxy, "Pod", "v1"), "Warning", "FeedbackRefused", text
-        )
-        return True
 
     async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
         """A bound pod whose chaperon is not there: never made, or lost.
@@ -290,81 +266,11 @@ class ProxyController:
                 objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateRefused", message
             )
             if route.is_delegate(live) and objects.status(live).get("message") != message:
-                await self._patch(proxy, chains.stuck(live, message), subresource="status")
+                await self._mirror.patch(proxy, chains.stuck(live, message), subresource="status")
 
             return _REFUSED
 
         return None
-
-    async def _end(self, proxy: Object, node_name: str | None) -> float | None:
-        """Let a terminating pod go as soon as nothing of it can run any more."""
-        if node_name and not is_daemon(proxy):
-            link = self._links.get(node_name)
-            if link is None and self._target_exists(node_name):
-                return None  # the link's return wakes us
-
-            if link is not None:
-                if not link.synced or await self._ask_to_end(proxy, link):
-                    return None  # the chaperon's end wakes us
-
-                if await self._lingers(proxy, link):
-                    return _LOOK_AGAIN
-
-        self._held.discard(objects.uid(proxy))
-        if (body := feedback.without_finalizers(proxy)) is not None:
-            proxy = await self._patch(proxy, body)
-
-        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
-            await self._client.discard(kinds.PODS, proxy, grace=0)
-
-        return None
-
-    async def _leave_to_kubelet(self, proxy: Object) -> None:
-        """Somebody gave the pod to a real node, whose kubelet runs and ends it; we let it go."""
-        body = feedback.without_finalizers(proxy)
-        if objects.is_terminating(proxy) and body is not None:
-            await self._patch(proxy, body)
-
-    async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
-        """Whether the pod has a chaperon; it is deleted, and reports until it is gone."""
-        candidate = link.candidate(objects.uid(proxy))
-        if candidate is None:
-            return False
-
-        if keys.DELEGATE_FINALIZER in objects.finalizers(candidate):
-            self._held.add(objects.uid(proxy))
-
-        if not objects.is_terminating(candidate):
-            await link.client.discard(kinds.POD_CHAPERONS, candidate)
-
-        await self._feed_back(proxy, candidate, link)
-        return True
-
-    async def _lingers(self, proxy: Object, link: Link) -> bool:
-        """Whether a delegate outlives its chaperon, which only one without our finalizer can."""
-        if objects.uid(proxy) in self._held:
-            return False
-
-        selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
-        pods = await link.client.list(kinds.PODS, objects.namespace(proxy), label_selector=selector)
-        return bool(pods)
-
-    async def _patch(
-        self, proxy: Object, body: Object, *, subresource: str | None = None
-    ) -> Object:
-        try:
-            after = await self._client.patch(
-                kinds.PODS,
-                objects.name(proxy),
-                body,
-                objects.namespace(proxy),
-                subresource=subresource,
-            )
-        except NotFound:
-            return proxy
-
-        self._echoes.expect(objects.key(proxy), proxy, after)
-        return after
 
 
 def _gone_in(link: Link) -> str:
