@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnode.scheduling.plugin import QueueSortPlugin
-from vnode.scheduling.queue import QueuedPod
+from vnode.scheduling.queued_pod import QueuedPod
 
 
 class PrioritySort(QueueSortPlugin):

@@ -28,8 +28,10 @@ from vnode.runtime.links import Link, Links
 from vnode.scheduling import diagnosis, status
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
-from vnode.scheduling.framework import CycleResult, Framework
-from vnode.scheduling.queue import QueuedPod, SchedulingQueue
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.outcome import CycleResult
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Code, Status
 from vnode.telemetry import metrics
 

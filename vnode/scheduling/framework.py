@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.scheduling import status
+from vnode.scheduling import calling, status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import WakeOn
+from vnode.scheduling.outcome import CycleResult, ScoredNode
 from vnode.scheduling.permits import WaitingPod, WaitingPods
 from vnode.scheduling.plugin import (
-    MAX_SCORE,
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
@@ -42,47 +41,6 @@ from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
 from vnode.telemetry.metrics import extension_point
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredNode:
-    """A node that can take the pod."""
-
-    node: VirtualNodeInfo
-    total: int
-    """The sum of its scores, each 0..100 times the weight of its plugin."""
-    scores: Mapping[str, int]
-    """The weighted score by plugin."""
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return self.node.name
-
-
-@dataclass(frozen=True, slots=True)
-class CycleResult:
-    """What a scheduling cycle found out."""
-
-    status: Status
-    """Success if a node can take the pod; else UNSCHEDULABLE, or ERROR if a plugin broke."""
-    feasible: tuple[ScoredNode, ...]
-    """The nodes that can take it, best first."""
-    statuses: Mapping[str, Status]
-    """Node name -> why it cannot."""
-    nominated: tuple[str, ...]
-    """Where PostFilter wants candidates left although no node passed."""
-    state: CycleState
-
-    def rejections(self) -> dict[str, frozenset[str]]:
-        """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
-        return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
-
-    def unresolvable(self) -> Iterator[str]:
-        """The nodes that the pod must not be on, whatever its candidates there come to."""
-        for name, said in self.statuses.items():
-            if said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                yield name
 
 
 class Framework:
@@ -127,7 +85,7 @@ class Framework:
     def pre_enqueue(self, pod: Object) -> Status:
         """Whether the pod may be queued at all."""
         for plugin in self._pre_enqueue:
-            said = _ask(plugin, plugin.pre_enqueue, pod)
+            said = calling.ask(plugin, plugin.pre_enqueue, pod)
             if not said.is_success:
                 return said
 
@@ -156,7 +114,7 @@ class Framework:
         """All Reserve plugins, until one says no, which undoes all of them."""
         with extension_point("Reserve"):
             for plugin in self._reserve:
-                said = _ask(plugin, plugin.reserve, state, pod, node_name)
+                said = calling.ask(plugin, plugin.reserve, state, pod, node_name)
                 if not said.is_success:
                     self.unreserve(state, pod, node_name)
                     return said
@@ -166,7 +124,7 @@ class Framework:
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Undo `reserve`, last plugin first."""
         for plugin in reversed(self._reserve):
-            _tell(plugin, plugin.unreserve, state, pod, node_name)
+            calling.tell(plugin, plugin.unreserve, state, pod, node_name)
 
     async def permit(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """Ask all Permit plugins; where some want to wait, hold the pod until it is decided."""
@@ -175,7 +133,7 @@ class Framework:
             try:
                 said, seconds = plugin.permit(state, pod, node_name)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return _broke(plugin, failure)
+                return calling.broke(plugin, failure)
 
             if said.is_wait:
                 timeouts[plugin.NAME] = seconds
@@ -195,7 +153,7 @@ class Framework:
                 try:
                     said = await plugin.pre_bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = _broke(plugin, failure)
+                    said = calling.broke(plugin, failure)
 
                 if not said.is_success:
                     return said.by(plugin.NAME)
@@ -209,7 +167,7 @@ class Framework:
                 try:
                     said = await plugin.bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = _broke(plugin, failure)
+                    said = calling.broke(plugin, failure)
 
                 if not said.is_skip:
                     return said.by(plugin.NAME)
@@ -219,11 +177,11 @@ class Framework:
     def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Tell the PostBind plugins."""
         for plugin in self._post_bind:
-            _tell(plugin, plugin.post_bind, state, pod, node_name)
+            calling.tell(plugin, plugin.post_bind, state, pod, node_name)
 
     def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         for plugin in self._pre_filter:
-            said = _ask(plugin, plugin.pre_filter, state, pod, snapshot)
+            said = calling.ask(plugin, plugin.pre_filter, state, pod, snapshot)
             if said.is_skip:
                 state.skip_filter.add(plugin.NAME)
             elif not said.is_success:
@@ -238,7 +196,7 @@ class Framework:
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
-            said = _first_no(filters, state, pod, node)
+            said = calling.first_no(filters, state, pod, node)
             if said is None:
                 passed.append(node)
             else:
@@ -297,7 +255,7 @@ class Framework:
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
     ) -> Status:
         for plugin in self._pre_score:
-            said = _ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
+            said = calling.ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
             if said.is_skip:
                 state.skip_score.add(plugin.NAME)
             elif not said.is_success:
@@ -314,9 +272,9 @@ class Framework:
                 continue
 
             try:
-                scores = _scores(plugin, state, pod, nodes)
+                scores = calling.scores(plugin, state, pod, nodes)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return (), _broke(plugin, failure)
+                return (), calling.broke(plugin, failure)
 
             for name, score in scores.items():
                 by_node[name][plugin.NAME] = score * weight
@@ -340,54 +298,6 @@ class Framework:
             return await held.wait(self._clock)
         finally:
             self._waiting.remove(uid)
-
-
-def _first_no(
-    filters: list[FilterPlugin], state: CycleState, pod: Object, node: VirtualNodeInfo
-) -> Status | None:
-    """The first plugin's no, stamped with its name; None if the node passes them all."""
-    for plugin in filters:
-        try:
-            said = plugin.filter(state, pod, node)
-        except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-            return _broke(plugin, failure)
-
-        if said is not SUCCESS and not said.is_success:
-            return said.by(plugin.NAME)
-
-    return None
-
-
-def _scores(
-    plugin: ScorePlugin, state: CycleState, pod: Object, nodes: list[VirtualNodeInfo]
-) -> dict[str, int]:
-    """The plugin's normalised scores; ValueError if one is out of range."""
-    scores = {node.name: plugin.score(state, pod, node) for node in nodes}
-    plugin.normalize_score(state, pod, scores)
-    for name, score in scores.items():
-        if not 0 <= score <= MAX_SCORE:
-            raise ValueError(f"score {score} of {name} is not within 0..{MAX_SCORE}")
-
-    return scores
-
-
-def _ask(plugin: Plugin, method: Callable[..., Status], *args: object) -> Status:
-    try:
-        return method(*args).by(plugin.NAME)
-    except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-        return _broke(plugin, failure)
-
-
-def _tell(plugin: Plugin, method: Callable[..., None], *args: object) -> None:
-    """For points that must not fail: if they do, the others are told all the same."""
-    try:
-        method(*args)
-    except Exception:  # noqa: BLE001 - see above
-        _log.exception("plugin %s broke in %s", plugin.NAME, method.__name__)
-
-
-def _broke(plugin: Plugin, failure: Exception) -> Status:
-    return status.error(f"plugin {plugin.NAME} broke: {failure!r}").by(plugin.NAME)
 
 
 def _total(scored: ScoredNode) -> int:

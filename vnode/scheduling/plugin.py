@@ -32,7 +32,7 @@ from vnode.scheduling.status import Status
 
 if TYPE_CHECKING:
     from vnode.scheduling.permits import WaitingPods
-    from vnode.scheduling.queue import QueuedPod
+    from vnode.scheduling.queued_pod import QueuedPod
     from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 
 MAX_SCORE: Final = 100

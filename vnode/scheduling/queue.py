@@ -21,29 +21,31 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.scheduling.events import EVERYTHING, ClusterEvent, EventKind, WakeOn
+from vnode.scheduling import sleepers
+from vnode.scheduling.events import ClusterEvent, WakeOn
+from vnode.scheduling.queued_pod import (
+    ACTIVE,
+    BACKOFF,
+    HELD,
+    IN_FLIGHT,
+    UNSCHEDULABLE,
+    QueuedPod,
+    Timers,
+    concerns_scheduling,
+    priority,
+)
+from vnode.scheduling.sleepers import Rejections, Sleepers
 from vnode.scheduling.status import SUCCESS, Status
-
-Rejections: TypeAlias = Mapping[str, frozenset[str]]
-"""Node name -> the plugins that said no there."""
-
-_Signature: TypeAlias = frozenset[tuple[str, str]]
 
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
 MAX_UNSCHEDULABLE: Final = 60.0
-
-ACTIVE: Final = "active"
-BACKOFF: Final = "backoff"
-UNSCHEDULABLE: Final = "unschedulable"
-HELD: Final = "held"
-IN_FLIGHT: Final = "in flight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,58 +55,6 @@ class QueueSettings:
     initial_backoff: float = INITIAL_BACKOFF
     max_backoff: float = MAX_BACKOFF
     max_unschedulable: float = MAX_UNSCHEDULABLE
-
-
-@dataclass(slots=True, eq=False)
-class QueuedPod:
-    """A pod in the queue; `pod` is its newest version."""
-
-    pod: Object
-    uid: str
-    priority: int
-    added: float
-    """When it was first seen, in the clock's monotonic seconds."""
-    attempts: int = 0
-    """How often it was popped."""
-    # Where it is: one of the five names above.
-    place: str = ACTIVE
-    # Counts its moves; a heap entry with another number is stale.
-    generation: int = 0
-    # When it may be tried again after its last failure.
-    ready_at: float = 0.0
-    # While unschedulable: who rejected it, as the key of its group.
-    signature: _Signature = frozenset()
-    # While in flight: the last event before it was popped, and whether it was changed since.
-    seen_event: int = 0
-    changed: bool = False
-
-
-@dataclass(slots=True)
-class _Timers:
-    """Pods by a moment, earliest first; entries of pods that moved on are dropped when met."""
-
-    heap: list[tuple[float, int, int, QueuedPod]] = field(default_factory=list)
-    order: itertools.count[int] = field(default_factory=itertools.count)
-
-    def push(self, moment: float, queued: QueuedPod) -> None:
-        heapq.heappush(self.heap, (moment, next(self.order), queued.generation, queued))
-
-    def next_moment(self) -> float | None:
-        while self.heap:
-            moment, _, generation, queued = self.heap[0]
-            if queued.generation == generation:
-                return moment
-
-            heapq.heappop(self.heap)
-
-        return None
-
-    def pop_due(self, now: float) -> list[QueuedPod]:
-        due: list[QueuedPod] = []
-        while (moment := self.next_moment()) is not None and moment <= now:
-            due.append(heapq.heappop(self.heap)[3])
-
-        return due
 
 
 class SchedulingQueue:
@@ -122,7 +72,6 @@ class SchedulingQueue:
         """`registrations`: plugin -> events that may undo its no; of others, all events do."""
         self._clock = clock
         self._sort_key = sort_key
-        self._registrations = registrations
         self._pre_enqueue = pre_enqueue
         self._settings = settings or QueueSettings()
         # All pods of the queue, wherever they are.
@@ -131,12 +80,11 @@ class SchedulingQueue:
         self._active: list[tuple[tuple[Any, ...], int, int, QueuedPod]] = []
         self._order = itertools.count()
         # Exactly the pods in back-off, and stale entries.
-        self._backoff = _Timers()
+        self._backoff = Timers()
         # When unschedulable pods are tried without an event, and stale entries.
-        self._flush = _Timers()
-        # The unschedulable pods, those with equal rejections together: an event is matched once
-        # a group, however many pods sleep. No empty groups.
-        self._groups: dict[_Signature, dict[str, QueuedPod]] = {}
+        self._flush = Timers()
+        # Exactly the unschedulable pods.
+        self._sleepers = Sleepers(registrations)
         # Events are numbered from 1. The number of the newest of each that came while a pod was
         # in flight; cleared when none is.
         self._event_number = 0
@@ -173,17 +121,17 @@ class SchedulingQueue:
         uid = objects.uid(pod)
         queued = self._pods.get(uid)
         if queued is None:
-            queued = QueuedPod(pod, uid, _priority(pod), self._clock.monotonic())
+            queued = QueuedPod(pod, uid, priority(pod), self._clock.monotonic())
             self._pods[uid] = queued
             self._enqueue(queued)
             return
 
-        relevant = _concerns_scheduling(queued.pod, pod)
+        relevant = concerns_scheduling(queued.pod, pod)
         queued.pod = pod
         if not relevant:
             return
 
-        queued.priority = _priority(pod)
+        queued.priority = priority(pod)
         if queued.place == IN_FLIGHT:
             queued.changed = True
         elif queued.place in (BACKOFF, UNSCHEDULABLE):
@@ -221,9 +169,9 @@ class SchedulingQueue:
         if queued is None or queued.place != IN_FLIGHT:
             return
 
-        signature = frozenset((node, p) for node, plugins in rejections.items() for p in plugins)
+        rejected = sleepers.signature(rejections)
         missed = queued.changed or any(
-            number > queued.seen_event and self._wakes(event, signature)
+            number > queued.seen_event and self._sleepers.wakes(event, rejected)
             for event, number in self._newest.items()
         )
         self._fail(queued)
@@ -231,9 +179,9 @@ class SchedulingQueue:
             self._enqueue_after_backoff(queued)
             return
 
-        queued.signature = signature
+        queued.rejected = rejected
         self._put(queued, UNSCHEDULABLE)
-        self._groups.setdefault(signature, {})[uid] = queued
+        self._sleepers.add(uid, rejected)
         self._flush.push(self._clock.monotonic() + self._settings.max_unschedulable, queued)
         self._changed.set()
 
@@ -261,25 +209,8 @@ class SchedulingQueue:
             self._event_number += 1
             self._newest[event] = self._event_number
 
-        for signature in [s for s in self._groups if self._wakes(event, s)]:
-            for queued in list(self._groups[signature].values()):
-                self._enqueue_after_backoff(queued)
-
-    def _wakes(self, event: ClusterEvent, signature: _Signature) -> bool:
-        """Whether the event may undo one of the rejections."""
-        if not signature:
-            return True
-
-        nodes = set()
-        for node, plugin in signature:
-            nodes.add(node)
-            for wish in self._registrations.get(plugin, EVERYTHING):
-                here = wish.anywhere or event.node is None or event.node == node
-                if wish.kind is event.kind and here:
-                    return True
-
-        # A node that the pod has not been tried on is a chance, however its rejections came about.
-        return event.kind is EventKind.NODE_ADD and event.node not in nodes
+        for uid in self._sleepers.that_wake(event):
+            self._enqueue_after_backoff(self._pods[uid])
 
     def _enqueue(self, queued: QueuedPod) -> None:
         """Into the active queue, or held."""
@@ -314,10 +245,7 @@ class SchedulingQueue:
                 self._newest.clear()
 
         elif queued.place == UNSCHEDULABLE:
-            group = self._groups[queued.signature]
-            del group[queued.uid]
-            if not group:
-                del self._groups[queued.signature]
+            self._sleepers.remove(queued.uid, queued.rejected)
 
     def _fail(self, queued: QueuedPod) -> None:
         settings = self._settings
@@ -361,15 +289,3 @@ class SchedulingQueue:
     async def _wake_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
         self._changed.set()
-
-
-def _priority(pod: Object) -> int:
-    return int(objects.spec(pod).get("priority") or 0)
-
-
-def _concerns_scheduling(old: Object, new: Object) -> bool:
-    return (
-        objects.spec(old) != objects.spec(new)
-        or objects.labels(old) != objects.labels(new)
-        or objects.annotations(old) != objects.annotations(new)
-    )

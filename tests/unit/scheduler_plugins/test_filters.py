@@ -10,7 +10,8 @@ from vnode.api import keys
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
-from vnode.scheduling.framework import CycleResult, Framework
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.outcome import CycleResult
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.snapshot import VirtualNode
 from vnode.scheduling.status import Code

@@ -30,7 +30,7 @@ from vnode.scheduling.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from vnode.scheduling.queue import QueuedPod
+from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
 

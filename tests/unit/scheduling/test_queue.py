@@ -8,10 +8,10 @@ import pytest
 from tests.unit.scheduling.worlds import ManualClock, pod
 from vnode.api import objects
 from vnode.api.clock import SystemClock
-from vnode.scheduling import queue as queues
-from vnode.scheduling import status
+from vnode.scheduling import queued_pod, status
 from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
-from vnode.scheduling.queue import QueuedPod, SchedulingQueue
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status
 
 REGISTRATIONS = {
@@ -57,7 +57,7 @@ async def test_the_higher_priority_comes_first_and_then_the_older(
     queue.add(pod("new"))
     queue.add(pod("high", priority=10))
     assert [await pop(queue) for _ in range(3)] == ["high", "old", "new"]
-    assert queue.statistics()[queues.IN_FLIGHT] == 3
+    assert queue.statistics()[queued_pod.IN_FLIGHT] == 3
 
 
 async def test_a_changed_priority_reorders(queue: SchedulingQueue) -> None:
@@ -76,12 +76,12 @@ async def test_an_event_wakes_only_those_whose_rejecting_plugin_registered_for_i
     clock.seconds = 5
     queue.move(ClusterEvent(EventKind.TARGET_FREE, "b"))
     queue.move(ClusterEvent(EventKind.TARGET_HEALTH, "a"))
-    assert queue.statistics()[queues.UNSCHEDULABLE] == 2
+    assert queue.statistics()[queued_pod.UNSCHEDULABLE] == 2
     queue.move(ClusterEvent(EventKind.TARGET_FREE, "a"))
-    assert queue.place("full") == queues.ACTIVE
-    assert queue.place("skewed") == queues.UNSCHEDULABLE
+    assert queue.place("full") == queued_pod.ACTIVE
+    assert queue.place("skewed") == queued_pod.UNSCHEDULABLE
     queue.move(ClusterEvent(EventKind.POD_ADD, "elsewhere"))
-    assert queue.place("skewed") == queues.ACTIVE
+    assert queue.place("skewed") == queued_pod.ACTIVE
 
 
 async def test_a_new_node_wakes_everybody_who_has_not_been_tried_there(
@@ -90,9 +90,9 @@ async def test_a_new_node_wakes_everybody_who_has_not_been_tried_there(
     await rejected(queue)
     clock.seconds = 5
     queue.move(ClusterEvent(EventKind.NODE_ADD, "a"))
-    assert queue.place("p") == queues.UNSCHEDULABLE
+    assert queue.place("p") == queued_pod.UNSCHEDULABLE
     queue.move(ClusterEvent(EventKind.NODE_ADD, "c"))
-    assert queue.place("p") == queues.ACTIVE
+    assert queue.place("p") == queued_pod.ACTIVE
 
 
 async def test_without_any_node_or_with_an_unknown_plugin_every_event_wakes(
@@ -104,7 +104,7 @@ async def test_without_any_node_or_with_an_unknown_plugin_every_event_wakes(
     await rejected(queue, "q", a=frozenset({"Stranger"}))
     clock.seconds = 5
     queue.move(ClusterEvent(EventKind.TARGET_CHANGED))
-    assert queue.statistics()[queues.ACTIVE] == 2
+    assert queue.statistics()[queued_pod.ACTIVE] == 2
 
 
 async def test_an_event_during_the_attempt_is_not_lost(
@@ -117,8 +117,8 @@ async def test_an_event_during_the_attempt_is_not_lost(
     assert await pop(queue) == "q"
     queue.reject("p", FULL)
     queue.reject("q", FULL)
-    assert queue.place("p") == queues.BACKOFF
-    assert queue.place("q") == queues.UNSCHEDULABLE
+    assert queue.place("p") == queued_pod.BACKOFF
+    assert queue.place("q") == queued_pod.UNSCHEDULABLE
 
 
 async def test_a_change_during_the_attempt_is_not_lost(queue: SchedulingQueue) -> None:
@@ -126,13 +126,13 @@ async def test_a_change_during_the_attempt_is_not_lost(queue: SchedulingQueue) -
     await queue.pop()
     queue.add(pod("p", labels={"new": "label"}))
     queue.reject("p", FULL)
-    assert queue.place("p") == queues.BACKOFF
+    assert queue.place("p") == queued_pod.BACKOFF
 
 
 async def test_a_new_status_is_no_reason_to_try_again(queue: SchedulingQueue) -> None:
     await rejected(queue)
     queue.add(pod("p", phase="Running"))
-    assert queue.place("p") == queues.UNSCHEDULABLE
+    assert queue.place("p") == queued_pod.UNSCHEDULABLE
 
 
 async def test_back_off_doubles_from_one_to_ten_seconds(
@@ -144,7 +144,7 @@ async def test_back_off_doubles_from_one_to_ten_seconds(
         queue.retry("p")
         clock.seconds += seconds - 0.001
         queue._wake_due()
-        assert queue.place("p") == queues.BACKOFF
+        assert queue.place("p") == queued_pod.BACKOFF
         clock.seconds += 0.001
 
 
@@ -163,7 +163,7 @@ async def test_a_gated_pod_waits_for_its_own_update_only(
     clock.seconds = 100
     queue.move(ClusterEvent(EventKind.NODE_ADD, "a"))
     queue.activate("p")
-    assert queue.place("p") == queues.HELD
+    assert queue.place("p") == queued_pod.HELD
     queue.add(pod("p"))
     assert await pop(queue) == "p"
 
@@ -174,7 +174,7 @@ async def test_activate_ends_back_off_and_sleep(queue: SchedulingQueue) -> None:
     assert await pop(queue) == "p"
     queue.activate("p")
     queue.reject("p", FULL)
-    assert queue.place("p") == queues.BACKOFF
+    assert queue.place("p") == queued_pod.BACKOFF
     queue.activate("p")
     assert await pop(queue) == "p"
 

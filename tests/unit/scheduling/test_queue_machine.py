@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.scheduling.worlds import ManualClock, pod
-from vnode.scheduling import queue as queues
+from vnode.scheduling import queued_pod
 from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
 from vnode.scheduling.queue import SchedulingQueue
 
@@ -39,7 +39,7 @@ class QueueMachine(RuleBasedStateMachine):
     def pop_ready(self) -> str | None:
         """What `pop` returns without sleeping."""
         self.queue._wake_due()
-        if not self.queue.statistics()[queues.ACTIVE]:
+        if not self.queue.statistics()[queued_pod.ACTIVE]:
             return None
 
         step = self.queue.pop()
@@ -79,8 +79,8 @@ class QueueMachine(RuleBasedStateMachine):
         seen = self.flying.pop(uid)
         self.queue.reject(uid, {node: frozenset({p}) for node, p in rejections.items()})
         if any(helps(event, rejections) for event in seen):
-            assert self.queue.place(uid) == queues.BACKOFF
-        elif self.queue.place(uid) == queues.UNSCHEDULABLE:
+            assert self.queue.place(uid) == queued_pod.BACKOFF
+        elif self.queue.place(uid) == queued_pod.UNSCHEDULABLE:
             self.asleep[uid] = rejections, self.clock.seconds + 60
 
     @precondition(lambda self: self.flying)
@@ -101,7 +101,7 @@ class QueueMachine(RuleBasedStateMachine):
             events.append(event)
 
         for uid, (rejections, _) in list(self.asleep.items()):
-            woken = self.queue.place(uid) != queues.UNSCHEDULABLE
+            woken = self.queue.place(uid) != queued_pod.UNSCHEDULABLE
             assert woken == helps(event, rejections)
             if woken:
                 del self.asleep[uid]
@@ -112,17 +112,17 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue._wake_due()
         for uid, (_, due) in list(self.asleep.items()):
             if due <= self.clock.seconds:
-                assert self.queue.place(uid) == queues.ACTIVE
+                assert self.queue.place(uid) == queued_pod.ACTIVE
                 del self.asleep[uid]
 
     @invariant()
     def every_pod_is_in_exactly_one_place(self) -> None:
         counts = self.queue.statistics()
         assert len(self.queue) == len(self.known) == sum(counts.values())
-        assert counts[queues.IN_FLIGHT] == len(self.flying)
+        assert counts[queued_pod.IN_FLIGHT] == len(self.flying)
         assert all(uid in self.queue for uid in self.known)
         for uid in self.asleep:
-            assert self.queue.place(uid) == queues.UNSCHEDULABLE
+            assert self.queue.place(uid) == queued_pod.UNSCHEDULABLE
 
     def teardown(self) -> None:
         """In the end everybody is tried again, without a single further event."""

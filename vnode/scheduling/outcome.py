@@ -1,0 +1,51 @@
+"""What a scheduling cycle answers: the nodes that can take the pod, or why each cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.snapshot import VirtualNodeInfo
+from vnode.scheduling.status import Code, Status
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredNode:
+    """A node that can take the pod."""
+
+    node: VirtualNodeInfo
+    total: int
+    """The sum of its scores, each 0..100 times the weight of its plugin."""
+    scores: Mapping[str, int]
+    """The weighted score by plugin."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What a scheduling cycle found out."""
+
+    status: Status
+    """Success if a node can take the pod; else UNSCHEDULABLE, or ERROR if a plugin broke."""
+    feasible: tuple[ScoredNode, ...]
+    """The nodes that can take it, best first."""
+    statuses: Mapping[str, Status]
+    """Node name -> why it cannot."""
+    nominated: tuple[str, ...]
+    """Where PostFilter wants candidates left although no node passed."""
+    state: CycleState
+
+    def rejections(self) -> dict[str, frozenset[str]]:
+        """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
+        return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
+
+    def unresolvable(self) -> Iterator[str]:
+        """The nodes that the pod must not be on, whatever its candidates there come to."""
+        for name, said in self.statuses.items():
+            if said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                yield name

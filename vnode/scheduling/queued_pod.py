@@ -1,0 +1,87 @@
+"""A pod in the scheduling queue: where it is, and what decides when it is tried."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.scheduling.sleepers import Signature
+
+ACTIVE: Final = "active"
+BACKOFF: Final = "backoff"
+UNSCHEDULABLE: Final = "unschedulable"
+HELD: Final = "held"
+IN_FLIGHT: Final = "in flight"
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod in the queue; `pod` is its newest version."""
+
+    pod: Object
+    uid: str
+    priority: int
+    added: float
+    """When it was first seen, in the clock's monotonic seconds."""
+    attempts: int = 0
+    """How often it was popped."""
+    # Where it is: one of the five names above.
+    place: str = ACTIVE
+    # Counts its moves; a heap entry with another number is stale.
+    generation: int = 0
+    # When it may be tried again after its last failure.
+    ready_at: float = 0.0
+    # While unschedulable: who rejected it, as `Sleepers` has it.
+    rejected: Signature = frozenset()
+    # While in flight: the last event before it was popped, and whether it was changed since.
+    seen_event: int = 0
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class Timers:
+    """Pods by a moment, earliest first; entries of pods that moved on are dropped when met."""
+
+    heap: list[tuple[float, int, int, QueuedPod]] = field(default_factory=list)
+    order: itertools.count[int] = field(default_factory=itertools.count)
+
+    def push(self, moment: float, queued: QueuedPod) -> None:
+        """Note the pod's time, in the clock's monotonic seconds."""
+        heapq.heappush(self.heap, (moment, next(self.order), queued.generation, queued))
+
+    def next_moment(self) -> float | None:
+        """When the first is due; None if there is none."""
+        while self.heap:
+            moment, _, generation, queued = self.heap[0]
+            if queued.generation == generation:
+                return moment
+
+            heapq.heappop(self.heap)
+
+        return None
+
+    def pop_due(self, now: float) -> list[QueuedPod]:
+        """Those whose time has come."""
+        due: list[QueuedPod] = []
+        while (moment := self.next_moment()) is not None and moment <= now:
+            due.append(heapq.heappop(self.heap)[3])
+
+        return due
+
+
+def priority(pod: Object) -> int:
+    """Higher ones go first; 0 if the pod has none."""
+    return int(objects.spec(pod).get("priority") or 0)
+
+
+def concerns_scheduling(old: Object, new: Object) -> bool:
+    """Whether a change of the pod gives it another attempt."""
+    return (
+        objects.spec(old) != objects.spec(new)
+        or objects.labels(old) != objects.labels(new)
+        or objects.annotations(old) != objects.annotations(new)
+    )
