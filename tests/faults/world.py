@@ -114,6 +114,18 @@ def bound_proxies_have_one_chaperon(world: World) -> Iterator[str]:
             yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
 
 
+def allowed_chaperons_have_delegates(world: World) -> Iterator[str]:
+    """A proxy's status comes from a delegate: one that was ended has its consequences to come."""
+    alive = {objects.uid(pod) for pod in world.proxies.values() if phase(pod) in ALIVE}
+    for cluster, found in world.chaperons.items():
+        owners = {objects.controller_uid(pod) for pod in world.delegates.get(cluster, {}).values()}
+        for key, chaperon in found.items():
+            allowed = keys.IS_ALLOWED in objects.annotations(chaperon)
+            lives = objects.labels(chaperon).get(keys.PARENT_UID) in alive
+            if allowed and lives and objects.uid(chaperon) not in owners:
+                yield f"chaperon {key} in {cluster} has no delegate"
+
+
 def followed_objects_have_users(world: World) -> Iterator[str]:
     """What followed is used there, by a pod that is bound to that cluster or has a candidate."""
     for cluster, found in world.followed.items():
@@ -225,6 +237,7 @@ RULES: tuple[Callable[[World], Iterator[str]], ...] = (
     delegates_have_chaperons,
     chaperons_have_proxies,
     bound_proxies_have_one_chaperon,
+    allowed_chaperons_have_delegates,
     followed_objects_have_users,
     nothing_stays_half_deleted,
     nodes_are_those_of_targets,

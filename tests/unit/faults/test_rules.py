@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -109,6 +110,10 @@ def without_proxies(well: World) -> World:
     return replace(well, proxies={})
 
 
+def without_delegates(well: World) -> World:
+    return replace(well, delegates={"c2": {}, "c3": {}})
+
+
 def with_a_chaperon_in_both(well: World) -> World:
     return replace(well, chaperons=dict.fromkeys(("c2", "c3"), well.chaperons["c2"]))
 
@@ -192,6 +197,7 @@ def with_another_pod_of_that_name(well: World) -> World:
         (with_a_chaperon_in_both, world.chaperons_have_proxies),
         (with_a_chaperon_in_both, world.bound_proxies_have_one_chaperon),
         (without_chaperons, world.bound_proxies_have_one_chaperon),
+        (without_delegates, world.allowed_chaperons_have_delegates),
         (with_a_copy_that_nobody_uses, world.followed_objects_have_users),
         (with_a_token_of_another_pod, world.followed_objects_have_users),
         (with_an_end_that_does_not_come, world.nothing_stays_half_deleted),
@@ -214,7 +220,15 @@ def test_a_rule_finds_what_it_is_about(
 
 def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
     assert world.violations(without_proxies(well))
-    assert len(set(world.RULES)) == len(world.RULES) == 10
+    written = [
+        found
+        for name, found in vars(world).items()
+        if not name.startswith("_")
+        and inspect.isfunction(found)
+        and list(inspect.signature(found).parameters) == ["world"]
+        and found is not world.violations
+    ]
+    assert sorted(written, key=str) == sorted(world.RULES, key=str)
 
 
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
