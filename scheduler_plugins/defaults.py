@@ -13,6 +13,7 @@ from scheduler_plugins.balanced_allocation import NodeResourcesBalancedAllocatio
 from scheduler_plugins.candidate_probe import CandidateProbe
 from scheduler_plugins.chain import Chain
 from scheduler_plugins.even_spread import EvenSpread
+from scheduler_plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_plugins.node_affinity import NodeAffinity
 from scheduler_plugins.node_unschedulable import NodeUnschedulable
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
@@ -34,6 +35,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (TaintToleration, 3),
     (NodeAffinity, 2),
     (PodTopologySpread, 2),
+    (InterPodAffinity, 2),
     (NodeResourcesFit, 1),
     (NodeResourcesBalancedAllocation, 1),
     (EvenSpread, 2),

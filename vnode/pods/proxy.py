@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 NODE_INDEX: Final = "node"
 
 _KEPT_SPEC: Final = frozenset(
-    {"nodeName", "schedulerName", "restartPolicy", "overhead", "priority"}
+    {"nodeName", "schedulerName", "restartPolicy", "overhead", "priority", "affinity"}
 )
 
 

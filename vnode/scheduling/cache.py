@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from vnode.api import objects, resources
+from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placement, Placements
@@ -152,7 +152,12 @@ class Cache:
     def _place(self, uid: str, node: str, pod: Object) -> None:
         counted = not objects.is_terminating(pod)
         placement = Placement(
-            uid, node, objects.namespace(pod), objects.controller_uid(pod), objects.labels(pod)
+            uid,
+            node,
+            objects.namespace(pod),
+            objects.controller_uid(pod),
+            objects.labels(pod),
+            pod_terms.repelled(pod),
         )
         new = _Placed(placement, resources.pod_requests(pod), counted)
         old = self._placed.get(uid, {}).get(node)

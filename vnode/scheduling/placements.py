@@ -1,18 +1,20 @@
 """Which proxies are on which virtual node, counted without looking at each of them.
 
-Topology spread asks "how many pods of this namespace that match this selector are on each node",
-even spread asks the same by owner. Owners are always counted; a selector is counted once when it
-is first asked for, and from then on with every pod that comes or goes. So a scheduling cycle reads
-counts, whatever the number of pods.
+Topology spread and pod affinity ask "how many pods of this namespace that match this selector are
+on each node", even spread asks the same by owner, and anti-affinity asks whom the pods there keep
+away. Owners and such terms are always counted; a selector is counted once when it is first asked
+for, and from then on with every pod that comes or goes. So a scheduling cycle reads counts, however
+many pods there are.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
 
 _SELECTOR_LIMIT: Final = 512  # the least recently asked for is forgotten, and recounted when needed
@@ -28,6 +30,8 @@ class Placement:
     owner: str
     """UID of its controller, or ""."""
     labels: Mapping[str, str]
+    repels: tuple[PodTerm, ...] = ()
+    """Its required anti-affinity."""
 
 
 class Placements:
@@ -38,6 +42,8 @@ class Placements:
         self._placed: dict[str, dict[tuple[str, str], Placement]] = {}
         # Controller UID -> node -> pods; no zeroes are kept.
         self._owned: dict[str, Counter[str]] = {}
+        # Term -> node -> pods there whose anti-affinity it is; no zeroes, no empty terms.
+        self._repelling: dict[PodTerm, Counter[str]] = {}
         # Exactly what a full count would give; in order of use.
         self._matching: OrderedDict[tuple[str, Selector], Counter[str]] = OrderedDict()
         # Namespace -> its selectors in `_matching`.
@@ -71,6 +77,27 @@ class Placements:
         self._matching.move_to_end(key)
         return counts
 
+    def matching_in(
+        self, namespaces: frozenset[str] | None, selector: Selector
+    ) -> Mapping[str, int]:
+        """The same over several namespaces, or with None over all that have any proxies."""
+        if namespaces is not None and len(namespaces) == 1:
+            return self.matching(next(iter(namespaces)), selector)
+
+        total: Counter[str] = Counter()
+        for namespace in self._placed.keys() if namespaces is None else namespaces:
+            total.update(self.matching(namespace, selector))
+
+        return total
+
+    def repelling(self) -> Iterable[tuple[PodTerm, Mapping[str, int]]]:
+        """Each required anti-affinity of pods that are placed, with node -> pods that have it."""
+        return self._repelling.items()
+
+    def has(self, namespace: str, uid: str, node: str) -> bool:
+        """Whether that pod is counted on that node."""
+        return (uid, node) in self._placed.get(namespace, {})
+
     def _start_counting(self, key: tuple[str, Selector]) -> Counter[str]:
         namespace, selector = key
         counts = Counter(
@@ -92,6 +119,12 @@ class Placements:
             _step(owned, placement.node, step)
             if not owned:
                 del self._owned[placement.owner]
+
+        for term in placement.repels:
+            repelling = self._repelling.setdefault(term, Counter())
+            _step(repelling, placement.node, step)
+            if not repelling:
+                del self._repelling[term]
 
         for selector in self._selectors.get(placement.namespace, ()):
             if selector.matches(placement.labels):

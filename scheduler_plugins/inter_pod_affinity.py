@@ -1,0 +1,209 @@
+"""Filter and Score by pod affinity and anti-affinity over virtual nodes.
+
+The pods that count are the proxies on virtual nodes that are not ending; a place is a value of the
+term's topology key among those nodes. Otherwise the semantics are kube-scheduler's, but for one:
+what placed pods would merely prefer does not score. A placed pod keeps those away whom its own
+required anti-affinity names, and the first of pods that want to be together may go anywhere. Counts
+come ready-made from the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vnode.api import objects, pod_terms
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.pod_terms import PodTerm
+from vnode.api.selectors import Selector
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.plugin import (
+    MAX_SCORE,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.status import SKIP, SUCCESS, Status
+
+_PREFERRED = "InterPodAffinity.preferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A term and how many pods it selects, by place: the value of its topology key."""
+
+    term: PodTerm
+    places: Mapping[str, int]
+
+    def at(self, node: VirtualNodeInfo) -> int:
+        """The pods at the node's place; 0 if it has none."""
+        place = node.labels.get(self.term.topology_key)
+        return 0 if place is None else self.places.get(place, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What must hold for one pod."""
+
+    together: tuple[Counted, ...]
+    """Its required affinity: each place must have one of the pods that all terms select."""
+    is_first: bool
+    """No such pod is anywhere, and this one is of them itself."""
+    apart: tuple[Counted, ...]
+    """Its required anti-affinity: no place may have any."""
+    kept_off: tuple[Counted, ...]
+    """The same of pods that have their place, as far as it is about this pod."""
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Required terms filter, preferred ones score."""
+
+    NAME = "InterPodAffinity"
+
+    def events_to_register(self) -> list[WakeOn]:
+        """A pod anywhere may be the one to be near to, or may have been in the way."""
+        kinds = (
+            EventKind.NODE_ADD,
+            EventKind.NODE_LABELS,
+            EventKind.POD_ADD,
+            EventKind.POD_DELETE,
+        )
+        return [WakeOn(kind, anywhere=True) for kind in kinds]
+
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """Count the places of all terms that concern the pod."""
+        try:
+            demands = demands_of(pod, snapshot)
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        state.write(self.NAME, demands)
+        return SUCCESS if demands.together or demands.apart or demands.kept_off else SKIP
+
+    def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+        """Near those it wants, far from those that it or they do not want."""
+        demands: Demands = state.read(self.NAME)
+        for wanted in demands.together:
+            key = wanted.term.topology_key
+            if key not in node.labels:
+                return status.unresolvable(f"has no label {key}, which pod affinity is over")
+
+            if not wanted.at(node) and not demands.is_first:
+                return status.unschedulable(f"no pod there for the pod's affinity over {key}")
+
+        for unwanted in demands.apart:
+            if unwanted.at(node):
+                key = unwanted.term.topology_key
+                return status.unschedulable(f"a pod there is against its anti-affinity over {key}")
+
+        for refusing in demands.kept_off:
+            if refusing.at(node):
+                key = refusing.term.topology_key
+                return status.unschedulable(f"a pod there has anti-affinity to it over {key}")
+
+        return SUCCESS
+
+    def pre_score(
+        self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
+    ) -> Status:
+        """Count the places of what it prefers, and prefers not."""
+        try:
+            near = pod_terms.preferred(pod, pod_terms.AFFINITY)
+            far = pod_terms.preferred(pod, pod_terms.ANTI_AFFINITY)
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        wishes = [*near, *((term, -weight) for term, weight in far)]
+        own = _Own(pod, snapshot)
+        counted = [(_count(term, own, snapshot), weight) for term, weight in wishes]
+        state.write(_PREFERRED, counted)
+        return SUCCESS if counted else SKIP
+
+    def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
+        """The pods at its place, times the weight of the wish."""
+        wishes: list[tuple[Counted, int]] = state.read(_PREFERRED)
+        return sum(counted.at(node) * weight for counted, weight in wishes)
+
+    def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
+        """From the least to the most: 0 to 100; 0 for all if they are equal."""
+        least, most = min(scores.values(), default=0), max(scores.values(), default=0)
+        for name, score in scores.items():
+            scores[name] = MAX_SCORE * (score - least) // (most - least) if most > least else 0
+
+
+class _Own:
+    """The nodes on which the pod itself is counted: its candidates are, and are no reason."""
+
+    def __init__(self, pod: Object, snapshot: Snapshot) -> None:
+        self.namespace = objects.namespace(pod)
+        self.labels = objects.labels(pod)
+        uid, placements = objects.uid(pod), snapshot.placements
+        self.nodes = {n.name for n in snapshot if placements.has(self.namespace, uid, n.name)}
+
+
+def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
+    """The pod's demands, and those on it, counted. ConfigError if a term cannot be read."""
+    near = pod_terms.required(pod, pod_terms.AFFINITY)
+    far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
+    own = _Own(pod, snapshot)
+    together = tuple(_count(every, own, snapshot) for every in _meeting(near))
+    return Demands(
+        together=together,
+        is_first=not any(counted.places for counted in together)
+        and all(term.matches(own.namespace, own.labels) for term in near),
+        apart=tuple(_count(term, own, snapshot) for term in far),
+        kept_off=tuple(_kept_off(own, far, snapshot)),
+    )
+
+
+def _meeting(terms: Sequence[PodTerm]) -> list[PodTerm]:
+    """The terms, each of which selects only the pods that all of them do."""
+    met: Selector | None = Selector()
+    namespaces: frozenset[str] | None = None
+    for term in terms:
+        met = met.also(term.selector.requirements) if met and term.selector else None
+        if term.namespaces is not None:
+            namespaces = term.namespaces if namespaces is None else namespaces & term.namespaces
+
+    return [PodTerm(term.topology_key, met, namespaces) for term in terms]
+
+
+def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
+    counts: Counter[str] = Counter()
+    if term.selector is not None:
+        counts.update(snapshot.placements.matching_in(term.namespaces, term.selector))
+        if term.matches(own.namespace, own.labels):
+            counts.subtract(own.nodes)
+
+    return Counted(term, _by_place(term.topology_key, counts, snapshot))
+
+
+def _kept_off(own: _Own, far: Sequence[PodTerm], snapshot: Snapshot) -> list[Counted]:
+    found = []
+    for term, nodes in snapshot.placements.repelling():
+        if term.matches(own.namespace, own.labels):
+            counts = Counter(nodes)
+            if term in far:
+                counts.subtract(own.nodes)
+
+            if places := _by_place(term.topology_key, counts, snapshot):
+                found.append(Counted(term, places))
+
+    return found
+
+
+def _by_place(key: str, counts: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:
+    """No zeroes are kept."""
+    places: Counter[str] = Counter()
+    for node in snapshot:
+        place = node.labels.get(key)
+        if place is not None and (count := counts.get(node.name, 0)) > 0:
+            places[place] += count
+
+    return places

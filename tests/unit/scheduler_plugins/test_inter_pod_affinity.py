@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_plugins.inter_pod_affinity import InterPodAffinity
+from tests.unit.scheduling.worlds import pod, virtual_node
+from vnode.api.objects import Object
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.permits import WaitingPods
+from vnode.scheduling.plugin import Handle, NoArgs
+
+WEB, DATABASE = {"app": "web"}, {"app": "db"}
+ALL = {"a", "b", "c", "nowhere"}
+
+
+@pytest.fixture
+def plugin() -> InterPodAffinity:
+    return InterPodAffinity(NoArgs(), Handle(WaitingPods()))
+
+
+def term(labels: dict[str, str] | None = None, **fields: Any) -> Object:
+    selector = {"labelSelector": {"matchLabels": labels}} if labels else {}
+    return {"topologyKey": "region", **selector, **fields}
+
+
+def near(*terms: Object) -> Object:
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def far(*terms: Object) -> Object:
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
+
+
+def wished(kind: str, weight: int, wanted: Object) -> Object:
+    wish = {"weight": weight, "podAffinityTerm": wanted}
+    return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+
+
+def world(*placed: Object) -> Cache:
+    """Two nodes in region `r1`, one in `r2`, one without a region."""
+    cache = Cache()
+    for name, region in (("a", "r1"), ("b", "r1"), ("c", "r2"), ("nowhere", "")):
+        cache.update_node(virtual_node(name, labels={"region": region} if region else {}))
+
+    for one in placed:
+        cache.set_pod(one)
+
+    return cache
+
+
+def passing(plugin: InterPodAffinity, cache: Cache, candidate: Object) -> set[str]:
+    state, snapshot = CycleState(), cache.snapshot(0)
+    said = plugin.pre_filter(state, candidate, snapshot)
+    if said.is_skip:
+        return {node.name for node in snapshot}
+
+    assert said.is_success
+    return {node.name for node in snapshot if plugin.filter(state, candidate, node).is_success}
+
+
+def test_anti_affinity_keeps_a_pod_away_from_places_with_those_it_names(
+    plugin: InterPodAffinity,
+) -> None:
+    candidate = pod("p", labels=WEB, affinity=far(term(WEB)))
+    assert passing(plugin, world(), candidate) == ALL
+    assert passing(plugin, world(pod("x", labels=WEB, node="a")), candidate) == {"c", "nowhere"}
+    assert passing(plugin, world(pod("x", labels=DATABASE, node="a")), candidate) == ALL
+
+
+def test_a_placed_pod_keeps_those_away_whom_it_names(plugin: InterPodAffinity) -> None:
+    guard = pod("x", labels=DATABASE, node="a", affinity=far(term(WEB)))
+    assert passing(plugin, world(guard), pod("p", labels=WEB)) == {"c", "nowhere"}
+    assert passing(plugin, world(guard), pod("p", labels=DATABASE)) == ALL
+    assert passing(plugin, world(guard), pod("p", labels=WEB, namespace="other")) == ALL
+
+
+def test_the_pods_own_candidates_are_no_reason_against_it(plugin: InterPodAffinity) -> None:
+    candidate = pod("p", labels=WEB, affinity=far(term(WEB)))
+    cache = world()
+    cache.assume(candidate, "a", 0)
+    assert passing(plugin, cache, candidate) == ALL
+    twin = pod("q", labels=WEB, affinity=far(term(WEB)))
+    assert passing(plugin, cache, twin) == {"c", "nowhere"}
+
+
+def test_affinity_wants_one_of_those_it_names_at_the_place(plugin: InterPodAffinity) -> None:
+    candidate = pod("p", labels=WEB, affinity=near(term(DATABASE)))
+    assert passing(plugin, world(), candidate) == set()
+    assert passing(plugin, world(pod("x", labels=DATABASE, node="a")), candidate) == {"a", "b"}
+
+
+def test_the_first_of_pods_that_want_to_be_together_may_go_where_a_place_is(
+    plugin: InterPodAffinity,
+) -> None:
+    candidate = pod("p", labels=WEB, affinity=near(term(WEB)))
+    assert passing(plugin, world(), candidate) == {"a", "b", "c"}
+    assert passing(plugin, world(pod("x", labels=WEB, node="c")), candidate) == {"c"}
+
+
+def test_pods_must_match_all_terms_of_an_affinity_to_count(plugin: InterPodAffinity) -> None:
+    candidate = pod("p", affinity=near(term(WEB), term({"tier": "front"}, topologyKey="region")))
+    half = pod("x", labels=WEB, node="a")
+    assert passing(plugin, world(half), candidate) == set()
+    whole = pod("y", labels={**WEB, "tier": "front"}, node="c")
+    assert passing(plugin, world(half, whole), candidate) == {"c"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "seen"),
+    [
+        ({}, False),
+        ({"namespaces": ["other"]}, True),
+        ({"namespaces": ["default", "other"]}, True),
+        ({"namespaceSelector": {}}, True),
+    ],
+)
+def test_a_term_is_about_its_own_namespace_unless_it_says_so(
+    plugin: InterPodAffinity, fields: Object, seen: bool
+) -> None:
+    cache = world(pod("x", labels=WEB, node="a", namespace="other"))
+    candidate = pod("p", affinity=far(term(WEB, **fields)))
+    assert passing(plugin, cache, candidate) == ({"c", "nowhere"} if seen else ALL)
+
+
+def test_a_namespace_selector_is_a_reason_with_a_cure(plugin: InterPodAffinity) -> None:
+    selector = {"matchLabels": {"team": "a"}}
+    candidate = pod("p", affinity=far(term(WEB, namespaceSelector=selector)))
+    said = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
+    assert "list the namespaces instead" in said.message
+
+
+def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> None:
+    cache = world(pod("x", labels=WEB, node="a"))
+    assert passing(plugin, cache, pod("p", labels=WEB, affinity=far(term()))) == ALL
+    assert passing(plugin, cache, pod("p", labels=WEB, affinity=near(term()))) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "best"), [("podAffinity", {"a", "b"}), ("podAntiAffinity", {"c", "nowhere"})]
+)
+def test_preferences_score_by_the_pods_at_a_place(
+    plugin: InterPodAffinity, kind: str, best: set[str]
+) -> None:
+    snapshot = world(pod("x", labels=WEB, node="a")).snapshot(0)
+    state, candidate = CycleState(), pod("p", affinity=wished(kind, 10, term(WEB)))
+    assert plugin.pre_score(state, candidate, snapshot, list(snapshot)).is_success
+    scores = {node.name: plugin.score(state, candidate, node) for node in snapshot}
+    plugin.normalize_score(state, candidate, scores)
+    assert {name for name, score in scores.items() if score == 100} == best
+    assert set(scores.values()) == {0, 100}
+
+
+def test_pods_without_affinity_cost_nothing(plugin: InterPodAffinity) -> None:
+    snapshot = world(pod("x", labels=WEB, node="a")).snapshot(0)
+    assert plugin.pre_filter(CycleState(), pod("p", labels=WEB), snapshot).is_skip
+    assert plugin.pre_score(CycleState(), pod("p"), snapshot, list(snapshot)).is_skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(["a", "b", "c", ""]), st.booleans()),
+        max_size=30,
+    )
+)
+def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
+    steps: list[tuple[str, str, bool]],
+) -> None:
+    """Pods come, move on and go; `repelling` is what a full count gives."""
+    cache, there = world(), dict[str, str]()
+    for uid, node, guards in steps:
+        cache.remove_pod(uid)
+        there.pop(uid, None)
+        if node:
+            cache.set_pod(pod(uid, node=node, affinity=far(term(WEB)) if guards else {}))
+            if guards:
+                there[uid] = node
+
+    counted = {
+        node: n
+        for _, nodes in cache.snapshot(0).placements.repelling()
+        for node, n in nodes.items()
+    }
+    assert counted == {node: list(there.values()).count(node) for node in set(there.values())}
