@@ -15,7 +15,8 @@ from vnode.api import kinds, objects
 from vnode.kube.client import Client
 from vnode.runtime import authority, certificates, issuing
 from vnode.runtime.authority import Authority
-from vnode.runtime.issuing import ClientCertificate, ServingCertificate, TrustedWebhook
+from vnode.runtime.issuing import ClientCertificate, ServingCertificate
+from vnode.runtime.webhook_trust import TrustedWebhook
 
 
 @pytest.fixture
@@ -55,7 +56,8 @@ async def test_a_deleted_ca_is_made_again_and_everything_follows(
         tasks = [group.create_task(part.run()) for part in (source, serving, handed)]
         await handed.written.wait()
         assert (tmp_path / "ca.crt").read_bytes() == old
-        changed = source.changed
+        changed = asyncio.Event()
+        source.subscribe(changed.set)
         await client.delete(kinds.SECRETS, authority.SECRET, namespace)
         async with asyncio.timeout(20):
             await changed.wait()

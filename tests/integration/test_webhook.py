@@ -15,8 +15,9 @@ from tests import kit
 from vnode.api import errors, keys, kinds, objects
 from vnode.kube.client import Client
 from vnode.runtime.authority import Authority
-from vnode.runtime.issuing import ServingCertificate, TrustedWebhook
+from vnode.runtime.issuing import ServingCertificate
 from vnode.runtime.serving import Server
+from vnode.runtime.webhook_trust import TrustedWebhook
 from vnode.webhook import server
 
 CONFIGURATION = "webhook-test"

@@ -45,11 +45,12 @@ from vnode.pods.scheduler import ProxyScheduler
 from vnode.runtime import holders, issuing, memory, serving
 from vnode.runtime.authority import Authority
 from vnode.runtime.health import Health
-from vnode.runtime.issuing import ClientCertificate, ServingCertificate, TrustedWebhook
+from vnode.runtime.issuing import ClientCertificate, ServingCertificate
 from vnode.runtime.leader import AGENT_LEASE, Elector
 from vnode.runtime.links import Links
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor, supervise
+from vnode.runtime.webhook_trust import TrustedWebhook
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.queue import SchedulingQueue

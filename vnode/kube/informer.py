@@ -19,6 +19,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, VnodeError
 from vnode.api.kinds import Kind
+from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
@@ -83,7 +84,7 @@ class Informer:
         self._selection = Selection(kind, namespace, label_selector, field_selector, metadata_only)
         self._trim = trim
         self._accept = accept
-        self._handlers: list[Handler] = []
+        self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
@@ -105,13 +106,27 @@ class Informer:
 
         `old` is None for what is new, `new` is None for what is gone. The handler must not await.
         """
-        self._handlers.append(handler)
+        self._handlers.add(handler)
         for obj in list(self.store.values()):
             self._call(handler, None, obj)
 
     def retry_now(self) -> None:
         """End a back-off: something suggests that the API server is back."""
         self._wake.set()
+
+    @classmethod
+    def of_one(
+        cls,
+        client: Client,
+        kind: Kind,
+        name: str,
+        namespace: str | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> Informer:
+        """An informer of the one object of that name; more than that need not be readable."""
+        selector = f"metadata.name={name}"
+        return cls(client, kind, namespace=namespace, field_selector=selector, clock=clock)
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""

@@ -41,13 +41,7 @@ class ClientAuthorities:
         self._file = file
         self._clock: Clock = clock or SystemClock()
         self._known = asyncio.Event()
-        self._informer = Informer(
-            client,
-            kinds.CONFIG_MAPS,
-            namespace=_NAMESPACE,
-            field_selector=f"metadata.name={_NAME}",
-            clock=clock,
-        )
+        self._informer = Informer.of_one(client, kinds.CONFIG_MAPS, _NAME, _NAMESPACE, clock=clock)
         self._informer.subscribe(self._changed)
 
     async def wait(self) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import ConfigError, VnodeError
+from vnode.api.listeners import Listeners
 from vnode.kube.client import Client
 from vnode.kubelet import client_ca, listener
 from vnode.kubelet.access import Gate
@@ -78,7 +79,7 @@ class KubeletServer:
         )
         self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
         self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
-        self._subscribers: list[Callable[[str], None]] = []
+        self._subscribers: Listeners[str] = Listeners()
         self._wake = asyncio.Event()
         self._context: AskingContext | None = None  # of all ports; made with the first
 
@@ -89,7 +90,7 @@ class KubeletServer:
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed(node_name)` when `port_of` of that node changes. Must not await."""
-        self._subscribers.append(changed)
+        self._subscribers.add(changed)
 
     def renew(self) -> None:
         """There is another serving certificate: show it on connections from now on."""
@@ -162,7 +163,7 @@ class KubeletServer:
         if wanted is not None and served.port != wanted:
             log.warning("port %d, which %s had before, is taken here", wanted, node)
 
-        self._tell(node)
+        self._subscribers.call(node)
         return True
 
     async def _close(self, nodes: list[str]) -> None:
@@ -170,7 +171,7 @@ class KubeletServer:
         async with asyncio.TaskGroup() as group:
             for node, served in closing:
                 self._left.pop(node, None)
-                self._tell(node)
+                self._subscribers.call(node)
                 group.create_task(served.close(self._grace), name=f"kubelet-close-{node}")
 
     def _tls(self) -> AskingContext:
@@ -178,7 +179,3 @@ class KubeletServer:
             self._context = AskingContext(self._certificate())
 
         return self._context
-
-    def _tell(self, node: str) -> None:
-        for subscriber in self._subscribers:
-            subscriber(node)

@@ -48,9 +48,7 @@ class SummaryWriter:
             field_selector=capacity.RUNNING_PODS,
             trim=capacity.trim_pod,
         )
-        self._summaries = Informer(
-            client, kinds.CLUSTER_SUMMARIES, field_selector=f"metadata.name={keys.SUMMARY_NAME}"
-        )
+        self._summaries = Informer.of_one(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         self._controller: Controller[str] = Controller("summary", self._reconcile, workers=1)
         self._last: Object | None = None  # the summary as our last write left it
         self._written_at = float("-inf")  # monotonic

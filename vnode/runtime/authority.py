@@ -18,12 +18,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock, happens_within
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
+from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime import certificates
+from vnode.runtime import certificates, keeping
 from vnode.runtime.certificates import Pair, Request
 from vnode.telemetry import metrics
 
@@ -79,12 +80,11 @@ class Authority:
         self._clock: Clock = clock or SystemClock()
         self._chance = chance()  # fixed, so that the time of renewal does not wander
         self._generations: Generations | None = None
-        self._changed = asyncio.Event()  # set, and replaced, when `_generations` changes
+        self._listeners: Listeners[[]] = Listeners()
 
-    @property
-    def changed(self) -> asyncio.Event:
-        """Will be set at the next change; take a new one after that."""
-        return self._changed
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever there is another CA. It must not await."""
+        self._listeners.add(listener)
 
     @property
     def bundle(self) -> bytes:
@@ -119,20 +119,8 @@ class Authority:
 
     async def run(self) -> None:
         """Follow the Secret, make it again if it is deleted, and renew the CA in time."""
-        informer = Informer(
-            self._client,
-            kinds.SECRETS,
-            namespace=self._namespace,
-            field_selector=f"metadata.name={SECRET}",
-        )
-        stirred = asyncio.Event()
-        informer.subscribe(lambda _old, _new: stirred.set())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(informer.run(), name="ca-informer")
-            await informer.synced.wait()
-            while True:
-                stirred.clear()
-                await happens_within(stirred, await self._look())
+        informer = Informer.of_one(self._client, kinds.SECRETS, SECRET, self._namespace)
+        await keeping.keep_object(informer, self._look)
 
     async def _look(self) -> float:
         try:
@@ -141,8 +129,7 @@ class Authority:
             log.warning("the CA in Secret %s/%s: %s", self._namespace, SECRET, error)
             return _RETRY
 
-        due = self._due(self._known()) - self._clock.now()
-        return min(max(due.total_seconds(), 1.0), LOOK_AGAIN)
+        return until(self._due(self._known()), self._clock)
 
     def _due(self, generations: Generations) -> datetime:
         return certificates.renewal(generations.current.x509, self._chance)
@@ -184,12 +171,16 @@ class Authority:
         self._generations = generations
         end = certificates.expiry(generations.current.x509)
         metrics.CERTIFICATE_EXPIRY.labels("ca").set(end.timestamp())
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._listeners.call()
 
     def _known(self) -> Generations:
         assert self._generations is not None, "load the authority first"
         return self._generations
+
+
+def until(due: datetime, clock: Clock) -> float:
+    """Seconds to sleep before something is due: at least 1, and at most LOOK_AGAIN."""
+    return min(max((due - clock.now()).total_seconds(), 1.0), LOOK_AGAIN)
 
 
 def build(namespace: str, generations: Generations, now: datetime) -> Object:

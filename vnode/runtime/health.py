@@ -13,6 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.api.listeners import Listeners
 from vnode.telemetry import metrics
 
 Check = Callable[[], str | None]
@@ -27,11 +28,11 @@ class Health:
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
-        self._gauges: list[Callable[[], None]] = []
+        self._gauges: Listeners[[]] = Listeners()
 
     def on_scrape(self, update: Callable[[], None]) -> None:
         """Call `update` before metrics are shown, for gauges that are cheaper asked than kept."""
-        self._gauges.append(update)
+        self._gauges.add(update)
 
     def add(self, name: str, check: Check) -> None:
         """Be ready only if this check answers None. It must be quick; an exception is a failure."""
@@ -74,8 +75,7 @@ class Health:
         return web.Response(status=503, text="".join(lines))
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        for update in self._gauges:
-            update()
+        self._gauges.call()
 
         body = await asyncio.to_thread(metrics.render)
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})

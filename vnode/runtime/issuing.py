@@ -15,12 +15,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock, happens_within
+from vnode.api import kinds
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.api.listeners import Listeners
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime import authority, certificates
+from vnode.runtime import authority, certificates, keeping
 from vnode.runtime.authority import Authority
 from vnode.runtime.certificates import Pair, Request
 from vnode.telemetry import metrics
@@ -58,12 +59,12 @@ class ServingCertificate:
         self._chance = chance
         self._pair: Pair | None = None
         self._due: datetime | None = None  # None iff there is no certificate yet
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: Listeners[[]] = Listeners()
         self.context: ssl.SSLContext = certificates.server_context()
 
     def on_renewal(self, listener: Callable[[], None]) -> None:
         """Call `listener` when there is another certificate (see `pair`)."""
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     @property
     def pair(self) -> Pair:
@@ -80,13 +81,11 @@ class ServingCertificate:
 
     async def run(self) -> None:
         """Keep the certificate valid until cancelled; call `start` first."""
-        while True:
-            changed = self._authority.changed
-            await self._check()
-            due = self._due or self._clock.now()
-            await _wait(changed, (due - self._clock.now()).total_seconds())
+        stirred = asyncio.Event()
+        self._authority.subscribe(stirred.set)
+        await keeping.keep(stirred, self._look)
 
-    async def _check(self) -> None:
+    async def _look(self) -> float:
         if self._clients:
             self.context.load_verify_locations(cadata=self._authority.bundle.decode())
 
@@ -94,14 +93,15 @@ class ServingCertificate:
         if due or self._pair is None or not self._authority.trusts(self._pair):
             await self._renew()
 
+        return authority.until(self._due or self._clock.now(), self._clock)
+
     async def _renew(self) -> None:
         pair = await self._authority.issue(self._request)
         await asyncio.to_thread(certificates.load, self.context, pair)
         self._pair = pair
         self._due = certificates.renewal(pair.x509, self._chance())
         _count(self._name, pair)
-        for listener in self._listeners:
-            listener()
+        self._listeners.call()
 
 
 class ClientCertificate:
@@ -130,21 +130,10 @@ class ClientCertificate:
 
     async def run(self) -> None:
         """Keep Secret and files good until cancelled."""
-        informer = Informer(
-            self._client,
-            kinds.SECRETS,
-            namespace=self._namespace,
-            field_selector=f"metadata.name={CLIENT}",
-        )
         stirred = asyncio.Event()
-        informer.subscribe(lambda _old, _new: stirred.set())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(informer.run(), name="client-certificate-informer")
-            group.create_task(_follow(self._authority, stirred), name="client-certificate-ca")
-            await informer.synced.wait()
-            while True:
-                stirred.clear()
-                await _wait(stirred, await self._look())
+        self._authority.subscribe(stirred.set)
+        informer = Informer.of_one(self._client, kinds.SECRETS, CLIENT, self._namespace)
+        await keeping.keep_object(informer, self._look, stirred)
 
     async def _look(self) -> float:
         """Make everything right; answers when to look again, in seconds."""
@@ -160,8 +149,7 @@ class ClientCertificate:
 
         self.written.set()
         _count("candidate-scheduler", pair)
-        due = certificates.renewal(pair.x509, self._chance)
-        return (due - self._clock.now()).total_seconds()
+        return authority.until(certificates.renewal(pair.x509, self._chance), self._clock)
 
     async def _ensure(self) -> Pair:
         pair = None
@@ -195,76 +183,6 @@ class ClientCertificate:
         return due > self._clock.now() and self._authority.trusts(pair)
 
 
-class TrustedWebhook:
-    """Keeps the CA bundle of a MutatingWebhookConfiguration such that the API server trusts us."""
-
-    def __init__(self, client: Client, source: Authority, name: str = "vnode") -> None:
-        self.trusted = asyncio.Event()  # set once the bundle is right
-        self._client = client
-        self._authority = source
-        self._name = name
-
-    async def run(self) -> None:
-        """Repair the bundle whenever it, or the CA, changes; until cancelled."""
-        informer = Informer(
-            self._client,
-            kinds.MUTATING_WEBHOOKS,
-            field_selector=f"metadata.name={self._name}",
-        )
-        stirred = asyncio.Event()
-        informer.subscribe(lambda _old, _new: stirred.set())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(informer.run(), name="webhook-configuration-informer")
-            group.create_task(_follow(self._authority, stirred), name="webhook-ca")
-            await informer.synced.wait()
-            while True:
-                stirred.clear()
-                try:
-                    await self._repair()
-                except VnodeError as error:
-                    log.warning("the CA bundle of webhook configuration %s: %s", self._name, error)
-                    await _wait(stirred, _RETRY)
-                else:
-                    await stirred.wait()
-
-    async def _repair(self) -> None:
-        try:
-            found = await self._client.get(kinds.MUTATING_WEBHOOKS, self._name)
-        except NotFound as error:
-            self.trusted.clear()
-            raise ConfigError("it is not there: run `vnode install`") from error
-
-        patch = trust_patch(found, self._authority.bundle)
-        if patch:
-            await self._client.request(
-                "PATCH",
-                kinds.MUTATING_WEBHOOKS.path(None, self._name),
-                body=patch,
-                content_type="application/json-patch+json",
-            )
-            log.info("the CA bundle of webhook configuration %s is set", self._name)
-
-        self.trusted.set()
-
-
-def trust_patch(configuration: objects.Object, bundle: bytes) -> objects.Objects:
-    """The JSON patch that makes all its webhooks trust the bundle; empty if they do.
-
-    A bundle that trusts more than ours is left alone: another replica may know of a newer CA.
-    """
-    wanted = set(certificates.parse_bundle(bundle))
-    secret = authority.secret_of("", "", {"ca": bundle})["data"]["ca"]
-    patch: objects.Objects = []
-    for number, webhook in enumerate(configuration.get("webhooks") or ()):
-        held = authority.data_of({"data": webhook.get("clientConfig")}, "caBundle")
-        if not wanted <= set(certificates.parse_bundle(held)):
-            path = f"/webhooks/{number}"
-            patch.append({"op": "test", "path": f"{path}/name", "value": webhook.get("name")})
-            patch.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": secret})
-
-    return patch
-
-
 def contents(pair: Pair, bundle: bytes) -> dict[str, bytes]:
     """What the client needs, by the names of FILES."""
     return dict(zip(FILES, (pair.certificate, pair.key, bundle), strict=True))
@@ -288,15 +206,3 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
 def _count(name: str, pair: Pair) -> None:
     end = certificates.expiry(pair.x509)
     metrics.CERTIFICATE_EXPIRY.labels(name).set(end.timestamp())
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Until the event, or so many seconds (1 to LOOK_AGAIN) have passed."""
-    await happens_within(event, min(max(seconds, 1.0), authority.LOOK_AGAIN))
-
-
-async def _follow(source: Authority, stirred: asyncio.Event) -> None:
-    """Set the event whenever the CA changes."""
-    while True:
-        await source.changed.wait()
-        stirred.set()

@@ -16,6 +16,7 @@ import msgspec
 
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
+from vnode.api.listeners import Listeners
 from vnode.runtime import certificates
 from vnode.runtime.certificates import Pair
 from vnode.runtime.issuing import ServingCertificate
@@ -68,8 +69,8 @@ class KubeletCertificate:
         self._own = own
         self._source = source
         self._clock = clock
-        self._listeners: list[Callable[[], None]] = []
-        own.on_renewal(self._changed)
+        self._listeners: Listeners[[]] = Listeners()
+        own.on_renewal(self._listeners.call)
 
     @property
     def pair(self) -> Pair:
@@ -87,7 +88,7 @@ class KubeletCertificate:
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` when `pair` or `health` may have changed. It must not await."""
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     async def start(self) -> None:
         """From here on there is a `pair`."""
@@ -98,8 +99,6 @@ class KubeletCertificate:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own.run(), name="kubelet-certificate-own")
             if self._source is not None:
-                group.create_task(self._source.run(self._changed), name="kubelet-certificate")
-
-    def _changed(self) -> None:
-        for listener in self._listeners:
-            listener()
+                group.create_task(
+                    self._source.run(self._listeners.call), name="kubelet-certificate"
+                )

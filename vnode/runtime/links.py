@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, names, objects
+from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -97,7 +98,7 @@ class Link:
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
         self.is_self = is_self  # the target is this cluster itself
         self.wishes = wishes
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: Listeners[[]] = Listeners()
 
     @property
     def node_name(self) -> str:
@@ -149,12 +150,11 @@ class Link:
         )
         if changed:
             self.health = health
-            for listener in self._listeners:
-                listener()
+            self._listeners.call()
 
     def on_health(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever `health` changes."""
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
 
 class Links:
@@ -162,7 +162,8 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
-        self._listeners: list[tuple[Callable[[Link], None], Callable[[Link], None]]] = []
+        self._added: Listeners[Link] = Listeners()
+        self._removed: Listeners[Link] = Listeners()
 
     def __iter__(self) -> Iterator[Link]:
         return iter(list(self._links.values()))
@@ -181,18 +182,17 @@ class Links:
     def add(self, link: Link) -> None:
         """Make a link known; there must be none of its name."""
         self._links[link.node_name] = link
-        for added, _removed in self._listeners:
-            added(link)
+        self._added.call(link)
 
     def remove(self, link: Link) -> None:
         """Take a link away; its client is closed afterwards."""
         if self._links.get(link.node_name) is link:
             del self._links[link.node_name]
-            for _added, removed in self._listeners:
-                removed(link)
+            self._removed.call(link)
 
     def subscribe(self, added: Callable[[Link], None], removed: Callable[[Link], None]) -> None:
         """Hear of links that come and go, and at once of those that are there. Must not await."""
-        self._listeners.append((added, removed))
+        self._added.add(added)
+        self._removed.add(removed)
         for link in self:
             added(link)

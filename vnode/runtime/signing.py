@@ -22,12 +22,12 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import Clock, happens_within
+from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime import certificates
+from vnode.runtime import certificates, keeping
 from vnode.runtime.certificates import Pair
 from vnode.runtime.kubelet_certificate import OWN
 from vnode.runtime.links import Health
@@ -82,18 +82,16 @@ class SignedCertificate:
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Ask, wait, and renew, until cancelled."""
-        stirred = asyncio.Event()
-        self._requests.subscribe(lambda _old, _new: stirred.set())
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._requests.run(), name="kubelet-certificate-requests")
-            while True:
-                stirred.clear()
-                before = (self.pair, self.health.reason, self.health.message)
-                wait = await self._step()
-                if before != (self.pair, self.health.reason, self.health.message):
-                    changed()
 
-                await happens_within(stirred, wait)
+        async def look() -> float:
+            before = (self.pair, self.health.reason, self.health.message)
+            wait = await self._step()
+            if before != (self.pair, self.health.reason, self.health.message):
+                changed()
+
+            return wait
+
+        await keeping.keep_object(self._requests, look, at_once=True)
 
     async def _step(self) -> float:
         """Do what can be done now; answers after how many seconds to look again."""

@@ -70,12 +70,7 @@ class Secrets:
         if reference.object_key in self._followed:
             return
 
-        informer = Informer(
-            self._local,
-            kinds.SECRETS,
-            namespace=reference.namespace,
-            field_selector=f"metadata.name={reference.name}",
-        )
+        informer = Informer.of_one(self._local, kinds.SECRETS, reference.name, reference.namespace)
         informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
         task = self._group.create_task(informer.run(), name=f"secret-{reference.object_key}")
         self._followed[reference.object_key] = (informer, task)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api.errors import ConfigError
-from vnode.runtime import authority, certificates, issuing
+from vnode.runtime import authority, certificates, issuing, webhook_trust
 from vnode.runtime.authority import Generations
 from vnode.runtime.certificates import Pair, Request
 
@@ -174,7 +174,7 @@ def test_every_webhook_of_a_configuration_is_made_to_trust_us() -> None:
             {"name": "newer", "clientConfig": {"caBundle": more}},
         ]
     }
-    patch = issuing.trust_patch(configuration, CA.certificate)
+    patch = webhook_trust.trust_patch(configuration, CA.certificate)
     assert [entry["value"] for entry in patch if entry["op"] == "test"] == ["wiped", "garbage"]
     assert [entry["path"] for entry in patch if entry["op"] == "add"] == [
         "/webhooks/1/clientConfig/caBundle",
