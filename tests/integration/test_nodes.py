@@ -100,8 +100,10 @@ async def target(client: Client, request: pytest.FixtureRequest) -> AsyncIterato
 
 @asynccontextmanager
 async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncIterator[Any]:
+    known = nodes.informer(client)
     controller = NodeController(
         client,
+        known,
         links,
         targets,
         advertise_address="10.1.2.3",
@@ -109,8 +111,9 @@ async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncI
         clock=SystemClock(),
     )
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(part.run()) for part in (controller.nodes, controller)]
+        tasks = [group.create_task(part.run()) for part in (known, controller)]
         try:
+            await known.synced.wait()
             yield controller
         finally:
             for task in tasks:
@@ -273,7 +276,6 @@ async def test_nodes_that_we_did_not_make_are_left_alone(client: Client) -> None
     stranger = {"metadata": {"name": "stranger", "labels": {keys.PROVIDER_LABEL: keys.PROVIDER}}}
     await client.create(kinds.NODES, stranger)
     async with running(client, Links(), FixedTargets()) as controller:
-        await controller.nodes.synced.wait()
         controller.refresh("stranger")
         await asyncio.sleep(0.3)
         await client.get(kinds.NODES, "stranger")

@@ -20,7 +20,8 @@ import yaml
 from hack.fleetlib import cli as fleet
 from scheduler_plugins import defaults
 from vnode.api.clock import SystemClock
-from vnode.cli import config, main
+from vnode.cli import main
+from vnode.cli.agent import config
 from vnode.scheduling import registry
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate

@@ -20,7 +20,7 @@ from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
+    "agent": ("vnode.cli.agent.command", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
     "connect": ("vnode.cli.connect", "Let one cluster run pods in another."),
     "disconnect": ("vnode.cli.removing.disconnect", "Take a connection away."),

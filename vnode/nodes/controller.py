@@ -52,17 +52,24 @@ class Targets(Protocol):
         """Set `changed` whenever one comes or goes."""
 
 
+def informer(client: Client) -> Informer:
+    """Of all virtual nodes."""
+    selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
+    return Informer(client, kinds.NODES, label_selector=selector)
+
+
 class NodeController:
     """Keeps the virtual Nodes of the local cluster in step with Targets and links.
 
     `port_of` gives the port of the kubelet API of a virtual node, None while it has none.
     `certificate_health` says whether that API shows a certificate from elsewhere, None if it is not
-    to. `nodes` is the informer of all virtual nodes, to be run by the caller in every replica.
+    to. `nodes` is an `informer` that the caller runs, in every replica.
     """
 
     def __init__(
         self,
         client: Client,
+        nodes: Informer,
         links: Links,
         targets: Targets,
         *,
@@ -71,10 +78,8 @@ class NodeController:
         certificate_health: Callable[[], Health | None] = lambda: None,
         clock: Clock,
     ) -> None:
-        self.nodes = Informer(
-            client, kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
-        )
         self._client = client
+        self._nodes = nodes
         self._links = links
         self._targets = targets
         self._address = advertise_address
@@ -91,10 +96,10 @@ class NodeController:
     async def run(self) -> None:
         """Work until cancelled."""
         async with supervisor.supervise() as tasks:
-            await self.nodes.synced.wait()
+            await self._nodes.synced.wait()
             await self._targets.wait_synced()
             tasks.start(self._follow_targets(), "virtual-nodes-targets")
-            self.nodes.subscribe(self._on_node)
+            self._nodes.subscribe(self._on_node)
             self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
             tasks.start(self._leases.run(), "node-leases")
             await self._controller.run()
@@ -102,19 +107,6 @@ class NodeController:
     def refresh(self, node_name: str) -> None:
         """Look at a Node again: something that it shows, as its port, may have changed."""
         self._controller.add(node_name)
-
-    def ports(self) -> dict[str, int]:
-        """By name of a virtual node, the port of its kubelet API, as far as they are written down.
-
-        Those of Nodes whose Target is gone are free again.
-        """
-        targets = set(self._targets.keys())
-        found = {
-            objects.name(node): virtual.recorded_port(node)
-            for node in self.nodes.store.values()
-            if virtual.target_of(node) in targets
-        }
-        return {name: port for name, port in found.items() if port is not None}
 
     def refresh_all(self) -> None:
         """Look at all Nodes again: something that they all show may have changed."""
@@ -128,7 +120,7 @@ class NodeController:
             changed.clear()
             before = self._wanted
             self._wanted = {key.node_name: key for key in self._targets.keys()}  # noqa: SIM118
-            for name in before.keys() | self._wanted.keys() | set(self.nodes.store):
+            for name in before.keys() | self._wanted.keys() | set(self._nodes.store):
                 self._controller.add(name)
                 self._leases.add(name)
 
@@ -147,7 +139,7 @@ class NodeController:
         self._controller.add(name)
 
     async def _reconcile(self, name: str) -> float | None:
-        node, target = self.nodes.store.get(name), self._wanted.get(name)
+        node, target = self._nodes.store.get(name), self._wanted.get(name)
         with logs.context(node=name):
             if target is None:
                 await self._remove(name, node)
@@ -286,7 +278,7 @@ class NodeController:
         return self._server_version
 
     async def _renew(self, name: str) -> float | None:
-        node = self.nodes.store.get(name)
+        node = self._nodes.store.get(name)
         if node is None or name not in self._wanted:
             return None  # the Node's or the Target's next event starts again
 

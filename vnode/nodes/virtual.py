@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -128,6 +128,16 @@ def recorded_port(node: Object) -> int | None:
     text = objects.annotations(node).get(keys.KUBELET_PORT, "")
     port = int(text) if text.isascii() and text.isdigit() else 0
     return port if 0 < port < 65536 else None
+
+
+def recorded_ports(nodes: Iterable[Object], targets: Iterable[TargetKey]) -> dict[str, int]:
+    """By name of a Node, the port of its kubelet API, as far as they are written down.
+
+    Those of Nodes whose Target is gone are free again.
+    """
+    present = set(targets)
+    found = {objects.name(n): recorded_port(n) for n in nodes if target_of(n) in present}
+    return {name: port for name, port in found.items() if port is not None}
 
 
 def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A Target, or the Secret that it names, changes; its key is reconciled: the object is checked, the
 kubeconfig read, and if anything that matters is different, the old connection ends and a new one
-starts. What is wrong is written into the object's Ready condition, with the cure.
+starts. What is wrong is for the object's Ready condition, with the cure.
 
 A connection is what the Target and its Secret say now, and nothing else. Where they cannot be used
 any more, the connection ends, although its old credentials may still work: whoever deletes a Secret
@@ -23,7 +23,8 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.identity import Identity
-from vnode.api.objects import Object
+from vnode.api.listeners import Listeners
+from vnode.api.objects import Object, Objects
 from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
@@ -37,7 +38,7 @@ from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import CONNECTING
-from vnode.targets.reporting import Reporter
+from vnode.targets.reporting import Finding, Reporter
 from vnode.targets.secrets import Secrets
 from vnode.telemetry import logs
 
@@ -60,8 +61,8 @@ class TargetController:
 
     `namespace` is for those who may see the Targets of one only.
 
-    Every replica connects, so that a new leader starts warm; only the leader writes, to Targets
-    and, when they are deleted, to the clusters behind them.
+    Every replica connects (`run`), so that a new leader starts warm; only the leader writes
+    (`lead`), to Targets and, when they are deleted, to the clusters behind them.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class TargetController:
         *,
         clock: Clock,
         trust: Trust,
-        events: EventRecorder,
         namespace: str | None = None,
     ) -> None:
         self._local = local
@@ -87,7 +87,9 @@ class TargetController:
             informer.subscribe(self._on_key)
 
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
-        self._reporter = Reporter(local, events)
+        self._leading = False
+        self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
+        self._found: Listeners[TargetKey] = Listeners()
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
         self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
@@ -145,11 +147,28 @@ class TargetController:
             group.create_task(self._targets.run(), name="targets")
             group.create_task(self._cluster_targets.run(), name="clustertargets")
 
-    def lead(self) -> None:
-        """This replica writes from now on."""
-        self._reporter.leading = True
-        for key in self.keys():
-            self._controller.add(key)
+    async def lead(self, events: EventRecorder) -> None:
+        """Write what is found, and say farewell to targets that are given up, until cancelled.
+
+        A farewell that is under way then is broken off: the next leader's agent does not say it.
+        """
+        reporter = Reporter(self._local, events, self._finding)
+        self._found.add(reporter.wake)
+        for key in self._findings:
+            reporter.wake(key)
+
+        self._leading = True
+        try:
+            await reporter.run()
+        finally:
+            self._leading = False
+            for key in [key for key, one in self._running.items() if one.connection.leaving]:
+                await self._stop(key)
+                self._controller.add(key)
+
+    def _finding(self, key: TargetKey) -> Finding | None:
+        obj, news = self._object(key), self._findings.get(key)
+        return Finding(obj, news) if obj is not None and news else None
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
@@ -181,29 +200,27 @@ class TargetController:
                 await self._forget(key)
                 return None
 
-            if self._reporter.must_wait(obj):
-                return None
-
             try:
                 spec = model.parse(obj)
                 endpoint, print_, end = await self._endpoint(spec)
             except ConfigError as error:
                 await self._stop(key)
-                await self._say(obj, healthy=False, reason="Invalid", message=str(error))
+                self._say(key, obj, "Invalid", str(error))
                 return None
             except Unreachable as error:
-                await self._say(obj, healthy=False, reason="SecretUnreadable", message=str(error))
+                self._say(key, obj, "SecretUnreadable", str(error))
                 return _RESTART
 
             await self._ensure(spec, endpoint, print_)
-            await self._report(key, obj, end)
+            self._judge(key, obj, end)
             return expiry.look_again(end, self._clock.now())
 
     async def _forget(self, key: TargetKey) -> None:
         """The object is gone: the connection ends, after its farewell if that is ours to say."""
-        self._reporter.forget(str(key))
+        self._findings.pop(key, None)
+        self._found.call(key)
         running = self._running.get(key)
-        if running and self._reporter.leading and not running.task.done():
+        if running and self._leading and not running.task.done():
             running.connection.leave()  # its end brings us here again
             return
 
@@ -262,11 +279,11 @@ class TargetController:
             known.task.cancel()
             await asyncio.wait([known.task])
 
-    async def _report(self, key: TargetKey, obj: Object, end: End | None) -> None:
+    def _judge(self, key: TargetKey, obj: Object, end: End | None) -> None:
         """What the connection has found; nothing that it has not looked at yet."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
-            await self._say(obj, healthy=False, reason="Failing", message=connection.failure)
+            self._say(key, obj, "Failing", connection.failure)
 
         if link is None or link.health.reason == CONNECTING:
             return
@@ -282,10 +299,15 @@ class TargetController:
             type_ = conditions.CLUSTER_NAME_UNIQUE
             news.append(conditions.build(obj, type_, holds, reason, message, now))
 
-        await self._reporter.report(obj, *news)
+        self._find(key, news)
 
-    async def _say(self, obj: Object, *, healthy: bool, reason: str, message: str) -> None:
-        await self._reporter.report(obj, ready(obj, healthy, reason, message, self._clock.now()))
+    def _say(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
+        """Why there is no connection."""
+        self._find(key, [ready(obj, False, reason, message, self._clock.now())])
+
+    def _find(self, key: TargetKey, news: Objects) -> None:
+        self._findings[key] = news
+        self._found.call(key)
 
 
 def _explain(error: BaseException) -> str:

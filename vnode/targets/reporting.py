@@ -8,58 +8,88 @@ that what others write is neither fought nor doubled.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import NamedTuple
 
 from vnode.api import kinds, objects
 from vnode.api.errors import NotFound
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
+from vnode.runtime.links import TargetKey
 from vnode.targets import conditions
 
 log = logging.getLogger(__name__)
 
 
-class Reporter:
-    """Writes conditions of Targets and ClusterTargets, once `leading` is set."""
+class Finding(NamedTuple):
+    """A Target as it is, and conditions that it should have."""
 
-    def __init__(self, local: Client, events: EventRecorder) -> None:
-        self.leading = False
+    target: Object
+    conditions: Objects
+
+
+class Reporter:
+    """Writes conditions of Targets and ClusterTargets; made anew for each term of a leader.
+
+    `lookup` answers what is found of one at this moment, None if nothing is.
+    """
+
+    def __init__(
+        self,
+        local: Client,
+        events: EventRecorder,
+        lookup: Callable[[TargetKey], Finding | None],
+    ) -> None:
         self._local = local
         self._events = events
+        self._lookup = lookup
         self._echoes = Echoes()
+        self._controller: Controller[TargetKey] = Controller(
+            "target-reports", self._reconcile, workers=4
+        )
 
-    def must_wait(self, target: Object) -> bool:
-        """A write of ours to this object is on its way; its echo wakes the reconciler."""
-        return self._echoes.pending(objects.key(target), target)
+    def wake(self, key: TargetKey) -> None:
+        """Something may have been found."""
+        self._controller.add(key)
 
-    def forget(self, key: str) -> None:
-        """The object is gone."""
-        self._echoes.forget(key)
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._controller.run()
 
-    async def report(self, target: Object, *news: Object) -> None:
-        """Put these conditions into the status of the object."""
-        merged = conditions.merged(target, *news)
-        if merged is None or not self.leading:
+    async def _reconcile(self, key: TargetKey) -> None:
+        finding = self._lookup(key)
+        if finding is None:
+            self._echoes.forget(str(key))
             return
 
-        key, namespace = objects.key(target), objects.namespace(target)
-        kind = kinds.TARGETS if namespace else kinds.CLUSTER_TARGETS
+        target = finding.target
+        if self._echoes.pending(str(key), target):
+            return  # a write of ours is on its way; what is found of its echo wakes us
+
+        merged = conditions.merged(target, *finding.conditions)
+        if merged is None:
+            return
+
+        kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
         body = {"status": {"conditions": merged}, "metadata": {"uid": objects.uid(target)}}
         try:
             after = await self._local.patch(
-                kind, objects.name(target), body, namespace or None, subresource="status"
+                kind, key.name, body, key.namespace or None, subresource="status"
             )
         except NotFound:
             log.debug("%s is gone", key)
             return
 
-        self._echoes.expect(key, target, after)
-        about = objects.reference(target, kind.kind, kind.api_version)
-        for condition in news:
-            if conditions.turned(target, condition):
-                good = condition["status"] == "True"
-                log.info("%s is %s: %s", key, condition["reason"], condition["message"])
-                self._events.event(
-                    about, NORMAL if good else WARNING, condition["reason"], condition["message"]
-                )
+        self._echoes.expect(str(key), target, after)
+        self._tell(key, objects.reference(target, kind.kind, kind.api_version), finding)
+
+    def _tell(self, key: TargetKey, about: Object, finding: Finding) -> None:
+        for condition in finding.conditions:
+            if conditions.turned(finding.target, condition):
+                type_ = NORMAL if condition["status"] == "True" else WARNING
+                reason, message = condition["reason"], condition["message"]
+                log.info("%s is %s: %s", key, reason, message)
+                self._events.event(about, type_, reason, message)

@@ -17,7 +17,6 @@ from vnode.cli import identity
 from vnode.dashboard.sight import Sight, Stores
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
-from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods import proxy
 from vnode.runtime.links import Links
@@ -56,7 +55,6 @@ class Watching:
             links,
             clock=clock,
             trust=Trust(),
-            events=EventRecorder(client, "vnode", clock),
             namespace=namespace,
         )
         stores = Stores(

@@ -12,9 +12,11 @@ import click
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
-from vnode.cli import config, main
+from vnode.cli import main
 from vnode.cli.access import Access
-from vnode.cli.wiring import Agent, Deposed, Options
+from vnode.cli.agent import config
+from vnode.cli.agent.replica import Agent
+from vnode.cli.agent.shared import Options
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime import holders, memory
@@ -85,7 +87,7 @@ def _own_address() -> str:
 async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
     async with Client(where, name="local") as client:
         identity = await _identify(client, cluster_name)
-        running = asyncio.create_task(_run(client, identity, options), name="agent")
+        running = asyncio.create_task(Agent(client, identity, options).run(), name="agent")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.cancel)
@@ -95,17 +97,6 @@ async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
         except asyncio.CancelledError:
             if not running.cancelled():
                 raise
-
-
-async def _run(client: Client, identity: Identity, options: Options) -> None:
-    """One agent after another: each term of leadership begins with everything new."""
-    again = True
-    while again:
-        again = False
-        try:
-            await Agent(client, identity, options).run()
-        except* Deposed:
-            again = True
 
 
 async def _identify(client: Client, cluster_name: str) -> Identity:

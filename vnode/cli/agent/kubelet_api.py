@@ -1,24 +1,75 @@
-"""The kubelet API's certificate as the configuration wants it, and how people hear of it."""
+"""The kubelet API of all virtual nodes, in every replica, and its certificate.
+
+The certificate is what the configuration wants; people hear of its health by Events on the nodes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.cli.agent.shared import Shared
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
+from vnode.kubelet.server import KubeletServer
+from vnode.nodes import virtual
 from vnode.runtime.authority import Authority
 from vnode.runtime.certificate_files import CertificateFiles
 from vnode.runtime.issuing import ServingCertificate
 from vnode.runtime.kubelet_certificate import KubeletCertificate, Settings, Source
 from vnode.runtime.links import Health
 from vnode.runtime.signing import SignedCertificate
+from vnode.runtime.supervisor import Supervisor
 
 
-def kubelet_certificate(
+class KubeletApi:
+    """Serves the virtual nodes of one replica."""
+
+    def __init__(self, shared: Shared, authority: Authority, events: EventRecorder) -> None:
+        options = shared.options
+        self.certificate = make_certificate(
+            options.config.kubelet_certificate,
+            shared.client,
+            authority,
+            options.address,
+            shared.clock,
+        )
+        self._server = KubeletServer(
+            shared.links,
+            shared.client,
+            address=options.address,
+            certificate=lambda: self.certificate.pair,
+            find_pod=shared.find_pod,
+            list_pods=shared.pods_on,
+            recorded_ports=lambda: virtual.recorded_ports(
+                shared.nodes.store.values(), shared.targets.keys()
+            ),
+            first_port=options.config.ports.kubelet,
+            clock=shared.clock,
+        )
+        self.certificate.subscribe(self._server.renew)
+        announce(self.certificate, shared.nodes, events)
+
+    def port_of(self, node_name: str) -> int | None:
+        """The port of a virtual node, None while it is not served."""
+        return self._server.port_of(node_name)
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed(node_name)` when `port_of` of that node changes. Must not await."""
+        self._server.subscribe(changed)
+
+    async def start(self, tasks: Supervisor) -> None:
+        """Serve from now on; virtual nodes must be known, whose ports are not to change."""
+        await self.certificate.start()
+        tasks.start(self.certificate.run(), "kubelet-certificate")
+        tasks.start(self._server.run(), "kubelet")
+
+
+def make_certificate(
     settings: Settings, client: Client, authority: Authority, address: str, clock: Clock
 ) -> KubeletCertificate:
     """The certificate for virtual nodes at this address."""

@@ -1,0 +1,69 @@
+"""The webhook, the extender, and health: the servers that are there from the first second on.
+
+With them, what makes their callers trust them and be trusted: the CA in the webhook configuration,
+and the candidate scheduler's client certificate.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from vnode.cli.agent.shared import Shared
+from vnode.pods.extender import Extender
+from vnode.runtime import issuing, serving
+from vnode.runtime.authority import Authority
+from vnode.runtime.issuing import ClientCertificate, ServingCertificate
+from vnode.runtime.serving import Server
+from vnode.runtime.supervisor import Supervisor
+from vnode.runtime.webhook_trust import TrustedWebhook
+from vnode.webhook.server import Webhook
+
+
+async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
+    """Start to serve, with the certificates that this takes; the authority must be loaded."""
+    _hand_over_credentials(shared, authority, tasks)
+    options, health = shared.options, shared.health
+    address, ports = options.address, options.config.ports
+    hosts = (address, f"vnode.{options.namespace}.svc", *options.config.serving_names)
+    for_webhook = ServingCertificate(authority, "webhook", hosts, clock=shared.clock)
+    for_extender = ServingCertificate(
+        authority, "extender", hosts, clients=True, clock=shared.clock
+    )
+    webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
+    extender = _extender(shared)
+    servers = (
+        Server("health", health.app(), address, ports.health),
+        Server("webhook", webhook, address, ports.webhook, ssl_context=await for_webhook.start()),
+        Server(
+            "extender", extender, address, ports.extender, ssl_context=await for_extender.start()
+        ),
+    )
+    for server in servers:
+        tasks.start(server.run(), server.name)
+        health.add_event(server.name, server.ready)
+
+    for certificate in (for_webhook, for_extender):
+        tasks.start(certificate.run(), "serving-certificate")
+
+
+def _extender(shared: Shared) -> web.Application:
+    """Only the candidate scheduler may call it."""
+    app = web.Application(middlewares=[serving.only(issuing.CLIENT)])
+    app.add_routes(Extender(shared.client, shared.reservations, shared.delegates).routes())
+    return app
+
+
+def _hand_over_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
+    """So that the API server trusts the webhook, and the scheduler can prove who it is."""
+    trusted = TrustedWebhook(shared.client, authority)
+    credentials = ClientCertificate(
+        shared.client,
+        authority,
+        shared.options.namespace,
+        folder=shared.options.credentials,
+        clock=shared.clock,
+    )
+    shared.health.add_event("webhook-trusted", trusted.trusted)
+    shared.health.add_event("scheduler-credentials", credentials.written)
+    tasks.start(trusted.run(), "webhook-trust")
+    tasks.start(credentials.run(), "scheduler-credentials")
