@@ -1,0 +1,153 @@
+"""Terms of a leader: what begins with one ends with it, and leaves nothing in its replica."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import uuid
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from tests import kit
+from tests.fleets import SOURCE
+from tests.kit import Fleet
+from vnode.api import keys, kinds
+from vnode.api.errors import NotFound
+from vnode.api.identity import Identity
+from vnode.api.listeners import Listeners, period
+from vnode.cli.agent.config import AgentConfig
+from vnode.cli.agent.kubelet_api import KubeletApi
+from vnode.cli.agent.shared import Options, Shared
+from vnode.cli.agent.term import Term
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.runtime.authority import Authority
+from vnode.runtime.links import Link
+from vnode.runtime.supervisor import supervise
+
+SECONDS = 20.0
+
+
+@pytest.fixture
+async def identity(client: Client) -> Identity:
+    return Identity(f"terms-{uuid.uuid4().hex[:8]}", str(uuid.uuid4()))
+
+
+@asynccontextmanager
+async def replica(client: Client, identity: Identity, home: str) -> AsyncIterator[Shared]:
+    """What all replicas do, but for their servers, of an agent whose own namespace is `home`."""
+    shared = Shared(client, identity, Options(home, "127.0.0.1", AgentConfig(), None, "test"))
+    async with supervise() as tasks:
+        shared.start(tasks)
+        await shared.targets.wait_synced()
+        await shared.proxies.synced.wait()
+        await shared.connect(tasks)
+        await shared.chaperons.synced.wait()
+        await shared.delegates.synced.wait()
+        yield shared
+
+
+@asynccontextmanager
+async def connected(fleet: Fleet, client: Client, shared: Shared, home: str) -> AsyncIterator[Link]:
+    """A Target in that namespace, by which the cluster is its own, as an administrator."""
+    added: asyncio.Queue[Link] = asyncio.Queue()
+    shared.links.subscribe(added.put_nowait, lambda _link: None)
+    data = {"config": base64.b64encode(fleet.kubeconfig(SOURCE).read_bytes()).decode()}
+    secret = {"metadata": {"name": "kubeconfig", "namespace": home}, "data": data}
+    await client.create(kinds.SECRETS, secret)
+    metadata = {"name": "own", "namespace": home}
+    spec = {"kubeconfigSecret": {"name": "kubeconfig"}}
+    await client.create(kinds.TARGETS, {"metadata": metadata, "spec": spec})
+    async with asyncio.timeout(SECONDS):
+        while (link := await added.get()).target.namespace != home:
+            pass  # another test's
+
+        await link.chaperons.synced.wait()
+
+    try:
+        yield link
+    finally:
+        await client.delete(kinds.SECRETS, "kubeconfig", home)
+        with suppress(NotFound):
+            await client.delete(kinds.TARGETS, "own", home)
+
+
+def listeners(shared: Shared, link: Link) -> dict[str, int]:
+    """How many listen to what outlives a term."""
+    lists: dict[str, Listeners[...]] = {
+        "links": shared.links._added,
+        "links that go": shared.links._removed,
+        "health": link._listeners,
+        "scrapes": shared.health._gauges,
+    }
+    informers = (
+        *(shared.proxies, shared.chaperons, shared.delegates, shared.nodes),
+        *(*shared.targets.informers, link.chaperons, link.summaries),
+    )
+    lists |= {f"{number} {i.kind.plural}": i._handlers for number, i in enumerate(informers)}
+    return {name: len(each) for name, each in lists.items()}
+
+
+async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again(
+    fleet: Fleet, client: Client, identity: Identity, namespace: str
+) -> None:
+    async with (
+        replica(client, identity, namespace) as shared,
+        connected(fleet, client, shared, namespace) as link,
+    ):
+        authority = Authority(client, namespace)
+        await authority.load()
+        kubelet = KubeletApi(shared, authority, EventRecorder(client, "vnode"))
+        before = listeners(shared, link)
+        for _term in range(2):
+            with period():
+                term = Term(shared, kubelet)
+                leading = asyncio.create_task(term.run())
+                await kit.until_one(client, kinds.NODES, link.node_name, "", bool)
+                during = listeners(shared, link)
+                leading.cancel()
+                await asyncio.wait([leading])
+
+            assert leading.cancelled()
+            assert all(during[name] > count for name, count in before.items()), during
+            assert listeners(shared, link) == before
+            gone = weakref.ref(term)
+            del term, leading
+            gc.collect()
+            assert gone() is None
+            await client.delete(kinds.NODES, link.node_name)
+
+
+async def test_a_farewell_ends_with_the_term_of_who_says_it(
+    fleet: Fleet, client: Client, identity: Identity, namespace: str
+) -> None:
+    async with (
+        replica(client, identity, namespace) as shared,
+        connected(fleet, client, shared, namespace) as link,
+    ):
+        leaving, left = asyncio.Event(), asyncio.Event()
+        shared.links.subscribe(lambda _link: None, lambda _link: left.set())
+        link.on_health(lambda: leaving.set() if link.health.reason == "Leaving" else None)
+        labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
+        notes = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
+        metadata = {"name": "held", "namespace": namespace, "labels": labels}
+        metadata |= {"annotations": notes, "finalizers": [keys.DELEGATE_FINALIZER]}
+        spec = {"containers": [{"name": "main", "image": "busybox"}]}
+        await client.create(kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec})
+        leading = asyncio.create_task(shared.targets.lead(EventRecorder(client, "vnode")))
+        await client.delete(kinds.TARGETS, "own", namespace)
+        async with asyncio.timeout(SECONDS):
+            await leaving.wait()
+
+        assert not left.is_set()
+        leading.cancel()
+        async with asyncio.timeout(2):  # by itself it would go on for ten seconds
+            await asyncio.wait([leading])
+            assert left.is_set()
+
+        body = {"metadata": {"finalizers": None}}
+        await client.patch(kinds.POD_CHAPERONS, "held", body, namespace)
