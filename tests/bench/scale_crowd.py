@@ -19,7 +19,8 @@ from tests.bench.phases import CLIENTS, SOURCE, TARGETS, Order, Stage
 from tests.bench.tracking import LABEL, Tracks
 from vnode.api import kinds, names
 from vnode.cli import kubeconfigs
-from vnode.cli.connecting import Connection, Connector
+from vnode.cli.connecting.connector import Connector
+from vnode.cli.connecting.wanted import Connection
 from vnode.runtime.supervisor import supervise
 
 _TARGET: Final = "small"

@@ -10,7 +10,8 @@ import yaml
 from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
-from vnode.cli import connecting, kubeconfigs, manifests
+from vnode.cli import kubeconfigs, manifests
+from vnode.cli.connecting import connector
 from vnode.kube.client import Client
 
 AGENT = "system:serviceaccount:vnode:vnode"
@@ -171,4 +172,4 @@ async def test_the_agent_may_not_do_more(client: Client, question: str) -> None:
 async def test_the_manager_of_connect_is_another_one_than_that_of_install() -> None:
     from vnode.cli import install
 
-    assert install.MANAGER != connecting.MANAGER
+    assert install.MANAGER != connector.MANAGER

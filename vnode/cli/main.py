@@ -22,7 +22,7 @@ from vnode.telemetry import logs
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "agent": ("vnode.cli.agent.command", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
-    "connect": ("vnode.cli.connect", "Let one cluster run pods in another."),
+    "connect": ("vnode.cli.connecting.command", "Let one cluster run pods in another."),
     "disconnect": ("vnode.cli.removing.disconnect", "Take a connection away."),
     "uninstall": ("vnode.cli.removing.uninstall", "Take vnode out of a cluster."),
     "get": ("vnode.cli.get.command", "Show targets, nodes, pods or sources."),

@@ -14,8 +14,9 @@ from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, connecting, identity, manifests, naming
+from vnode.cli import access, identity, manifests, naming
 from vnode.cli.access import Access
+from vnode.cli.connecting import wanted
 from vnode.cli.main import run
 from vnode.cli.removing import source_side, target_side
 from vnode.cli.removing.reporting import Report, remove
@@ -102,7 +103,7 @@ async def _remove_secret(
         users += await here.list(kind)
 
     used = any(_secret_of(other) == reference for other in users)
-    if reference.name == connecting.secret_name(name) and not used:
+    if reference.name == wanted.secret_name(name) and not used:
         await remove(here, kinds.SECRETS, secret, report)
     else:
         why = "another Target uses it" if used else "vnode connect did not make it"

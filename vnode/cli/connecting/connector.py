@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -16,49 +15,12 @@ from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import identity, kubeconfigs
-from vnode.cli.kubeconfigs import Reach
+from vnode.cli.connecting import wanted
+from vnode.cli.connecting.wanted import Connection
 from vnode.kube.client import Client
 from vnode.targets import expiry, source_rbac
 
 MANAGER: Final = "vnode-connect"
-_RENEW_BELOW: Final = 0.2  # of a token's life: less than this left means that a new one is fetched
-_KEY: Final = "config"  # in the Secret's data, Admiralty's default
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """What is to be there in the end.
-
-    `namespace` is whose pods may go, "" for all; `home` is where the service account and the Secret
-    are; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
-    """
-
-    namespace: str
-    home: str
-    name: str
-    cluster_name: str
-    reach: Reach
-    lifetime: int
-
-    @property
-    def target_kind(self) -> Kind:
-        """Target or ClusterTarget."""
-        return kinds.TARGETS if self.namespace else kinds.CLUSTER_TARGETS
-
-    @property
-    def source_kind(self) -> Kind:
-        """Source or ClusterSource."""
-        return kinds.SOURCES if self.namespace else kinds.CLUSTER_SOURCES
-
-    @property
-    def secret_name(self) -> str:
-        """The Secret with the target's kubeconfig."""
-        return secret_name(self.name)
-
-
-def secret_name(target: str) -> str:
-    """The Secret that belongs to a Target of that name."""
-    return f"vnode-target-{target}"
 
 
 async def cluster_name(here: Client, home: str, target: str) -> str:
@@ -67,10 +29,10 @@ async def cluster_name(here: Client, home: str, target: str) -> str:
     A connection that exists keeps its name; a new one gets what the source's agent is called.
     ConfigError if that may not be read.
     """
-    present = await _find(here, kinds.SECRETS, secret_name(target), home)
+    present = await _find(here, kinds.SECRETS, wanted.secret_name(target), home)
     data = (present or {}).get("data") or {}
     try:
-        kubeconfig = base64.b64decode(data.get(_KEY) or "", validate=True)
+        kubeconfig = base64.b64decode(data.get(wanted.KEY) or "", validate=True)
     except ValueError:
         kubeconfig = b""
 
@@ -87,57 +49,6 @@ async def cluster_name(here: Client, home: str, target: str) -> str:
         )
 
     return name
-
-
-def source_object(connection: Connection, source_uid: str) -> Object:
-    """The Source: who comes, and, for the next time, from which cluster ("" if that is unknown)."""
-    account = connection.cluster_name
-    notes = {keys.PARENT_CLUSTER_UID: source_uid} if source_uid else {}
-    return {
-        "metadata": {
-            "name": connection.cluster_name,
-            **_in(connection.namespace),
-            "annotations": notes,
-        },
-        "spec": {"serviceAccountName": account}
-        if connection.namespace
-        else {"serviceAccount": {"name": account, "namespace": connection.home}},
-    }
-
-
-def target_object(connection: Connection) -> Object:
-    """The Target that names the Secret; key and context are given, so that no old ones stay."""
-    secret = {"name": connection.secret_name, "key": _KEY, "context": kubeconfigs.CONTEXT}
-    if not connection.namespace:
-        secret["namespace"] = connection.home
-
-    return {
-        "metadata": {"name": connection.name, **_in(connection.namespace)},
-        "spec": {"kubeconfigSecret": secret},
-    }
-
-
-def self_target_object(connection: Connection) -> Object:
-    """The Target of a cluster that is its own target."""
-    return {
-        "metadata": {"name": connection.name, **_in(connection.namespace)},
-        "spec": {"self": True},
-    }
-
-
-def secret_object(connection: Connection, kubeconfig: bytes) -> Object:
-    """The Secret with the kubeconfig."""
-    return {
-        "metadata": {"name": connection.secret_name, "namespace": connection.home},
-        "type": "Opaque",
-        "data": {_KEY: base64.b64encode(kubeconfig).decode()},
-    }
-
-
-def is_fresh(token: str, now: float) -> bool:
-    """The token says when it ends, and enough of its life is left at `now` (Unix time)."""
-    life = kubeconfigs.lifetime(token)
-    return life is not None and life[1] - now > _RENEW_BELOW * (life[1] - life[0])
 
 
 class Connector:
@@ -166,13 +77,15 @@ class Connector:
         await self._check_target(is_self=is_self)
         kind = self._connection.target_kind
         if is_self:
-            await self._apply(self._here, kind, self_target_object(self._connection), "source")
+            await self._apply(
+                self._here, kind, wanted.self_target_object(self._connection), "source"
+            )
             return
 
         source = await self._make_source(own_uid)
         await self._make_account(source)
         await self._make_secret()
-        await self._apply(self._here, kind, target_object(self._connection), "source")
+        await self._apply(self._here, kind, wanted.target_object(self._connection), "source")
         self._warn()
 
     def _warn(self) -> None:
@@ -212,7 +125,9 @@ class Connector:
                 "source's agent the same)"
             )
 
-        return await self._apply(self._there, kind, source_object(connection, own_uid), "target")
+        return await self._apply(
+            self._there, kind, wanted.source_object(connection, own_uid), "target"
+        )
 
     async def _make_account(self, source: Object) -> None:
         """What the target's agent would do; done here because it may not run yet."""
@@ -232,14 +147,14 @@ class Connector:
         connection = self._connection
         secret = await _find(self._here, kinds.SECRETS, connection.secret_name, connection.home)
         data = (secret or {}).get("data") or {}
-        present = base64.b64decode(data.get(_KEY) or "")
+        present = base64.b64decode(data.get(wanted.KEY) or "")
         token = kubeconfigs.token_in(present) or ""
-        if not is_fresh(token, self._now()) or not await self._is_accepted(token):
+        if not wanted.is_fresh(token, self._now()) or not await self._is_accepted(token):
             token = await self._request_token()
 
         kubeconfig = kubeconfigs.build(connection.reach, token, connection.home)
-        wanted = secret_object(connection, kubeconfig)
-        await self._apply(self._here, kinds.SECRETS, wanted, "source")
+        secret = wanted.secret_object(connection, kubeconfig)
+        await self._apply(self._here, kinds.SECRETS, secret, "source")
         if life := kubeconfigs.lifetime(token):
             end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(life[1]))
             self._report(f"The token ends on {end}; connect again before, to renew it.")
@@ -298,7 +213,3 @@ async def _find(client: Client, kind: Kind, name: str, namespace: str) -> Object
         return await client.get(kind, name, namespace or None)
     except NotFound:
         return None
-
-
-def _in(namespace: str) -> dict[str, str]:
-    return {"namespace": namespace} if namespace else {}

@@ -1,4 +1,4 @@
-"""`vnode connect`: lets the pods of one cluster, the source, run in another, the target.
+"""From what the user said to a `Connection`, and what is said and checked around making it.
 
 In the target: a Source, its service account, a token of it. In the source: a Secret with a
 kubeconfig that holds the token, and a Target that names the Secret. The target's side comes first,
@@ -11,18 +11,18 @@ from __future__ import annotations
 import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import click
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, NotFound
-from vnode.cli import connecting, kubeconfigs, manifests
+from vnode.cli import kubeconfigs
 from vnode.cli.access import Access
-from vnode.cli.connecting import Connection
+from vnode.cli.connecting import connector
+from vnode.cli.connecting.connector import Connector
+from vnode.cli.connecting.wanted import Connection
 from vnode.cli.kubeconfigs import Reach
-from vnode.cli.main import run
 from vnode.kube.client import Client
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
@@ -97,11 +97,11 @@ async def connect(source: Side, target: Side, options: Options) -> None:
             namespace=namespace,
             home=home,
             name=name,
-            cluster_name=options.cluster_name or await connecting.cluster_name(here, home, name),
+            cluster_name=options.cluster_name or await connector.cluster_name(here, home, name),
             reach=reach.at(options.server),
             lifetime=lifetime,
         )
-        await connecting.Connector(here, there, connection, click.echo).run()
+        await Connector(here, there, connection, click.echo).run()
         await _finish(here, connection, options)
 
 
@@ -139,73 +139,3 @@ async def _finish(here: Client, connection: Connection, options: Options) -> Non
             f"Pods of namespace {namespace} take part once it is labelled: "
             f"kubectl label namespace {namespace} {label}={value}"
         )
-
-
-_path = click.Path(path_type=Path)
-
-
-def command() -> click.Command:
-    """The click command."""
-
-    @click.command("connect")
-    @click.option("--source", type=_path, help="Kubeconfig of the source; $KUBECONFIG by default.")
-    @click.option("--target", type=_path, help="Kubeconfig of the target; $KUBECONFIG by default.")
-    @click.option("--source-context", help="Context; the current one if not given.")
-    @click.option("--target-context", help="Context; the current one if not given.")
-    @click.option("--namespace", help="Whose pods may go; by default that of the source's context.")
-    @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
-    @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
-    @click.option(
-        "--cluster-name",
-        help="Of the Source and its service account; by default what the source's agent is called, "
-        "which is the UID of its kube-system namespace if it is given no name.",
-    )
-    @click.option(
-        "--server",
-        metavar="https://HOST:PORT",
-        help="The target's API server as the source's agent reaches it, if that differs from what "
-        "the kubeconfig says.",
-    )
-    @click.option(
-        "--token-lifetime",
-        default="365d",
-        show_default=True,
-        help="Wanted life of the token (m, h, d); the target may give less. Connecting again when "
-        "less than a fifth of it is left renews it.",
-    )
-    @click.option(
-        "--agent-namespace",
-        default=manifests.NAMESPACE,
-        show_default=True,
-        help="With --cluster-wide: where the service account and the Secret are.",
-    )
-    @click.option(
-        "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."
-    )
-    def connect_command(
-        source: Path | None,
-        target: Path | None,
-        source_context: str | None,
-        target_context: str | None,
-        **given: object,
-    ) -> None:
-        """Let pods of the source cluster run in the target cluster. Doing it again is harmless."""
-        options = Options(**given)  # type: ignore[arg-type]
-        if options.cluster_wide and options.namespace:
-            raise click.UsageError("--namespace and --cluster-wide exclude each other")
-
-        if options.cluster_wide and options.enable_namespace:
-            raise click.UsageError("--enable-namespace needs one namespace, not --cluster-wide")
-
-        if target is None and target_context is None:
-            raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
-
-        run(
-            connect(
-                Side("source", Access(source, source_context)),
-                Side("target", Access(target, target_context)),
-                options,
-            )
-        )
-
-    return connect_command
