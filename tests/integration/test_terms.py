@@ -138,7 +138,7 @@ async def test_a_farewell_ends_with_the_term_of_who_says_it(
         metadata |= {"annotations": notes, "finalizers": [keys.DELEGATE_FINALIZER]}
         spec = {"containers": [{"name": "main", "image": "busybox"}]}
         await client.create(kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec})
-        leading = asyncio.create_task(shared.targets.lead(EventRecorder(client, "vnode")))
+        leading = asyncio.create_task(shared.connections.lead(EventRecorder(client, "vnode")))
         await client.delete(kinds.TARGETS, "own", namespace)
         async with asyncio.timeout(SECONDS):
             await leaving.wait()

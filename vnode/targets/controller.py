@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.identity import Identity
@@ -29,13 +28,13 @@ from vnode.kube import endpoint as endpoints
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
-from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Links, TargetKey
 from vnode.targets import conditions, expiry, model, strangers
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
+from vnode.targets.known import Targets
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import CONNECTING
 from vnode.targets.reporting import Finding, Reporter
@@ -59,8 +58,6 @@ class _Running:
 class TargetController:
     """Keeps `links` in step with the Targets of the local cluster.
 
-    `namespace` is for those who may see the Targets of one only.
-
     Every replica connects (`run`), so that a new leader starts warm; only the leader writes
     (`lead`), to Targets and, when they are deleted, to the clusters behind them.
     """
@@ -69,23 +66,18 @@ class TargetController:
         self,
         local: Client,
         identity: Identity,
+        targets: Targets,
         links: Links,
         *,
         clock: Clock,
         trust: Trust,
-        namespace: str | None = None,
     ) -> None:
         self._local = local
         self._identity = identity
         self._links = links
         self._clock = clock
         self._trust = trust
-        self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
-        self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
-        self._keys: dict[str, TargetKey] | None = None  # by node; None when it must be made anew
-        for informer in (self._targets, self._cluster_targets):
-            informer.subscribe(self._on_key)
-
+        self._targets = targets
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
         self._leading = False
         self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
@@ -93,59 +85,6 @@ class TargetController:
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
         self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
-
-    @property
-    def informers(self) -> tuple[Informer, Informer]:
-        """Those of Targets and ClusterTargets, for others to look into."""
-        return self._targets, self._cluster_targets
-
-    @property
-    def synced(self) -> bool:
-        """All Targets are known; before that, an absent one means nothing."""
-        return self._targets.synced.is_set() and self._cluster_targets.synced.is_set()
-
-    async def wait_synced(self) -> None:
-        """Return once all Targets are known."""
-        await self._targets.synced.wait()
-        await self._cluster_targets.synced.wait()
-
-    def keys(self) -> Collection[TargetKey]:
-        """Every Target and ClusterTarget that exists, working or not."""
-        return self._by_node.values()
-
-    def has_node(self, name: str) -> bool:
-        """A Node of that name stands for a Target that exists, or for one not known yet."""
-        return not self.synced or name in self._by_node
-
-    @property
-    def _by_node(self) -> dict[str, TargetKey]:
-        """Asked for each pod, while Targets seldom come and go."""
-        if self._keys is None:
-            stores = (self._targets.store, self._cluster_targets.store)
-            keys = [model.key_of(obj) for store in stores for obj in store.values()]
-            self._keys = {key.node_name: key for key in keys}
-
-        return self._keys
-
-    def _on_key(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None:
-            self._keys = None
-
-    def finalizers(self, namespace: str) -> list[str]:
-        """The finalizers that a proxy pod of that namespace carries, in a stable order."""
-        covering = [key for key in self.keys() if key.namespace in ("", namespace)]
-        return [key.finalizer for key in sorted(covering, key=str)]
-
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever a Target comes or goes."""
-        for informer in (self._targets, self._cluster_targets):
-            informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
-
-    async def watch_targets(self) -> None:
-        """Follow the Target objects; runs in every replica, `run` in the leader only."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._targets.run(), name="targets")
-            group.create_task(self._cluster_targets.run(), name="clustertargets")
 
     async def lead(self, events: EventRecorder) -> None:
         """Write what is found, and say farewell to targets that are given up, until cancelled.
@@ -167,12 +106,12 @@ class TargetController:
                 self._controller.add(key)
 
     def _finding(self, key: TargetKey) -> Finding | None:
-        obj, news = self._object(key), self._findings.get(key)
+        obj, news = self._targets.get(key), self._findings.get(key)
         return Finding(obj, news) if obj is not None and news else None
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
-        for informer in (self._targets, self._cluster_targets):
+        for informer in self._targets.informers:
             informer.subscribe(self._on_target)
 
         self._links.subscribe(
@@ -189,12 +128,8 @@ class TargetController:
         if obj is not None:
             self._controller.add(model.key_of(obj))
 
-    def _object(self, key: TargetKey) -> Object | None:
-        informer = self._targets if key.namespace else self._cluster_targets
-        return informer.store.get(str(key))
-
     async def _reconcile(self, key: TargetKey) -> float | None:
-        obj = self._object(key)
+        obj = self._targets.get(key)
         with logs.context(target=str(key)):
             if obj is None:
                 await self._forget(key)

@@ -28,6 +28,7 @@ from vnode.runtime.health import Health
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
+from vnode.targets.known import Targets
 
 trim_pod = references.keeping(proxy.trim)
 """What is kept of a pod: what is needed of a proxy, and what it refers to."""
@@ -64,9 +65,11 @@ class Shared:
         )
         self.chaperons, self.delegates = chaperons.informers(client)
         self.nodes = nodes.informer(client)
-        self.targets = TargetController(
+        self.targets = Targets(client)
+        self.connections = TargetController(
             client,
             identity,
+            self.targets,
             self.links,
             clock=self.clock,
             trust=Trust(commands=frozenset(options.config.exec_commands)),
@@ -80,11 +83,11 @@ class Shared:
             tasks.start(informer.run(), informer.kind.plural)
             self.health.add_event(informer.kind.plural, informer.synced)
 
-        tasks.start(self.targets.watch_targets(), "watch-targets")
+        tasks.start(self.targets.run(), "watch-targets")
 
     async def connect(self, tasks: Supervisor) -> None:
         """Connect to targets, and follow the virtual nodes; returns when these are known."""
-        tasks.start(self.targets.run(), "targets")
+        tasks.start(self.connections.run(), "targets")
         tasks.start(self.nodes.run(), "nodes")
         await self.nodes.synced.wait()
 

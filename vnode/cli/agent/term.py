@@ -58,7 +58,7 @@ class Term:
         with shared.showing(bound):
             async with supervise() as tasks:
                 tasks.start(self._events.run(), "events-of-leader")
-                tasks.start(shared.targets.lead(self._events), "target-reports")
+                tasks.start(shared.connections.lead(self._events), "target-reports")
                 tasks.start(self._make_summary_writer().run(), "summary")
                 if shared.options.config.source_controller:
                     sources = SourceController(shared.client, clock=shared.clock)

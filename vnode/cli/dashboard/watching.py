@@ -22,6 +22,7 @@ from vnode.pods import proxy
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
+from vnode.targets.known import Targets
 
 _LOOK: Final = 0.2  # seconds between two looks whether lists came, or why not
 _UNNAMED: Final = "this cluster"
@@ -49,13 +50,9 @@ class Watching:
             Informer(client, kinds.SOURCES, namespace=namespace),
             Informer(client, kinds.CLUSTER_SOURCES),
         )
-        self._targets = TargetController(
-            client,
-            own,
-            links,
-            clock=clock,
-            trust=Trust(),
-            namespace=namespace,
+        self._targets = Targets(client, namespace)
+        self._connections = TargetController(
+            client, own, self._targets, links, clock=clock, trust=Trust()
         )
         stores = Stores(
             self._targets.informers, self._sources, self._nodes, self._pods.store.values
@@ -74,8 +71,8 @@ class Watching:
         for informer in (self._pods, self._nodes, *self._sources):
             tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
 
-        tasks.start(self._targets.watch_targets(), "dashboard-targets")
-        tasks.start(self._targets.run(), "dashboard-connections")
+        tasks.start(self._targets.run(), "dashboard-targets")
+        tasks.start(self._connections.run(), "dashboard-connections")
         async with asyncio.TaskGroup() as group:
             for informer in (self._pods, self._nodes, *self._targets.informers):
                 group.create_task(_until_told(informer), name=f"first-{informer.kind.plural}")
