@@ -19,6 +19,7 @@ from vnode.api import keys, kinds
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.listeners import Listeners, period
+from vnode.api.objects import Object
 from vnode.cli.agent.config import AgentConfig
 from vnode.cli.agent.kubelet_api import KubeletApi
 from vnode.cli.agent.shared import Options, Shared
@@ -92,6 +93,16 @@ def listeners(shared: Shared, link: Link) -> dict[str, int]:
     return {name: len(each) for name, each in lists.items()}
 
 
+def chaperon(name: str, identity: Identity, link: Link, **metadata: object) -> Object:
+    """One that this cluster made by way of the link."""
+    notes = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
+    labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
+    return {
+        "metadata": {"name": name, "labels": labels, "annotations": notes, **metadata},
+        "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+    }
+
+
 async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again(
     fleet: Fleet, client: Client, identity: Identity, namespace: str
 ) -> None:
@@ -122,7 +133,7 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
             await client.delete(kinds.NODES, link.node_name)
 
 
-async def test_a_farewell_ends_with_the_term_of_who_says_it(
+async def test_a_farewell_ends_with_the_term_and_is_said_in_the_next(
     fleet: Fleet, client: Client, identity: Identity, namespace: str
 ) -> None:
     async with (
@@ -132,13 +143,10 @@ async def test_a_farewell_ends_with_the_term_of_who_says_it(
         leaving, left = asyncio.Event(), asyncio.Event()
         shared.links.subscribe(lambda _link: None, lambda _link: left.set())
         link.on_health(lambda: leaving.set() if link.health.reason == "Leaving" else None)
-        labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
-        notes = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
-        metadata = {"name": "held", "namespace": namespace, "labels": labels}
-        metadata |= {"annotations": notes, "finalizers": [keys.DELEGATE_FINALIZER]}
-        spec = {"containers": [{"name": "main", "image": "busybox"}]}
-        await client.create(kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec})
-        leading = asyncio.create_task(shared.connections.lead(EventRecorder(client, "vnode")))
+        held = chaperon("held", identity, link, finalizers=[keys.DELEGATE_FINALIZER])
+        await client.create(kinds.POD_CHAPERONS, held, namespace)
+        events = EventRecorder(client, "vnode")
+        leading = asyncio.create_task(shared.connections.lead(events))
         await client.delete(kinds.TARGETS, "own", namespace)
         async with asyncio.timeout(SECONDS):
             await leaving.wait()
@@ -151,3 +159,9 @@ async def test_a_farewell_ends_with_the_term_of_who_says_it(
 
         body = {"metadata": {"finalizers": None}}
         await client.patch(kinds.POD_CHAPERONS, "held", body, namespace)
+        late = chaperon("late", identity, link)
+        await client.create(kinds.POD_CHAPERONS, late, namespace)
+        leading = asyncio.create_task(shared.connections.lead(events))
+        await kit.until_gone(client, kinds.POD_CHAPERONS, namespace)
+        leading.cancel()
+        await asyncio.wait([leading])

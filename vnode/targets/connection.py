@@ -61,7 +61,7 @@ class Connection:
         self.failure = ""  # why `run` failed the last time; "" while it runs
         self.strangers = Strangers(identity.uid, on_strangers)
         self._on_strangers = on_strangers
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._identity = identity
         self._links = links
         self._clock = clock
@@ -79,7 +79,7 @@ class Connection:
     async def run(self) -> None:
         """Connect, publish the link, and keep it alive; take it away at the end."""
         with logs.context(target=str(self.spec.key)):
-            async with Client(self._endpoint, name=str(self.spec.key)) as client:
+            async with Client(self.endpoint, name=str(self.spec.key)) as client:
                 link = self._make_link(client)
                 self._links.add(link)
                 try:

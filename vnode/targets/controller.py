@@ -42,6 +42,7 @@ from vnode.targets.secrets import Secrets
 from vnode.telemetry import logs
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
+_LINGER: Final = 20.0  # seconds in which somebody leads again, who then says the farewell
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,8 @@ class TargetController:
         self._leading = False
         self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
         self._found: Listeners[TargetKey] = Listeners()
+        # Since when (monotonic) connections have no object, and wait for somebody to lead.
+        self._gone: dict[TargetKey, float] = {}
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
         self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
@@ -89,7 +92,7 @@ class TargetController:
     async def lead(self, events: EventRecorder) -> None:
         """Write what is found, and say farewell to targets that are given up, until cancelled.
 
-        A farewell that is under way then is broken off: the next leader's agent does not say it.
+        A farewell that is under way then is broken off, for whoever leads next to say it.
         """
         reporter = Reporter(self._local, events, self._finding)
         self._found.add(reporter.wake)
@@ -97,13 +100,18 @@ class TargetController:
             reporter.wake(key)
 
         self._leading = True
+        for key in self._gone:
+            self._controller.add(key)
+
         try:
             await reporter.run()
         finally:
             self._leading = False
-            for key in [key for key, one in self._running.items() if one.connection.leaving]:
-                await self._stop(key)
-                self._controller.add(key)
+            for one in list(self._running.values()):
+                if one.connection.leaving and not one.task.done() and not one.task.cancelling():
+                    await self._start(one.connection.spec, one.connection.endpoint, one.print)
+                    self._gone.pop(one.connection.spec.key, None)  # it waits from now on
+                    self._controller.add(one.connection.spec.key)
 
     def _finding(self, key: TargetKey) -> Finding | None:
         obj, news = self._targets.get(key), self._findings.get(key)
@@ -132,9 +140,9 @@ class TargetController:
         obj = self._targets.get(key)
         with logs.context(target=str(key)):
             if obj is None:
-                await self._forget(key)
-                return None
+                return await self._forget(key)
 
+            self._gone.pop(key, None)
             try:
                 spec = model.parse(obj)
                 endpoint, print_, end = await self._endpoint(spec)
@@ -150,18 +158,30 @@ class TargetController:
             self._judge(key, obj, end)
             return expiry.look_again(end, self._clock.now())
 
-    async def _forget(self, key: TargetKey) -> None:
-        """The object is gone: the connection ends, after its farewell if that is ours to say."""
+    async def _forget(self, key: TargetKey) -> float | None:
+        """The object is gone: the connection ends, after its farewell if that is ours to say.
+
+        A replica that does not lead keeps it for a while: it may have to say the farewell yet.
+        """
         self._findings.pop(key, None)
         self._found.call(key)
         running = self._running.get(key)
-        if running and self._leading and not running.task.done():
-            running.connection.leave()  # its end brings us here again
-            return
+        if running and not running.task.done():
+            if self._leading:
+                running.connection.leave()  # its end brings us here again
+                return None
 
+            now = self._clock.monotonic()
+            left = self._gone.setdefault(key, now) + _LINGER - now
+            if left > 0:
+                return left
+
+        self._gone.pop(key, None)
         await self._stop(key)
         if self._secrets is not None:
             self._secrets.use(key, None)
+
+        return None
 
     async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, End | None]:
         """Where the target is, what that was made from, and when its credentials end."""
@@ -182,6 +202,10 @@ class TargetController:
         if known and known.print == print_ and not known.connection.leaving:
             return
 
+        await self._start(spec, endpoint, print_)
+
+    async def _start(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
+        """Connect anew, in the place of the connection that there was."""
         await self._stop(spec.key)
         assert self._group is not None, "reconciled outside run"
         connection = Connection(
