@@ -106,7 +106,7 @@ class BoundPods:
 
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._group = None  # whoever no longer leads still hears of new links
+                self._group = None  # a link that comes while this ends is not followed
 
     def _start(self, node_name: str, informer: Informer) -> None:
         assert self._group is not None, "started outside run"
