@@ -73,7 +73,7 @@ class Claims:
 
     def users(self, key: Key) -> Iterator[Object]:
         """The pods that refer to it."""
-        return self._users.pods(key)
+        return self._users.about(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read where a copy has to be made; not to judge one that is there."""

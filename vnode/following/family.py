@@ -73,3 +73,19 @@ class Family(Protocol):
 
     def users(self, key: Key) -> Iterator[Object]:
         """References to the objects on which to say what is wrong."""
+
+
+class Demand(Protocol):
+    """Those who need objects of a family, for one reason."""
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Whether the object has to be in that target."""
+
+    def on(self, node: str) -> list[Key]:
+        """All that is wanted in one target."""
+
+    def about(self, key: Key) -> Iterator[Object]:
+        """References to the objects on which to say what is wrong."""
+
+    def in_namespace(self, namespace: str) -> bool:
+        """Anything of that namespace may be needed somewhere."""

@@ -70,6 +70,15 @@ def test_an_ingress_leads_to_the_services_that_it_names():
     assert list(services.backends(kept)) == []
 
 
+def test_an_ingress_names_its_certificates_unless_it_stays_at_home():
+    tls = [{"secretName": "one"}, {"hosts": ["no.example.com"]}, {"secretName": "two"}]
+    ingress = {"metadata": {"namespace": "ns"}, "spec": {"tls": tls}}
+    assert [ref.name for ref in services.certificates(ingress)] == ["one", "two"]
+    for note in (keys.NO_FOLLOW, keys.IS_DELEGATE):
+        kept = {**ingress, "metadata": {"namespace": "ns", "annotations": {note: ""}}}
+        assert list(services.certificates(kept)) == []
+
+
 def test_node_ports_can_be_left_to_the_target():
     assert services.without_node_ports(service(ports=[{"port": 1}])) is None
     free = services.without_node_ports(service(ports=[{"port": 1, "nodePort": 30000}]))
