@@ -101,6 +101,10 @@ class ConfigObjects:
 
         return copies.content(original.body, self._identity) if original.body else None
 
+    def update(self, body: Object, copy: Object) -> Object:
+        """All is the original's."""
+        return copies.successor(body, copy)
+
     def relaxed(self, _body: Object) -> Object | None:
         """Nothing in it is the target's."""
         return None
@@ -137,7 +141,8 @@ class ConfigObjects:
             return None
 
         version, uid = objects.resource_version(body), objects.uid(body)
-        original = Original(uid, version, copies.digest(body), body)
+        marks = copies.marks(copies.content(body, self._identity))
+        original = Original(uid, version, copies.digest(body), marks, body)
         self._known[ref] = replace(original, body=None)
         return original
 

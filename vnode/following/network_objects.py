@@ -17,7 +17,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import services
+from vnode.following import copies, services
 from vnode.following.family import Original
 from vnode.following.population import Population, Resident
 from vnode.following.references import Ref
@@ -187,12 +187,16 @@ class NetworkObjects:
         if obj is None:
             return None
 
-        version = objects.resource_version(obj)
-        return Original(objects.uid(obj), version, version, obj)
+        uid, version = objects.uid(obj), objects.resource_version(obj)
+        return Original(uid, version, version, copies.marks(self._copy(ref.kind, obj)), obj)
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
         """The copy."""
-        return self._copy(ref.kind, original)
+        return self._copy(ref.kind, _body(original))
+
+    def update(self, body: Object, copy: Object) -> Object:
+        """With the node ports that the target has chosen."""
+        return copies.successor(self.relaxed(body) or body, copy)
 
     def relaxed(self, body: Object) -> Object | None:
         """With node ports of the target's own."""
@@ -204,7 +208,7 @@ class NetworkObjects:
 
     def same(self, ref: Ref, copy: Object, original: Original) -> bool:
         """Specification and parent are right."""
-        wanted = self._copy(ref.kind, original)
+        wanted = self._copy(ref.kind, _body(original))
         wanted = services.without_node_ports(wanted) or wanted
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
         return ours and services.holds(objects.spec(copy), wanted["spec"])
@@ -217,12 +221,11 @@ class NetworkObjects:
         """Its addresses may have changed."""
         self._returns.wake(key.ref)
 
-    def _copy(self, kind: Kind, original: Original) -> Object:
-        assert original.body is not None, "originals of this family have bodies"
+    def _copy(self, kind: Kind, original: Object) -> Object:
         if kind is kinds.SERVICES:
-            return services.service(original.body, self._identity, self._relabel)
+            return services.service(original, self._identity, self._relabel)
 
-        return services.ingress(original.body, self._identity)
+        return services.ingress(original, self._identity)
 
     def _object(self, ref: Ref) -> Object | None:
         key = objects.join_key(ref.namespace, ref.name)
@@ -246,6 +249,11 @@ class NetworkObjects:
             for obj in informer.store.values():
                 if keys.ADDRESSES in objects.annotations(obj):
                     self._returns.wake(Ref(kind, objects.namespace(obj), objects.name(obj)))
+
+
+def _body(original: Original) -> Object:
+    assert original.body is not None, "originals of this family have bodies"
+    return original.body
 
 
 def _namespace(obj: Object) -> Iterable[str]:

@@ -82,8 +82,8 @@ def ingress(original: Object, identity: Identity) -> Object:
 
 
 def _copy(original: Object, identity: Identity, more: dict[str, str]) -> Object:
-    meta = copies.metadata(original, identity)
-    meta["annotations"].update({keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more})
+    own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
+    meta = copies.metadata(original, identity, own)
     return {"metadata": meta, "spec": dict(objects.spec(original))}
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vnode.api import keys
 from vnode.api.identity import Identity
-from vnode.following import notices, services
+from vnode.following import copies, notices, services
 from vnode.following.population import Population
 from vnode.pods import chaperon
 
@@ -40,6 +40,12 @@ def test_a_copy_selects_delegates_and_has_addresses_of_its_own():
     assert copy["spec"] == {"selector": {keys.PREFIX + "app": "x", keys.PREFIX + "tier": "db"}}
     assert keys.IS_DELEGATE in copy["metadata"]["annotations"]
     assert "clusterIP" in original["spec"]
+
+
+def test_marks_of_the_mesh_do_not_make_a_copy_differ_once_the_original_has_them():
+    marks = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
+    before, after = (services.service(service(notes), US, relabel) for notes in ({}, marks))
+    assert copies.marks(before) == copies.marks(after)
 
 
 def test_a_headless_service_stays_headless():
