@@ -153,5 +153,5 @@ def successor(body: Object, present: Object) -> Object:
 
 
 def is_stray(secret: Object) -> bool:
-    """A Secret that never follows."""
-    return secret.get("type") == TOKEN_TYPE
+    """A Secret that never follows: a token, made here or, for one step, by another cluster."""
+    return secret.get("type") == TOKEN_TYPE or keys.TOKEN in objects.labels(secret)

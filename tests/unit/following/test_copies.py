@@ -126,4 +126,5 @@ def test_annotations_about_the_original_itself_stay_behind():
 
 def test_tokens_of_service_accounts_stay_at_home():
     assert copies.is_stray({"type": "kubernetes.io/service-account-token"})
+    assert copies.is_stray({"metadata": {"labels": {keys.TOKEN: ""}}, "type": "Opaque"})
     assert not copies.is_stray({"type": "Opaque"})
