@@ -104,7 +104,8 @@ class Leaver:
         while True:
             try:
                 left = await client.list(kinds.POD_CHAPERONS, None)
-                left += await client.list(kinds.PODS, None, label_selector=keys.PARENT_UID)
+                for kind in (kinds.PODS, *kinds.FOLLOWING):
+                    left += await client.list(kind, None, label_selector=keys.PARENT_UID)
             except VnodeError:
                 await asyncio.sleep(_AGAIN)
             else:
