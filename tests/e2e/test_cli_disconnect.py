@@ -19,7 +19,11 @@ async def test_disconnect_removes_both_sides_and_ends_what_ran(
 ) -> None:
     assert own.connect(fleet, shared, "c2").code == 0
     await own.assert_connects(source, shared)
-    await own.run_pod(source, shared, "here")
+    await source.create(kinds.CONFIG_MAPS, {"metadata": {"name": "settings"}}, shared)
+    volumes = [{"name": "v", "configMap": {"name": "settings"}}]
+    await source.create(kinds.PODS, kit.pod("here", volumes=volumes), shared)
+    await kit.until_one(source, kinds.PODS, "here", shared, lambda p: kit.phase(p) == "Running")
+    await c2.get(kinds.CONFIG_MAPS, "settings", shared)
     words = ("--source", fleet.kubeconfig("c1"), "--target", fleet.kubeconfig("c2"), "-n", shared)
     done = vnode("disconnect", "bad", *words)
     assert done.code == 0, done.err
@@ -35,6 +39,8 @@ async def test_disconnect_removes_both_sides_and_ends_what_ran(
     ):
         assert await client.list(kind, shared) == []
 
+    selector = keys.PARENT_CLUSTER_NAME
+    assert await c2.list(kinds.CONFIG_MAPS, shared, label_selector=selector) == []
     secrets = [objects.name(secret) for secret in await source.list(kinds.SECRETS, shared)]
     assert "vnode-target-bad" not in secrets
     again = vnode("disconnect", "bad", *words)

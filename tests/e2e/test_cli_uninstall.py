@@ -125,13 +125,18 @@ async def test_a_target_without_agent_ends_its_delegates_and_its_source_is_told(
     own_fleet: Fleet,
 ) -> None:
     async with own_fleet.client("c1") as c1, own_fleet.client("c2") as c2:
-        await c1.create(kinds.PODS, kit.pod("ended"), "default")
+        await c1.create(kinds.CONFIG_MAPS, {"metadata": {"name": "settings"}}, "default")
+        volumes = [{"name": "v", "configMap": {"name": "settings"}}]
+        await c1.create(kinds.PODS, kit.pod("ended", volumes=volumes), "default")
         proxy = await kit.until_one(
             c1, kinds.PODS, "ended", "default", lambda p: kit.phase(p) == "Running"
         )
+        await c2.get(kinds.CONFIG_MAPS, "settings", "default")
         own_fleet.run("stop", "c2", "agent")
         uninstall(own_fleet, "c2", "--delegates", "delete", "--crds")
         assert await delegates(c2, proxy) == []
+        selector = keys.PARENT_CLUSTER_NAME
+        assert await c2.list(kinds.CONFIG_MAPS, "default", label_selector=selector) == []
         assert await ours_in(c2, kinds.CRDS) == []
         assert await ours_in(c2, kinds.CLUSTER_ROLES) == []
         # The source sees the delegate go, or loses the target; its own removal frees the rest.

@@ -134,6 +134,46 @@ async def test_a_copy_is_kept_up_to_date_and_goes_with_its_last_user(
     await source.get(kinds.CONFIG_MAPS, name, "default")
 
 
+async def test_labels_and_annotations_follow_and_go_without_a_change_of_contents(
+    source: Client, c2: Client
+) -> None:
+    name = fresh("marks")
+    await source.create(kinds.CONFIG_MAPS, config_map(name, a="1"), "default")
+    await source.create(kinds.SECRETS, secret(name, a="1"), "default")
+    spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+    await source.create(kinds.SERVICES, {"metadata": {"name": name}, "spec": spec}, "default")
+    pull = [{"name": name}]
+    volumes = [{"name": "v", "configMap": {"name": name}}]
+    body = user_of(name, volumes=volumes, imagePullSecrets=pull)
+    body["metadata"]["labels"] = {"app": name}
+    pod = await run(source, body)
+    every = (kinds.CONFIG_MAPS, kinds.SECRETS, kinds.SERVICES)
+    for kind in every:
+        copy = await kit.until_one(c2, kind, name, "default", lambda _: True)
+        theirs = {"metadata": {"labels": {"theirs": "1"}}}
+        await c2.patch(kind, name, theirs, "default")
+        marks = {"labels": {"mine": "new", "more": "1"}, "annotations": {"note": "n"}}
+        await source.patch(kind, name, {"metadata": marks}, "default")
+        now = await kit.until_one(
+            c2, kind, name, "default", lambda o: objects.labels(o).get("more") == "1"
+        )
+        assert objects.uid(now) == objects.uid(copy)
+        assert objects.labels(now).items() >= {"mine": "new", "theirs": "1"}.items()
+        assert objects.annotations(now)["note"] == "n"
+        gone = {"labels": {"mine": None, "more": None}, "annotations": {"note": None}}
+        await source.patch(kind, name, {"metadata": gone}, "default")
+        now = await kit.until_one(
+            c2, kind, name, "default", lambda o: "more" not in objects.labels(o)
+        )
+        assert objects.labels(now)["theirs"] == "1"
+        assert "note" not in objects.annotations(now)
+
+    await end(source, pod)
+    for kind in every:
+        await until_gone(c2, kind, name)
+        await source.delete(kind, name, "default")
+
+
 async def test_what_is_missing_follows_as_soon_as_it_is_made(source: Client, c2: Client) -> None:
     name = fresh("late")
     pod = await run(source, user_of(name))

@@ -109,6 +109,35 @@ async def test_a_service_and_its_ingress_go_where_its_pods_are(
         await source.delete(kind, name, "default")
 
 
+async def test_the_certificate_of_an_ingress_goes_with_it(
+    source: Client, c2: Client, c3: Client
+) -> None:
+    name, other = fresh("tls"), fresh("tls")
+    for secret in (name, other):
+        body = {"metadata": {"name": secret}, "data": {"tls.crt": "MQ=="}}
+        await source.create(kinds.SECRETS, body, "default")
+
+    await source.create(kinds.SERVICES, service(name, name), "default")
+    entry = ingress(name, name)
+    entry["spec"]["tls"] = [{"secretName": name}]
+    await source.create(kinds.INGRESSES, entry, "default")
+    await run(source, name)
+    await until_there(c2, kinds.SECRETS, name)
+    await source.patch(kinds.SECRETS, name, {"data": {"tls.crt": "Mg=="}}, "default")
+    await kit.until_one(
+        c2, kinds.SECRETS, name, "default", lambda s: s["data"] == {"tls.crt": "Mg=="}
+    )
+    assert not await c3.list(kinds.SECRETS, "default", field_selector=f"metadata.name={name}")
+    changed = {"spec": {"tls": [{"secretName": other}]}}
+    await source.patch(kinds.INGRESSES, name, changed, "default")
+    await until_there(c2, kinds.SECRETS, other)
+    await until_gone(c2, kinds.SECRETS, name)
+    await source.delete(kinds.PODS, name, "default")
+    await until_gone(c2, kinds.SECRETS, other)
+    for kind in (kinds.SERVICES, kinds.INGRESSES):
+        await source.delete(kind, name, "default")
+
+
 async def test_addresses_of_load_balancers_come_back_and_go(source: Client, c2: Client) -> None:
     name = fresh("balanced")
     await source.create(kinds.SERVICES, service(name, name, type="LoadBalancer"), "default")

@@ -22,11 +22,11 @@ REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 MINTER = "vnode-token-minter"
 
 
-async def review(client: Client, token: str) -> Any:
+async def review(client: Client, token: str, audience: str = "") -> Any:
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
-        "spec": {"token": token},
+        "spec": {"token": token, **({"audiences": [audience]} if audience else {})},
     }
     answer: Object = await client.request("POST", REVIEWS, body=body)
     return answer["status"]
@@ -60,7 +60,14 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     # Only in this namespace: a right to make tokens is a strong one.
     granted = ("create", "rolebinding", MINTER, f"--clusterrole={MINTER}")
     fleet.kubectl("c1", "-n", shared, *granted, "--serviceaccount=vnode:vnode")
-    pod = await own.run_pod(source, shared, "web")
+    projected = {"path": "t", "audience": "vault.example.com", "expirationSeconds": 600}
+    volumes = [
+        {"name": "own", "projected": {"sources": [{"serviceAccountToken": projected}]}},
+    ]
+    await source.create(kinds.PODS, kit.pod("web", volumes=volumes), shared)
+    pod = await kit.until_one(
+        *(source, kinds.PODS, "web", shared), lambda pod: kit.phase(pod) == "Running"
+    )
     name = names.token_secret("web", objects.uid(pod))
     secret = await c2.get(kinds.SECRETS, name, shared)
     token = held(secret, "token")
@@ -78,7 +85,14 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     spec = objects.spec(delegate)
     (volume,) = [v for v in spec["volumes"] if "secret" in v]
     assert volume["secret"]["secretName"] == name
-    assert not [v for v in spec["volumes"] if "projected" in v]
+    (volume,) = [v for v in spec["volumes"] if "projected" in v]
+    (taken,) = volume["projected"]["sources"]
+    assert (taken["secret"]["name"], taken["secret"]["items"][0]["path"]) == (name, "t")
+    another = held(secret, taken["secret"]["items"][0]["key"])
+    assert not (await review(source, another)).get("authenticated")
+    status = await review(source, another, audience="vault.example.com")
+    assert status["authenticated"]
+    assert status["audiences"] == ["vault.example.com"]
     (container,) = spec["containers"]
     env = {entry["name"]: entry.get("value") for entry in container["env"]}
     assert env["KUBERNETES_SERVICE_HOST"] == address.hostname

@@ -72,6 +72,12 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
     )
     copy = await c2.get(kinds.CLAIMS, "data", shared)
     assert objects.spec(copy)["storageClassName"] == volume
+    marks = {"metadata": {"labels": {"tier": "db"}}}
+    await source.patch(kinds.CLAIMS, "data", marks, shared)
+    later = await kit.until_one(
+        c2, kinds.CLAIMS, "data", shared, lambda c: objects.labels(c).get("tier") == "db"
+    )
+    assert objects.uid(later) == objects.uid(copy)
     await source.delete(kinds.PODS, "runs", shared)
     await kit.until_gone(source, kinds.PODS, shared)
     await source.delete(kinds.CLAIMS, "data", shared)

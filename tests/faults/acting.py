@@ -10,7 +10,9 @@ import base64
 from collections.abc import Awaitable, Callable
 
 from tests import kit
-from tests.faults.plan import SOURCE, Action, Kind, Verb, Workload
+from tests.faults import things
+from tests.faults.leaving import Leaver
+from tests.faults.plan import LEAVING, SOURCE, Action, Kind, Verb, Workload
 from tests.faults.rig import Rig
 from tests.faults.world import APP, World, node_of, phase
 from vnode.api import keys, kinds, objects
@@ -69,7 +71,8 @@ def _template(workload: Workload) -> Object:
         notes["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
 
     pod = kit.pod(workload.name, annotations=notes)
-    return {"metadata": {"labels": {APP: workload.name}, "annotations": notes}, "spec": pod["spec"]}
+    spec = {**pod["spec"], "volumes": things.volumes(workload.uses)}
+    return {"metadata": {"labels": {APP: workload.name}, "annotations": notes}, "spec": spec}
 
 
 def _tolerations(seconds: int) -> str:
@@ -90,9 +93,14 @@ class Actor:
         self._rig = rig
         self._world = world
         self._targets: dict[str, Object] = {}  # that were removed, to be put back
+        self.leaver = Leaver(rig)
 
     async def act(self, action: Action) -> None:
         """Do it; gives up, silently, when what it is about is gone."""
+        if action.verb in LEAVING:
+            await self.leaver.leave(action)
+            return
+
         async with asyncio.timeout(PERSISTENCE):
             while True:
                 try:
@@ -122,6 +130,8 @@ class Actor:
             Verb.EDIT_TARGET: self._edit_target,
             Verb.ROTATE_TOKEN: self._rotate_token,
             Verb.REMOVE_TARGET: self._remove_target,
+            Verb.PUT_THING: self._put_thing,
+            Verb.REMOVE_THING: self._remove_thing,
         }
         await verbs.get(action.verb, self._end_pod)(action)
 
@@ -139,6 +149,18 @@ class Actor:
             NAMESPACE,
             propagation="Background",
         )
+
+    async def _put_thing(self, action: Action) -> None:
+        assert action.thing is not None
+        body = things.build(action.thing)
+        body["metadata"]["namespace"] = NAMESPACE
+        kind = things.RESOURCES[action.thing.kind]
+        await self._rig.source.apply(kind, body, manager="faults")
+
+    async def _remove_thing(self, action: Action) -> None:
+        assert action.thing is not None
+        kind, name = things.RESOURCES[action.thing.kind], things.name_of(action.thing)
+        await self._rig.source.delete(kind, name, NAMESPACE)
 
     async def _end_pod(self, action: Action) -> None:
         assert action.workload is not None
@@ -209,6 +231,10 @@ async def remove_all(client: Client) -> None:
     for resource in RESOURCES.values():
         query = {"propagationPolicy": "Background"}
         await client.request("DELETE", resource.path(NAMESPACE), query=query)
+
+    for resource in things.RESOURCES.values():
+        for thing in await client.list(resource, NAMESPACE, label_selector=things.SELECTOR):
+            await client.discard(resource, thing)
 
 
 async def _evict(client: Client, pod: Object) -> None:

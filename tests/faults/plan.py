@@ -1,13 +1,7 @@
-"""What users do and what breaks, step by step, drawn from a seed: pure.
-
-`draw` knows only what the users want by now (`Wish`), never what the clusters made of it, so a seed
-gives the same steps each time. Which pod an action hits is a number; whoever acts takes the pod of
-that number, modulo how many there are.
-"""
+"""What users want and do, and what breaks, as data: pure. `drawing` makes steps of it."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,6 +12,8 @@ LANES = ("c1>c1", "c1>c2", "c1>c3", "c2>c2", "c3>c3")
 """Whose agent, and whose API server."""
 
 MOST_WORKLOADS, MOST_REPLICAS = 8, 8
+NAMES = ("one", "two", "three")
+"""Of ConfigMaps and Secrets that pods use, be they there or not."""
 
 
 class Kind(StrEnum):
@@ -29,10 +25,35 @@ class Kind(StrEnum):
     JOB = "job"
 
 
+class ThingKind(StrEnum):
+    """What follows pods."""
+
+    CONFIG_MAP = "configmap"
+    SECRET = "secret"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object that follows pods: those that use its name, or, of a Service, those of the workload
+    of its name. `version` is in its contents, `label` on it."""
+
+    name: str
+    kind: ThingKind
+    version: int = 1
+    label: int = 1
+
+    @property
+    def key(self) -> str:
+        """Unique among all things."""
+        return f"{self.kind}/{self.name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One of them. `hopeless` fits no target; `patience` is tolerationSeconds, 0 for the default;
-    `farewell` is for how many seconds a delegate goes on after it was asked to end."""
+    `farewell` is for how many seconds a delegate goes on after it was asked to end; `uses` are keys
+    of ConfigMaps and Secrets."""
 
     name: str
     kind: Kind
@@ -41,14 +62,16 @@ class Workload:
     hopeless: bool = False
     patience: int = 0
     farewell: int = 0
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """All that users want, by name; `count` makes names that were never used."""
+    """All that users want, by name or key; `count` makes names that were never used."""
 
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     count: int = 0
+    things: Mapping[str, Thing] = field(default_factory=dict)
 
     def with_(self, workload: Workload) -> Wish:
         """The same, with that workload new or changed."""
@@ -74,8 +97,17 @@ class Verb(StrEnum):
     EDIT_TARGET = "edit target"
     ROTATE_TOKEN = "rotate token"
     REMOVE_TARGET = "remove target"
+    DISCONNECT = "disconnect"
+    UNINSTALL = "uninstall"  # in a target; its delegates end
+    UNINSTALL_KEEP = "uninstall, keep delegates"
+    PUT_THING = "put"
+    REMOVE_THING = "take away"
 
 
+LEAVING = (Verb.DISCONNECT, Verb.UNINSTALL, Verb.UNINSTALL_KEEP)
+"""After these, vnode is made whole again by `vnode install` and `vnode connect`."""
+ENDING = (Verb.REMOVE_TARGET, Verb.DISCONNECT, Verb.UNINSTALL)
+"""With these, the pods of a target end."""
 ON_PODS = (
     Verb.DELETE_POD,
     Verb.FORCE_DELETE_POD,
@@ -95,9 +127,13 @@ class Action:
     workload: Workload | None = None
     target: str = ""
     number: int = 0
+    thing: Thing | None = None
 
     def __str__(self) -> str:
         what = self.target
+        if self.thing:
+            what = f"{self.thing.key} v{self.thing.version}.{self.thing.label}"
+
         if self.workload:
             what = f"{self.workload.kind} {self.workload.name} x{self.workload.replicas}"
             what += f" v{self.workload.version}" if self.verb is Verb.CHANGE else ""
@@ -157,7 +193,7 @@ class Step:
     @property
     def removed_targets(self) -> frozenset[str]:
         """The targets whose pods end with them."""
-        removed = (a for a in self.actions if a.verb is Verb.REMOVE_TARGET)
+        removed = (action for action in self.actions if action.verb in ENDING)
         return frozenset(action.target for action in removed)
 
     @property
@@ -172,94 +208,3 @@ class Step:
             for target in self.removed_targets
             if any({SOURCE, target} >= fault.clusters for fault in self.faults)
         )
-
-
-PROCESSES = (
-    *(f"{cluster}/agent" for cluster in (SOURCE, SOURCE, *TARGETS)),  # the source's twice as often
-    *(f"{target}/candidate-scheduler" for target in TARGETS),
-    *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
-    f"{SOURCE}/kube-controller-manager",
-)
-
-
-def draw(dice: random.Random, wish: Wish, *, longest: float) -> tuple[Step, Wish]:
-    """The next step, and what users want after it. No fault takes longer than `longest` seconds."""
-    actions: list[Action] = []
-    touched: set[str] = set()
-    for _ in range(dice.randint(2, 8)):
-        action, wish = _action(dice, wish, touched)
-        if action is not None:
-            actions.append(action)
-            touched |= {action.workload.name} if action.workload else {action.target}
-
-    faults = tuple(_fault(dice, longest) for _ in range(dice.randint(2, 6)))
-    return Step(tuple(sorted(actions, key=lambda a: a.at)), faults), wish
-
-
-def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
-    """One action on what no other action of the step is about."""
-    at = round(dice.uniform(0, 8), 1)
-    free = [w for name, w in sorted(wish.workloads.items()) if name not in touched]
-    chance = dice.random()
-    if not free or (chance < 0.4 and len(wish.workloads) < MOST_WORKLOADS):
-        workload, wish = _new(dice, wish)
-        return Action(Verb.CREATE, at, workload), wish.with_(workload)
-
-    if chance > 0.85:
-        verb = dice.choice((Verb.EDIT_TARGET, Verb.ROTATE_TOKEN, Verb.REMOVE_TARGET))
-        target = dice.choice(TARGETS)
-        return (None if target in touched else Action(verb, at, target=target)), wish
-
-    chosen = dice.choice(free)
-    if chance > 0.75 or chosen.kind is Kind.JOB:
-        return Action(Verb.REMOVE, at, chosen), wish.without(chosen.name)
-
-    if chance > 0.55 and chosen.kind is not Kind.POD:
-        chosen = _changed(dice, chosen)
-        return Action(Verb.CHANGE, at, chosen), wish.with_(chosen)
-
-    verb, number = dice.choice(ON_PODS), dice.randrange(MOST_REPLICAS)
-    after = wish.without(chosen.name) if chosen.kind is Kind.POD else wish
-    return Action(verb, at, chosen, number=number), after
-
-
-def _new(dice: random.Random, wish: Wish) -> tuple[Workload, Wish]:
-    kind = dice.choice((Kind.POD, Kind.DEPLOYMENT, Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.JOB))
-    many = dice.randint(1, MOST_REPLICAS if kind is Kind.DEPLOYMENT else 4)
-    workload = Workload(
-        f"{kind}-{wish.count}",
-        kind,
-        replicas=1 if kind is Kind.POD else many,
-        hopeless=kind is Kind.POD and dice.random() < 0.3,
-        patience=dice.choice((0, 0, 5)),
-        farewell=dice.choice((0, 0, 3)),
-    )
-    return workload, replace(wish, count=wish.count + 1)
-
-
-def _changed(dice: random.Random, workload: Workload) -> Workload:
-    if dice.random() < 0.4:
-        return replace(workload, version=workload.version + 1)
-
-    most = MOST_REPLICAS if workload.kind is Kind.DEPLOYMENT else 4
-    return replace(workload, replicas=dice.randint(1, most))
-
-
-def _fault(dice: random.Random, longest: float) -> Fault:
-    at, seconds = round(dice.uniform(0, 5), 1), round(min(longest, dice.expovariate(1 / 8)) + 1, 1)
-    trouble = dice.choice((Trouble.KILL, *Trouble))
-    if trouble is Trouble.KILL:
-        return Fault(trouble, dice.choice(PROCESSES), at, min(seconds, 10.0))
-
-    lane = dice.choice((*LANES, *LANES[1:3]))
-    match trouble:
-        case Trouble.SLOW:
-            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.05, 0.5), 2))
-        case Trouble.ERRORS:
-            status = dice.choice((409, 410, 429, 500))
-            share = round(dice.uniform(0.1, 0.8), 1)
-            return Fault(trouble, lane, at, seconds, amount=share, status=status)
-        case Trouble.LOSE:
-            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.1, 0.6), 1))
-        case _:
-            return Fault(trouble, lane, at, seconds)

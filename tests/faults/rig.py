@@ -11,7 +11,7 @@ import asyncio
 import random
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -51,6 +51,7 @@ class Rig:
         self.clients = clients
         self.held: Counter[str] = Counter()  # CLUSTER/PROCESS -> the faults that hold it down
         self.ends: Counter[str] = Counter()  # CLUSTER/PROCESS -> ends that no fault has caused
+        self._absent: set[str] = set()  # CLUSTER/PROCESS that an administrator took away
         self._starting = asyncio.Lock()
 
     @property
@@ -64,6 +65,18 @@ class Rig:
         async with self._starting:
             with suppress(FleetError):
                 await asyncio.to_thread(self.fleet.stop, *where.split("/"), number)
+
+    async def take_away(self, cluster: str, names: Iterable[str]) -> None:
+        """End processes, which stay down, also when all is mended, until `give_back`."""
+        async with self._starting:
+            for name in names:
+                self._absent.add(f"{cluster}/{name}")
+                with suppress(FleetError):
+                    await asyncio.to_thread(self.fleet.stop, cluster, name)
+
+    def give_back(self, cluster: str, names: Iterable[str]) -> None:
+        """They run again, and are kept running."""
+        self._absent.difference_update(f"{cluster}/{name}" for name in names)
 
     async def release(self, where: str) -> None:
         """Let a process be started again."""
@@ -81,7 +94,8 @@ class Rig:
             for cluster, known in self.fleet.state().clusters.items():
                 for name, process in known.processes.items():
                     where = f"{cluster}/{name}"
-                    if name in KEPT and not process.alive and self.held[where] <= 0:
+                    down = self.held[where] > 0 or where in self._absent
+                    if name in KEPT and not process.alive and not down:
                         if where not in self.held:
                             self.ends[where] += 1
 

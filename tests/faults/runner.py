@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tests.faults import breaking, plan, world
+from tests.faults import breaking, drawing, rules, world
 from tests.faults.acting import Actor, remove_all
-from tests.faults.plan import Action, Kind, Step, Verb, Wish
+from tests.faults.plan import ENDING, TARGETS, Action, Kind, Step, Verb, Wish
 from tests.faults.rig import Rig
 from tests.faults.watching import Watcher
 from tests.faults.world import Violation, World
@@ -68,13 +68,14 @@ class Runner:
     async def finish(self) -> list[Violation]:
         """Remove everything: nothing may be left of it anywhere."""
         actions = [Action(Verb.REMOVE, 0, w) for w in self._wish.workloads.values()]
+        actions += [Action(Verb.REMOVE_THING, 0, thing=t) for t in self._wish.things.values()]
         self._say("last step: remove everything")
         self._wish = Wish()
         await asyncio.gather(*(self._actor.act(action) for action in actions))
         return await self._settle({})
 
     async def _step(self, longest: float) -> list[Violation]:
-        step, wish = plan.draw(self._dice, self._wish, longest=longest)
+        step, wish = drawing.draw(self._dice, self._wish, longest=longest)
         self._tell(step)
         before = self._watcher.world(self._wish)
         survivors = untouched(before, step)
@@ -91,16 +92,35 @@ class Runner:
             ]
             await asyncio.wait(tasks)
             await self._rig.heal()
-            await self._actor.put_targets_back()
             self._wish = wish
-            found = await self._settle(survivors)
+            await self._actor.leaver.install_again()
+            await self._actor.put_targets_back()
+            found = await self._settle_without(survivors)
+            await self._actor.leaver.connect_again()
+            found = found or await self._settle(survivors)
             keeping.cancel()
 
         return found
 
+    async def _settle_without(self, survivors: dict[str, str]) -> list[Violation]:
+        """Settle without the targets that were disconnected, if others are left.
+
+        Nothing is asked of those whose removal was a force: what runs there ends when they are
+        connected again.
+        """
+        gone = frozenset(self._actor.leaver.disconnected)
+        if not gone or gone >= set(TARGETS):
+            return []
+
+        self._say(f"  without {', '.join(sorted(gone))}")
+        self._watcher.unasked = gone & self._watcher.forced
+        found = await self._settle(survivors)
+        self._watcher.unasked = frozenset()
+        return found
+
     async def _act(self, action: Action) -> None:
         await asyncio.sleep(action.at)
-        if action.verb is Verb.REMOVE_TARGET:
+        if action.verb in ENDING:
             self._watcher.remove(action.target)
 
         await self._actor.act(action)
@@ -120,11 +140,11 @@ class Runner:
         began = time.monotonic()
         while True:
             await self._watcher.change(_QUIET)
-            if self._watcher.history.violations:
-                return self._watcher.history.violations
+            if seen := self._watcher.history.violations + self._actor.leaver.violations:
+                return seen
 
             self._wish = without_lost(self._wish, self._watcher.world(self._wish))
-            found = world.violations(self._watcher.world(self._wish, survivors))
+            found = rules.violations(self._watcher.world(self._wish, survivors))
             late = time.monotonic() - began > SETTLED
             if self._watcher.changed.is_set() and not late:
                 continue
@@ -139,7 +159,7 @@ class Runner:
 
     async def _ask(self, survivors: dict[str, str]) -> list[Violation]:
         try:
-            return world.violations(await self._watcher.fresh_world(self._wish, survivors))
+            return rules.violations(await self._watcher.fresh_world(self._wish, survivors))
         except VnodeError as error:
             return [Violation("API servers answer", str(error))]
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.faults import things
 from tests.faults.acting import NAMESPACE
 from tests.faults.history import History, Suspicion
 from tests.faults.plan import SOURCE, TARGETS, Wish
@@ -22,7 +23,7 @@ from vnode.kube.informer import Informer
 
 _FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
 _AGAIN = 0.5
-FOLLOWED = (kinds.CONFIG_MAPS, kinds.SECRETS)
+FOLLOWED = tuple(things.RESOURCES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Watcher:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
     forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
+    unasked: frozenset[str] = frozenset()  # targets of which no rule holds just now
     _informers: dict[str, Informer] = field(default_factory=dict)
     _suspicions: asyncio.Queue[Suspicion] = field(default_factory=asyncio.Queue)
 
@@ -69,6 +71,9 @@ class Watcher:
             "nodes": _Look(source, kinds.NODES, None),
             "targets": _Look(source, kinds.TARGETS),
         }
+        for kind in FOLLOWED:
+            looks[kind.plural] = _Look(source, kind, label_selector=things.SELECTOR)
+
         for target in TARGETS:
             there = self.rig.clients[target]
             looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=_FROM_SOURCE)
@@ -156,15 +161,17 @@ class Watcher:
         wish: Wish,
         survivors: Mapping[str, str] | None,
     ) -> World:
+        asked = [target for target in TARGETS if target not in self.unasked]
         return World(
             wish=wish,
             proxies=found["pods"],
             jobs=found["jobs"],
             nodes=found["nodes"],
             targets=found["targets"],
-            chaperons={target: found[f"{target}/c"] for target in TARGETS},
-            delegates={target: found[f"{target}/d"] for target in TARGETS},
-            followed={target: _followed(found, target) for target in TARGETS},
+            chaperons={target: found[f"{target}/c"] for target in asked},
+            delegates={target: found[f"{target}/d"] for target in asked},
+            followed={target: _by_ref(found, f"{target}/") for target in asked},
+            originals=_by_ref(found, ""),
             survivors=survivors or {},
             excused=dict(self.history.excused),
         )
@@ -175,9 +182,9 @@ class Watcher:
         await happens_within(self.changed, seconds)
 
 
-def _followed(found: Mapping[str, Mapping[str, Object]], target: str) -> dict[Ref, Object]:
+def _by_ref(found: Mapping[str, Mapping[str, Object]], prefix: str) -> dict[Ref, Object]:
     return {
-        Ref(kind, objects.namespace(copy), objects.name(copy)): copy
+        Ref(kind, objects.namespace(obj), objects.name(obj)): obj
         for kind in FOLLOWED
-        for copy in found[f"{target}/{kind.plural}"].values()
+        for obj in found[f"{prefix}{kind.plural}"].values()
     }

@@ -1,20 +1,14 @@
-"""What all clusters show at one moment, and what must be true of it once things have settled: pure.
-
-Each rule is a function from a World to what is wrong in it. What must be true at every moment is in
-`history`.
-"""
+"""What all clusters show at one moment: pure. What must be true of it is in `rules`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.faults.plan import Kind, Wish, Workload
+from tests.faults.plan import Wish, Workload
 from vnode.api import keys, names, objects
 from vnode.api.objects import Object
-from vnode.following import references
 from vnode.following.references import Ref
-from vnode.nodes import virtual
 
 APP = "app"  # the label that says which workload a pod is of
 ALIVE = ("", "Pending", "Running", "Unknown")
@@ -35,9 +29,10 @@ class Violation:
 class World:
     """The objects, by key, of the namespace in which everything happens.
 
-    `chaperons`, `delegates` and `followed` (ConfigMaps and Secrets) are by cluster; `excused` are
-    the UIDs of proxies that something other than vnode has ended; `survivors` those that nobody
-    had a reason to end.
+    `chaperons`, `delegates` and `followed` (ConfigMaps, Secrets, Services) are by cluster, without
+    those of which nothing is asked just now; `originals` are what may follow, in the source;
+    `excused` are the UIDs of proxies that something other than vnode has ended; `survivors` those
+    that nobody had a reason to end.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -48,6 +43,7 @@ class World:
     chaperons: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
     delegates: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
     followed: Mapping[str, Mapping[Ref, Object]] = field(default_factory=dict)
+    originals: Mapping[Ref, Object] = field(default_factory=dict)
     survivors: Mapping[str, str] = field(default_factory=dict)  # UID -> key
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
 
@@ -79,177 +75,3 @@ def node_of(pod: Object) -> str:
 def virtual_node(target: str) -> str:
     """The node that stands for a target of namespace default."""
     return names.virtual_node("default", target)
-
-
-def delegates_have_chaperons(world: World) -> Iterator[str]:
-    """A delegate belongs to a chaperon that is there."""
-    for cluster, found in world.delegates.items():
-        uids = {objects.uid(chaperon) for chaperon in world.chaperons.get(cluster, {}).values()}
-        for key, pod in found.items():
-            if objects.controller_uid(pod) not in uids:
-                yield f"delegate {key} in {cluster} has no chaperon"
-
-
-def chaperons_have_proxies(world: World) -> Iterator[str]:
-    """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster."""
-    proxies = {objects.uid(pod): pod for pod in world.proxies.values()}
-    for cluster, found in world.chaperons.items():
-        for key, chaperon in found.items():
-            proxy = proxies.get(objects.labels(chaperon).get(keys.PARENT_UID, ""))
-            if proxy is None:
-                yield f"chaperon {key} in {cluster} has no proxy"
-            elif node_of(proxy) and node_of(proxy) != virtual_node(cluster):
-                yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
-
-
-def bound_proxies_have_one_chaperon(world: World) -> Iterator[str]:
-    """A bound proxy that has not finished has its chaperon, which is allowed."""
-    for key, pod in world.proxies.items():
-        if not node_of(pod) or phase(pod) not in ALIVE:
-            continue
-
-        found = world.chaperons_of(objects.uid(pod))
-        allowed = [c for _cluster, c in found if keys.IS_ALLOWED in objects.annotations(c)]
-        if len(allowed) != 1:
-            yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
-
-
-def allowed_chaperons_have_delegates(world: World) -> Iterator[str]:
-    """A proxy's status comes from a delegate: one that was ended has its consequences to come."""
-    alive = {objects.uid(pod) for pod in world.proxies.values() if phase(pod) in ALIVE}
-    for cluster, found in world.chaperons.items():
-        owners = {objects.controller_uid(pod) for pod in world.delegates.get(cluster, {}).values()}
-        for key, chaperon in found.items():
-            allowed = keys.IS_ALLOWED in objects.annotations(chaperon)
-            lives = objects.labels(chaperon).get(keys.PARENT_UID) in alive
-            if allowed and lives and objects.uid(chaperon) not in owners:
-                yield f"chaperon {key} in {cluster} has no delegate"
-
-
-def followed_objects_have_users(world: World) -> Iterator[str]:
-    """What followed is used there, by a pod that is bound to that cluster or has a candidate."""
-    for cluster, found in world.followed.items():
-        candidates = {
-            objects.labels(chaperon).get(keys.PARENT_UID)
-            for chaperon in world.chaperons.get(cluster, {}).values()
-        }
-        pods = [
-            pod
-            for pod in world.proxies.values()
-            if phase(pod) in ALIVE
-            and (node_of(pod) == virtual_node(cluster) or objects.uid(pod) in candidates)
-        ]
-        used = {ref for pod in pods for ref in references.of(pod)}
-        uids = {objects.uid(pod) for pod in pods}
-        for ref, copy in found.items():
-            labels = objects.labels(copy)
-            mine = keys.TOKEN in labels and labels.get(keys.PARENT_UID) in uids
-            if ref not in used and not mine:
-                yield f"{ref} in {cluster} has no user"
-
-
-def nothing_stays_half_deleted(world: World) -> Iterator[str]:
-    """What was asked to end has ended: no finalizer waits for what will not come."""
-    for key, pod in world.proxies.items():
-        if objects.is_terminating(pod):
-            yield f"pod {key} does not end: {objects.finalizers(pod)}"
-
-    for what, clusters in (("chaperon", world.chaperons), ("delegate", world.delegates)):
-        for cluster, found in clusters.items():
-            for key, obj in found.items():
-                if objects.is_terminating(obj):
-                    yield f"{what} {key} in {cluster} does not end: {objects.finalizers(obj)}"
-
-
-def nodes_are_those_of_targets(world: World) -> Iterator[str]:
-    """Each virtual node has its Target, each Target its node, and that is Ready."""
-    wanted = {virtual_node(objects.name(target)) for target in world.targets.values()}
-    ours = {n for n, node in world.nodes.items() if virtual.target_of(node) is not None}
-    for name in ours - wanted:
-        yield f"node {name} has no Target"
-
-    for name in sorted(wanted):
-        ready = objects.condition(world.nodes.get(name, {}), "Ready") or {}
-        if ready.get("status") != "True":
-            yield f"node {name} is not Ready: {ready.get('message', 'it is not there')}"
-
-
-def what_is_wanted_runs(world: World) -> Iterator[str]:
-    """Every pod that can run runs, in the number that was asked for, and no others are there."""
-    for workload in world.wish.workloads.values():
-        pods = world.of(workload)
-        if workload.kind is Kind.JOB:
-            yield from _job(world, workload, pods)
-        elif not workload.hopeless:
-            states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
-            running = [pod for pod in pods if phase(pod) == "Running"]
-            if len(running) != workload.replicas or len(pods) != workload.replicas:
-                yield f"{workload.name} wants {workload.replicas}, has {states}"
-
-    for key, pod in world.proxies.items():
-        if objects.labels(pod).get(APP) not in world.wish.workloads:
-            yield f"pod {key} is of a workload that was removed"
-
-
-def _job(world: World, workload: Workload, pods: list[Object]) -> Iterator[str]:
-    job = world.jobs.get(objects.join_key("default", workload.name), {})
-    if (objects.status(job).get("succeeded") or 0) < workload.replicas:
-        states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
-        yield f"{workload.name} has not completed: {objects.status(job)} {states}"
-
-
-def rejected_pods_say_why(world: World) -> Iterator[str]:
-    """A pod that fits nowhere says so of every target."""
-    for workload in world.wish.workloads.values():
-        for pod in world.of(workload) if workload.hopeless else ():
-            condition = objects.condition(pod, "PodScheduled") or {}
-            message = str(condition.get("message", ""))
-            if condition.get("status") != "False" or not message.startswith(
-                f"0/{len(world.targets)} "
-            ):
-                yield f"pod {objects.key(pod)} does not say why it waits: {condition}"
-
-
-def statuses_agree(world: World) -> Iterator[str]:
-    """A proxy shows the phase of its delegate, and its address."""
-    proxies = {objects.uid(pod): (key, pod) for key, pod in world.proxies.items()}
-    for cluster, found in world.delegates.items():
-        for pod in found.values():
-            if not node_of(pod):
-                continue
-
-            key, proxy = proxies.get(objects.labels(pod).get(keys.PARENT_UID, ""), ("", {}))
-            for field_ in ("phase", "podIP"):
-                here, there = objects.status(proxy).get(field_), objects.status(pod).get(field_)
-                if key and here != there:
-                    yield f"{key} shows {field_} {here}, its delegate in {cluster} has {there}"
-
-
-def nothing_was_ended_without_reason(world: World) -> Iterator[str]:
-    """A pod that nobody touched is the very same: a list that failed is not an empty one."""
-    present = {objects.uid(pod) for pod in world.proxies.values()}
-    for uid, key in world.survivors.items():
-        if uid not in present and uid not in world.excused:
-            yield f"pod {key} ({uid}) was ended, and nobody had asked for it"
-
-
-RULES: tuple[Callable[[World], Iterator[str]], ...] = (
-    delegates_have_chaperons,
-    chaperons_have_proxies,
-    bound_proxies_have_one_chaperon,
-    allowed_chaperons_have_delegates,
-    followed_objects_have_users,
-    nothing_stays_half_deleted,
-    nodes_are_those_of_targets,
-    what_is_wanted_runs,
-    rejected_pods_say_why,
-    statuses_agree,
-    nothing_was_ended_without_reason,
-)
-
-
-def violations(world: World) -> list[Violation]:
-    """All that is wrong."""
-    return [
-        Violation(rule.__name__.replace("_", " "), what) for rule in RULES for what in rule(world)
-    ]

@@ -2,7 +2,7 @@
 
 Only the claim follows: the target provisions a volume of its own, and what is in it stays there. So
 a copy is never removed because nobody uses it just now, but only when its original has been
-deleted; nor is it updated, since little of a claim may change.
+deleted; nor is it updated but for labels and annotations, since little of a claim may change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vnode.kube.informer import Informer
 from vnode.runtime.links import Link, Links
 
 _COPIED: Final = ("accessModes", "resources", "volumeMode")
-_NOTES: Final = ("volume.beta.kubernetes.io/", "volume.kubernetes.io/", "pv.kubernetes.io/")
+_MARKS: Final = "marks"  # a field of the originals in the store
 
 
 class Claims:
@@ -39,7 +39,7 @@ class Claims:
         self._links = links
         self._identity = identity
         self._users = users
-        self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=copies.only_names)
+        self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
 
     async def open(self, group: asyncio.TaskGroup) -> None:
@@ -73,27 +73,47 @@ class Claims:
 
     def users(self, key: Key) -> Iterator[Object]:
         """The pods that refer to it."""
-        return self._users.pods(key)
+        return self._users.about(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read where a copy has to be made; not to judge one that is there."""
         if sure:
-            return Original("", "", "")
+            return Original("", "", "", self._marks(ref))
 
+        body = await self._read(ref)
+        if body is None:
+            return None
+
+        return Original(objects.uid(body), objects.resource_version(body), "", None, body)
+
+    async def _read(self, ref: Ref) -> Object | None:
         try:
-            body = await self._local.get(ref.kind, ref.name, ref.namespace)
+            return await self._local.get(ref.kind, ref.name, ref.namespace)
         except NotFound:
             return None
 
-        return Original(objects.uid(body), objects.resource_version(body), "", body)
+    def _marks(self, ref: Ref) -> str | None:
+        """As the informer has them, which hears of every change; None before it has listed."""
+        known = self._informer.store.get(objects.join_key(ref.namespace, ref.name))
+        return None if known is None else str(known[_MARKS])
 
-    async def build(self, _ref: Ref, original: Original, link: Link) -> Object | None:
+    def _trim(self, original: Object) -> Object:
+        """What is kept of one: that it is there, and a digest of what is written on it."""
+        marks = copies.marks({"metadata": copies.metadata(original, self._identity)})
+        return {**copies.only_names(original), _MARKS: marks}
+
+    async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
         """The claim, with a storage class of the target's."""
         classes = link.wishes.storage_classes
-        if original.body is None or classes is None:
+        body = original.body or await self._read(ref)
+        if body is None or classes is None:
             return None
 
-        return claim(original.body, self._identity, classes)
+        return claim(body, self._identity, classes)
+
+    def update(self, body: Object, copy: Object) -> Object:
+        """Only its labels and annotations; its specification is the target's by now."""
+        return copies.successor({**body, "spec": objects.spec(copy)}, copy)
 
     def relaxed(self, _body: Object) -> Object | None:
         """Nothing in it is the target's."""
@@ -103,8 +123,8 @@ class Claims:
         """Nothing comes back from it."""
 
     def trim(self, copy: Object) -> Object:
-        """That it is there."""
-        return {"metadata": objects.metadata(copy)}
+        """All but its state."""
+        return {"metadata": objects.metadata(copy), "spec": objects.spec(copy)}
 
     def same(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
         """A claim that is there is left as it is."""
@@ -130,8 +150,4 @@ def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> O
     if name := classes.get(own, own):
         wanted["storageClassName"] = name
 
-    meta = copies.metadata(original, identity)
-    meta["annotations"] = {
-        key: value for key, value in meta["annotations"].items() if not key.startswith(_NOTES)
-    }
-    return {"metadata": meta, "spec": wanted}
+    return {"metadata": copies.metadata(original, identity), "spec": wanted}

@@ -1,7 +1,7 @@
-"""ConfigMaps and Secrets, which follow the pods that refer to them.
+"""ConfigMaps and Secrets, which follow the pods that refer to them, and Ingresses that do.
 
-Of the source's own only metadata is watched, and only in namespaces where a pod refers to
-something: a cluster may have ten thousand Secrets. What one holds is read when a copy may differ,
+Of the source's own only metadata is watched, and only in namespaces where something refers to
+any: a cluster may have ten thousand Secrets. What one holds is read when a copy may differ,
 and then forgotten but for a digest; so is what the copies hold.
 """
 
@@ -17,25 +17,37 @@ from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.following.family import Original
+from vnode.following.family import Demand, Original
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need, Users
+from vnode.following.users import Key, Need, Users, strongest
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.links import Link, Links
 
 
 class ConfigObjects:
-    """The family of ConfigMaps and Secrets; `see` hears of all proxy pods."""
+    """The family of ConfigMaps and Secrets; `see` hears of all proxy pods.
+
+    `others` need some of them for another reason than a pod that refers to them. They hear of
+    pods first.
+    """
 
     carried: Sequence[Kind] = (kinds.CONFIG_MAPS, kinds.SECRETS)
     setting = "following.configMapsAndSecrets"
 
-    def __init__(self, local: Client, links: Links, identity: Identity, users: Users) -> None:
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        identity: Identity,
+        users: Users,
+        others: Sequence[Demand] = (),
+    ) -> None:
         self._local = local
         self._links = links
         self._identity = identity
         self._users = users
+        self._demands: Sequence[Demand] = (users, *others)
         self._group: asyncio.TaskGroup | None = None  # None until `open`
         self._informers: dict[tuple[Kind, str], tuple[Informer, asyncio.Task[None]]] = {}
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
@@ -48,7 +60,7 @@ class ConfigObjects:
         """A proxy pod came, changed or went."""
         self._users.see(old, new)
         namespace = objects.namespace(new or old or {})
-        if not self._users.in_namespace(namespace):
+        if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
 
     def serves(self, _link: Link) -> bool:
@@ -56,16 +68,17 @@ class ConfigObjects:
         return True
 
     def need(self, key: Key, link: Link) -> Need:
-        """As its users have it."""
-        return self._users.need(key, link)
+        """As whoever needs it most has it."""
+        return strongest(demand.need(key, link) for demand in self._demands)
 
     def on(self, node: str) -> list[Key]:
-        """All that bound pods use there."""
-        return self._users.on(node)
+        """All that bound pods use there, and others want."""
+        return [key for demand in self._demands for key in demand.on(node)]
 
     def users(self, key: Key) -> Iterator[Object]:
-        """The pods that refer to it."""
-        return self._users.pods(key)
+        """The pods that refer to it, and whatever else does."""
+        for demand in self._demands:
+            yield from demand.about(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read only if it has changed since it was read before."""
@@ -87,6 +100,10 @@ class ConfigObjects:
             original = await self._read(ref) or original
 
         return copies.content(original.body, self._identity) if original.body else None
+
+    def update(self, body: Object, copy: Object) -> Object:
+        """All is the original's."""
+        return copies.successor(body, copy)
 
     def relaxed(self, _body: Object) -> Object | None:
         """Nothing in it is the target's."""
@@ -124,7 +141,8 @@ class ConfigObjects:
             return None
 
         version, uid = objects.resource_version(body), objects.uid(body)
-        original = Original(uid, version, copies.digest(body), body)
+        marks = copies.marks(copies.content(body, self._identity))
+        original = Original(uid, version, copies.digest(body), marks, body)
         self._known[ref] = replace(original, body=None)
         return original
 
@@ -145,8 +163,13 @@ class ConfigObjects:
         return informer
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
+        """It changed: look at it wherever it is used."""
         obj = new or old or {}
-        self._users.wake_ref(Ref(kind, objects.namespace(obj), objects.name(obj)), self._links)
+        ref = Ref(kind, objects.namespace(obj), objects.name(obj))
+        for link in self._links:
+            key = Key(link.node_name, ref)
+            if self.need(key, link) is not Need.NONE:
+                self._users.wake(key)
 
     def _leave(self, namespace: str) -> None:
         """Nobody there refers to anything."""

@@ -2,12 +2,16 @@
 
 A copy has the name, namespace, labels and annotations of its original, and says where it comes from
 by Admiralty's labels and annotations (contract, 11), so that either program recognises it.
+
+A note on the copy lists which labels and annotations it has from its original. So one that the
+original loses goes from the copy, and those that somebody in the target added stay.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -16,26 +20,55 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl's notes about the original, a second copy of all its data: it stays behind."""
+"""kubectl's notes about the original, a second copy of all its data."""
 
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a secret
 """Secrets that the source's API server fills in, and of no use elsewhere."""
+
+_LEFT_BEHIND: Final = (
+    LAST_APPLIED,
+    "control-plane.alpha.kubernetes.io/leader",  # who leads at home; changes every two seconds
+    # Whose object the original is, to tools that delete what they do not know.
+    "argocd.argoproj.io/tracking-id",
+    "meta.helm.sh/",
+    "objectset.rio.cattle.io/",
+    # Orders for programs that write what follows anyway, or would take turns with us at it.
+    "cert-manager.io/",
+    "acme.cert-manager.io/",
+    "kubernetes.io/tls-acme",
+    # What controllers of the source say about its load balancers and volumes.
+    "cloud.google.com/neg-status",
+    "field.cattle.io/publicEndpoints",
+    "volume.beta.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "pv.kubernetes.io/",
+)
+"""Annotations about the original itself: whole keys, and prefixes that end in a slash."""
 
 _NAMES: Final = ("name", "namespace", "uid", "resourceVersion")
 _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
-def metadata(original: Object, identity: Identity) -> Object:
-    """The metadata of a copy."""
-    notes = {
-        key: value
-        for key, value in objects.annotations(original).items()
-        if keys.is_foreign(key) and key != LAST_APPLIED
-    }
+class _Followed(msgspec.Struct, omit_defaults=True):
+    """Keys of labels and annotations that a copy has from its original."""
+
+    labels: list[str] = []
+    annotations: list[str] = []
+
+
+def metadata(original: Object, identity: Identity, more: Mapping[str, str] | None = None) -> Object:
+    """The metadata of a copy, with `more` annotations, which it is to have in any case."""
+    notes = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
+        more or {}
+    )
+    labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
+    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)))
+    if followed.labels or followed.annotations:
+        notes[keys.FOLLOWED] = msgspec.json.encode(followed).decode()
+
     notes[keys.PARENT_NAMESPACE] = objects.namespace(original)
     notes[keys.PARENT_NAME] = objects.name(original)
     notes[keys.PARENT_CLUSTER_UID] = identity.uid
-    labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
     labels[keys.PARENT_UID] = objects.uid(original)
     labels[keys.PARENT_CLUSTER_NAME] = identity.name
     return {
@@ -44,6 +77,34 @@ def metadata(original: Object, identity: Identity) -> Object:
         "labels": labels,
         "annotations": notes,
     }
+
+
+def _travels(annotation: str) -> bool:
+    return keys.is_foreign(annotation) and not any(
+        annotation == stays or (stays.endswith("/") and annotation.startswith(stays))
+        for stays in _LEFT_BEHIND
+    )
+
+
+def marks(copy: Object) -> str:
+    """A digest of the labels and annotations that a copy has from its original, as they are now."""
+    followed = _followed(copy)
+    labels, notes = objects.labels(copy), objects.annotations(copy)
+    return _sha256(
+        [
+            {key: labels.get(key) for key in followed.labels},
+            {key: notes.get(key) for key in followed.annotations},
+        ]
+    )
+
+
+def _followed(copy: Object) -> _Followed:
+    """What the note says; nothing where there is none, or somebody has spoilt it."""
+    try:
+        text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
+        return msgspec.json.decode(text, type=_Followed)
+    except msgspec.MsgspecError:
+        return _Followed()
 
 
 def content(original: Object, identity: Identity) -> Object:
@@ -55,6 +116,10 @@ def content(original: Object, identity: Identity) -> Object:
 def digest(obj: Object) -> str:
     """Differs if, and only if, what a ConfigMap or Secret holds does."""
     held = [obj.get(field) or None for field in _CONTENT]
+    return _sha256(held)
+
+
+def _sha256(held: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(held, order="sorted")).hexdigest()
 
 
@@ -71,13 +136,16 @@ def only_names(original: Object) -> Object:
 
 def successor(body: Object, present: Object) -> Object:
     """`body` as an update of what is there; labels and annotations that others added stay."""
-    meta = body["metadata"]
+    meta, followed = body["metadata"], _followed(present)
+    before = {*followed.annotations, keys.FOLLOWED}
+    labels = {k: v for k, v in objects.labels(present).items() if k not in followed.labels}
+    notes = {k: v for k, v in objects.annotations(present).items() if k not in before}
     return {
         **body,
         "metadata": {
             **meta,
-            "labels": {**objects.labels(present), **meta["labels"]},
-            "annotations": {**objects.annotations(present), **meta["annotations"]},
+            "labels": {**labels, **meta["labels"]},
+            "annotations": {**notes, **meta["annotations"]},
             "uid": objects.uid(present),
             "resourceVersion": objects.resource_version(present),
         },
@@ -85,5 +153,5 @@ def successor(body: Object, present: Object) -> Object:
 
 
 def is_stray(secret: Object) -> bool:
-    """A Secret that never follows."""
-    return secret.get("type") == TOKEN_TYPE
+    """A Secret that never follows: a token, made here or, for one step, by another cluster."""
+    return secret.get("type") == TOKEN_TYPE or keys.TOKEN in objects.labels(secret)

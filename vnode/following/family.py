@@ -20,11 +20,15 @@ from vnode.runtime.links import Link
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What is known of an object of the source; `body` is all of it, where that is at hand."""
+    """What is known of an object of the source; `body` is all of it, where that is at hand.
+
+    `marks` are `copies.marks` of the copy that it should have; None where that is not known.
+    """
 
     uid: str
     version: str
     digest: str
+    marks: str | None = None
     body: Object | None = None
 
 
@@ -59,6 +63,9 @@ class Family(Protocol):
     def relaxed(self, body: Object) -> Object | None:
         """The same copy without what the target may have to choose itself; None if all is ours."""
 
+    def update(self, body: Object, copy: Object) -> Object:
+        """The copy as it should be, with what the target has chosen in the one that is there."""
+
     def seen(self, key: Key) -> None:
         """A copy is, or is not, in the target: as it should be."""
 
@@ -66,10 +73,26 @@ class Family(Protocol):
         """What is kept of a copy."""
 
     def same(self, ref: Ref, copy: Object, original: Original) -> bool:
-        """A trimmed copy is what it should be."""
+        """A trimmed copy is what it should be, but for labels and annotations."""
 
     def alike(self, other: Object, original: Original) -> bool:
         """Somebody else's object, trimmed, serves as well as a copy would."""
 
     def users(self, key: Key) -> Iterator[Object]:
         """References to the objects on which to say what is wrong."""
+
+
+class Demand(Protocol):
+    """Those who need objects of a family, for one reason."""
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Whether the object has to be in that target."""
+
+    def on(self, node: str) -> list[Key]:
+        """All that is wanted in one target."""
+
+    def about(self, key: Key) -> Iterator[Object]:
+        """References to the objects on which to say what is wrong."""
+
+    def in_namespace(self, namespace: str) -> bool:
+        """Anything of that namespace may be needed somewhere."""

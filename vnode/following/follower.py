@@ -76,8 +76,9 @@ class Follower:
             self._families[kind] = family
 
     def wake(self, key: Key) -> None:
-        """Look at an object in a target."""
-        self._controller.add(key)
+        """Look at an object in a target, if such objects are carried."""
+        if key.ref.kind in self._families:
+            self._controller.add(key)
 
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""

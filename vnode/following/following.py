@@ -17,6 +17,7 @@ from vnode.following.follower import REASON, Follower
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.services import Relabel
+from vnode.following.tls import TlsSecrets
 from vnode.following.tokens import Tokens
 from vnode.following.users import Users
 from vnode.kube.client import Client
@@ -47,7 +48,6 @@ class Following:
         self._namespaces = Namespaces(identity, clock)
         self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
         self._users = Users(self._follower.wake, clock)
-        self._config_objects = ConfigObjects(local, links, identity, self._users)
         self._network_objects = NetworkObjects(
             local,
             links,
@@ -58,6 +58,8 @@ class Following:
             target_exists=target_exists,
             active=wanted.services,
         )
+        others = [TlsSecrets(self._network_objects)] if wanted.services else []
+        self._config_objects = ConfigObjects(local, links, identity, self._users, others)
         if wanted.config_maps_and_secrets:
             self._follower.carry(self._config_objects)
             self._follower.carry(Claims(local, links, identity, self._users))
@@ -78,11 +80,11 @@ class Following:
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went; as an informer calls its subscribers."""
         self._tokens.see(old, new)
-        if self._wanted.config_maps_and_secrets:
-            self._config_objects.see(old, new)
-
         if self._wanted.services:
             self._network_objects.see(old, new)
+
+        if self._wanted.config_maps_and_secrets:
+            self._config_objects.see(old, new)
 
     async def bring(self, pod: Object, link: Link) -> str:
         """See that a target has what a pod refers to, before it has a candidate of the pod.

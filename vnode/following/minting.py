@@ -7,20 +7,20 @@ whatever a target keeps. It is never logged, and held no longer than it takes to
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, names, objects, service_tokens
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.service_tokens import USUAL, Wanted
 from vnode.following.references import ROOT_CA
 from vnode.kube.client import Client
 from vnode.runtime.links import Link
 
-LIFE: Final = 3600  # seconds; what admission asks for in volumes of its own
 _REFRESH: Final = 0.8  # of the life, as kubelets do
 _SPREAD: Final = 0.1  # of the life: pods that came together do not refresh together
 _MINTER: Final = "vnode-token-minter"
@@ -34,13 +34,8 @@ class Grant(NamedTuple):
 
 
 def wants(pod: Object) -> bool:
-    """The pod mounts its service account's token where programs look for it."""
-    return any(
-        mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT
-        for field in ("containers", "initContainers")
-        for container in objects.spec(pod).get(field) or ()
-        for mount in container.get("volumeMounts") or ()
-    )
+    """The pod mounts a token of its service account."""
+    return bool(service_tokens.of(objects.spec(pod)))
 
 
 class Minter:
@@ -55,25 +50,34 @@ class Minter:
         self._chance = chance
 
     async def mint(self, pod: Object, link: Link) -> Grant:
-        """A new token for a pod; ConfigError says what an administrator has to do first."""
-        token, ends = await self._request(pod)
+        """New tokens for a pod; ConfigError says what an administrator has to do first.
+
+        They are replaced together, ahead of the end of the first.
+        """
+        wanted = service_tokens.of(objects.spec(pod))
+        files, ends = {}, []
+        for key, token in wanted.items():
+            files[key], end = await self._request(pod, token)
+            ends.append(end)
+
+        if USUAL in wanted:
+            files["ca.crt"] = await self._authority(objects.namespace(pod))
+            files["namespace"] = objects.namespace(pod)
+
         now = self._clock.now()
         share = _REFRESH - _SPREAD * self._chance()
-        refresh = now + timedelta(seconds=(ends - now).total_seconds() * share)
-        authority = await self._authority(objects.namespace(pod))
-        return Grant(
-            secret(pod, self._identity, str(link.target), token, authority, refresh), refresh
-        )
+        refresh = now + timedelta(seconds=(min(ends) - now).total_seconds() * share)
+        return Grant(secret(pod, self._identity, str(link.target), files, refresh), refresh)
 
-    async def _request(self, pod: Object) -> tuple[str, datetime]:
+    async def _request(self, pod: Object, token: Wanted) -> tuple[str, datetime]:
         account = str(objects.spec(pod).get("serviceAccountName") or "default")
         bound = {"apiVersion": "v1", "kind": "Pod"}
         bound |= {"name": objects.name(pod), "uid": objects.uid(pod)}
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": LIFE, "boundObjectRef": bound},
-        }
+        spec: Object = {"expirationSeconds": token.seconds, "boundObjectRef": bound}
+        if token.audience:
+            spec["audiences"] = [token.audience]
+
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         try:
             answer = await self._local.create(
                 *(kinds.SERVICE_ACCOUNTS, body, objects.namespace(pod)),
@@ -89,7 +93,7 @@ class Minter:
 
         status = objects.status(answer)
         ends = objects.parse_timestamp(str(status.get("expirationTimestamp")))
-        return str(status["token"]), ends or self._clock.now() + timedelta(seconds=LIFE)
+        return str(status["token"]), ends or self._clock.now() + timedelta(seconds=token.seconds)
 
     async def _authority(self, namespace: str) -> str:
         try:
@@ -104,10 +108,9 @@ class Minter:
 
 
 def secret(
-    pod: Object, identity: Identity, target: str, token: str, authority: str, refresh: datetime
+    pod: Object, identity: Identity, target: str, files: Mapping[str, str], refresh: datetime
 ) -> Object:
-    """The Secret that stands for the token volume of a pod: pure."""
-    files = {"token": token, "ca.crt": authority, "namespace": objects.namespace(pod)}
+    """The Secret that stands for the token volumes of a pod: pure."""
     return {
         "metadata": {
             "name": names.token_secret(objects.name(pod), objects.uid(pod)),

@@ -2,37 +2,35 @@
 
 A Service follows if it selects a proxy pod. It goes to the targets where pods of its namespace are
 bound: those that it selects, and those that may call it by its name. An Ingress goes where a
-Service that it leads to goes. Nobody waits for them: a pod starts without.
+Service that it leads to goes, and has the Secrets that it names looked at whenever it is (`tls`).
+Nobody waits for them: a pod starts without.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Invalid, NotFound
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import notices, services
+from vnode.following import copies, services
 from vnode.following.family import Original
 from vnode.following.population import Population, Resident
 from vnode.following.references import Ref
+from vnode.following.returning import Returns
 from vnode.following.services import Relabel
 from vnode.following.users import Key, Need
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime.controller import Controller
-from vnode.runtime.echoes import Echoes
+from vnode.kube.store import Store
 from vnode.runtime.links import Link, Links
 
 _NAMESPACE: Final = "namespace"
-
-log = logging.getLogger(__name__)
+_CERTIFICATE: Final = "certificate"
 
 
 class NetworkObjects:
@@ -56,19 +54,26 @@ class NetworkObjects:
         target_exists: Callable[[str], bool],
         active: bool,
     ) -> None:
-        self._local = local
         self._links = links
         self._identity = identity
         self._relabel = relabel
         self._wake = wake
-        self._copies_of = copies_of
-        self._target_exists = target_exists
-        self._active = active
         self._population = Population()
-        self._echoes = Echoes()
-        self._controller: Controller[Ref] = Controller("services", self._write_back, workers=4)
+        self._returns = Returns(
+            local,
+            original=self._object,
+            follows=self._follows,
+            copies_of=copies_of,
+            target_exists=target_exists,
+            active=active,
+        )
         self._originals = {
-            kind: Informer(local, kind, trim=services.trim, indexes={_NAMESPACE: _namespace})
+            kind: Informer(
+                local,
+                kind,
+                trim=services.trim,
+                indexes={_NAMESPACE: _namespace, _CERTIFICATE: _certificates},
+            )
             for kind in self.carried
         }
 
@@ -82,7 +87,7 @@ class NetworkObjects:
             informer.subscribe(partial(self._on_original, kind))
 
         self._links.subscribe(lambda _link: None, self._on_link_gone)
-        group.create_task(self._controller.run(), name="services-controller")
+        group.create_task(self._returns.run(), name="services-controller")
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
@@ -99,11 +104,14 @@ class NetworkObjects:
         for kind, informer in self._originals.items():
             for obj in informer.store.by_index(_NAMESPACE, namespace):
                 if pod is None or _selects(kind, obj, pod):
-                    self._wake_all(Ref(kind, namespace, objects.name(obj)), nodes)
+                    self._wake_all(kind, obj, nodes)
 
-    def _wake_all(self, ref: Ref, nodes: Iterable[str]) -> None:
+    def _wake_all(self, kind: Kind, obj: Object, nodes: Iterable[str]) -> None:
+        own = Ref(kind, objects.namespace(obj), objects.name(obj))
+        refs = {own, *services.certificates(obj)} if kind is kinds.INGRESSES else {own}
         for node in nodes:
-            self._wake(Key(node, ref))
+            for ref in refs:
+                self._wake(Key(node, ref))
 
     def serves(self, _link: Link) -> bool:
         """To every one."""
@@ -112,11 +120,38 @@ class NetworkObjects:
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Whether pods of its namespace are bound there, and it leads to proxy pods at all."""
         namespace = key.ref.namespace
-        if not all(informer.synced.is_set() for informer in self._originals.values()):
+        if not self.known:
             return Need.TOLERATED
 
         here = key.node in self._population.nodes(namespace)
         return Need.WANTED if here and self._follows(key.ref) else Need.NONE
+
+    @property
+    def known(self) -> bool:
+        """All originals are."""
+        return all(informer.synced.is_set() for informer in self._originals.values())
+
+    def ingresses_with(self, certificate: Ref) -> list[Object]:
+        """Those that name that Secret for TLS."""
+        key = objects.join_key(certificate.namespace, certificate.name)
+        is_secret = certificate.kind is kinds.SECRETS
+        return self._ingresses.by_index(_CERTIFICATE, key) if is_secret else []
+
+    def ingresses_on(self, node: str) -> list[Object]:
+        """Those that are wanted in one target."""
+        wanted = (key.ref for key in self.on(node) if key.ref.kind is kinds.INGRESSES)
+        return [obj for ref in wanted if (obj := self._object(ref)) is not None]
+
+    def has_certificates(self, namespace: str) -> bool:
+        """Pods of that namespace are in some target, and an Ingress of it names a Secret."""
+        return bool(self._population.nodes(namespace)) and any(
+            any(services.certificates(found))
+            for found in self._ingresses.by_index(_NAMESPACE, namespace)
+        )
+
+    @property
+    def _ingresses(self) -> Store:
+        return self._originals[kinds.INGRESSES].store
 
     def _follows(self, ref: Ref) -> bool:
         obj = self._object(ref)
@@ -152,12 +187,16 @@ class NetworkObjects:
         if obj is None:
             return None
 
-        version = objects.resource_version(obj)
-        return Original(objects.uid(obj), version, version, obj)
+        uid, version = objects.uid(obj), objects.resource_version(obj)
+        return Original(uid, version, version, copies.marks(self._copy(ref.kind, obj)), obj)
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
         """The copy."""
-        return self._copy(ref.kind, original)
+        return self._copy(ref.kind, _body(original))
+
+    def update(self, body: Object, copy: Object) -> Object:
+        """With the node ports that the target has chosen."""
+        return copies.successor(self.relaxed(body) or body, copy)
 
     def relaxed(self, body: Object) -> Object | None:
         """With node ports of the target's own."""
@@ -169,7 +208,7 @@ class NetworkObjects:
 
     def same(self, ref: Ref, copy: Object, original: Original) -> bool:
         """Specification and parent are right."""
-        wanted = self._copy(ref.kind, original)
+        wanted = self._copy(ref.kind, _body(original))
         wanted = services.without_node_ports(wanted) or wanted
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
         return ours and services.holds(objects.spec(copy), wanted["spec"])
@@ -180,14 +219,13 @@ class NetworkObjects:
 
     def seen(self, key: Key) -> None:
         """Its addresses may have changed."""
-        self._controller.add(key.ref)
+        self._returns.wake(key.ref)
 
-    def _copy(self, kind: Kind, original: Original) -> Object:
-        assert original.body is not None, "originals of this family have bodies"
+    def _copy(self, kind: Kind, original: Object) -> Object:
         if kind is kinds.SERVICES:
-            return services.service(original.body, self._identity, self._relabel)
+            return services.service(original, self._identity, self._relabel)
 
-        return services.ingress(original.body, self._identity)
+        return services.ingress(original, self._identity)
 
     def _object(self, ref: Ref) -> Object | None:
         key = objects.join_key(ref.namespace, ref.name)
@@ -196,74 +234,35 @@ class NetworkObjects:
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
         namespace = objects.namespace(obj)
-        self._controller.add(Ref(kind, namespace, objects.name(obj)))
+        self._returns.wake(Ref(kind, namespace, objects.name(obj)))
         nodes = self._population.nodes(namespace)
-        self._wake_all(Ref(kind, namespace, objects.name(obj)), nodes)
+        for state in filter(None, (old, new)):  # they may name different Secrets
+            self._wake_all(kind, state, nodes)
+
         if kind is kinds.SERVICES:
-            for leading in self._originals[kinds.INGRESSES].store.by_index(_NAMESPACE, namespace):
-                self._wake_all(Ref(kinds.INGRESSES, namespace, objects.name(leading)), nodes)
+            for leading in self._ingresses.by_index(_NAMESPACE, namespace):
+                self._wake_all(kinds.INGRESSES, leading, nodes)
 
     def _on_link_gone(self, _link: Link) -> None:
         """What was brought back from there may have to go."""
         for kind, informer in self._originals.items():
             for obj in informer.store.values():
                 if keys.ADDRESSES in objects.annotations(obj):
-                    self._controller.add(Ref(kind, objects.namespace(obj), objects.name(obj)))
-
-    async def _write_back(self, ref: Ref) -> float | None:
-        """What the source's object is to say; nothing is written that it says already."""
-        obj = self._object(ref)
-        if obj is None:
-            self._echoes.forget(_text(ref))
-            return None
-
-        if self._echoes.pending(_text(ref), obj) or keys.IS_DELEGATE in objects.annotations(obj):
-            return None
-
-        body = notices.restoration(obj) if ref.kind is kinds.SERVICES else {}
-        if body:
-            log.info("%s gets its own selector back", objects.key(obj))
-        elif self._active and ref.kind is kinds.SERVICES and self._follows(ref):
-            body = notices.global_marks(obj)
-
-        if body:
-            await self._patch(ref, obj, body)
-            return None
-
-        body = notices.addresses(
-            obj,
-            self._copies_of(ref),
-            self._target_exists,
-            is_service=ref.kind is kinds.SERVICES,
-        )
-        if body and self._active:
-            await self._patch(ref, obj, body, subresource="status")
-
-        return None
-
-    async def _patch(
-        self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
-    ) -> None:
-        body["metadata"]["uid"] = objects.uid(obj)
-        try:
-            after = await self._local.patch(
-                ref.kind, ref.name, body, ref.namespace, subresource=subresource
-            )
-        except NotFound:
-            return
-        except Invalid as error:  # a target's addresses, as its API server has them
-            log.warning("%s was not changed: %s", ref, error)
-            return
-
-        self._echoes.expect(_text(ref), obj, after)
+                    self._returns.wake(Ref(kind, objects.namespace(obj), objects.name(obj)))
 
 
-def _text(ref: Ref) -> str:
-    return f"{ref.kind.plural}/{ref.namespace}/{ref.name}"
+def _body(original: Original) -> Object:
+    assert original.body is not None, "originals of this family have bodies"
+    return original.body
 
 
 def _namespace(obj: Object) -> Iterable[str]:
     yield objects.namespace(obj)
+
+
+def _certificates(obj: Object) -> Iterable[str]:
+    """The keys of the Secrets that an Ingress names."""
+    return {objects.join_key(ref.namespace, ref.name) for ref in services.certificates(obj)}
 
 
 def _selects(kind: Kind, obj: Object, pod: Resident) -> bool:

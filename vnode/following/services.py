@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.following import copies
+from vnode.following.references import Ref
 
 Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""
@@ -33,10 +34,10 @@ def selector(service: Object) -> dict[str, str]:
 
 def backends(ingress: Object) -> Iterator[str]:
     """The names of the Services that an Ingress leads to; none if it may not follow."""
-    notes, spec = objects.annotations(ingress), objects.spec(ingress)
-    if keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes:
+    if _stays(ingress):
         return
 
+    spec = objects.spec(ingress)
     paths = [{"backend": spec.get("defaultBackend")}]
     for rule in spec.get("rules") or ():
         paths += (rule.get("http") or {}).get("paths") or ()
@@ -45,6 +46,18 @@ def backends(ingress: Object) -> Iterator[str]:
         service = (path.get("backend") or {}).get("service") or {}
         if name := service.get("name"):
             yield str(name)
+
+
+def certificates(ingress: Object) -> Iterator[Ref]:
+    """The Secrets that an Ingress names for TLS; none if it may not follow."""
+    for entry in () if _stays(ingress) else objects.spec(ingress).get("tls") or ():
+        if name := entry.get("secretName"):
+            yield Ref(kinds.SECRETS, objects.namespace(ingress), str(name))
+
+
+def _stays(ingress: Object) -> bool:
+    notes = objects.annotations(ingress)
+    return keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes
 
 
 def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
@@ -69,8 +82,8 @@ def ingress(original: Object, identity: Identity) -> Object:
 
 
 def _copy(original: Object, identity: Identity, more: dict[str, str]) -> Object:
-    meta = copies.metadata(original, identity)
-    meta["annotations"].update({keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more})
+    own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
+    meta = copies.metadata(original, identity, own)
     return {"metadata": meta, "spec": dict(objects.spec(original))}
 
 

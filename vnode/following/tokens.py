@@ -1,8 +1,8 @@
 """Tokens of the source in the targets that ask for them: brought, refreshed, taken away.
 
-A Secret a pod, in the target where its containers or a candidate of it are. The source's own pods
-decide who has one; what a target shows of its Secrets can have one removed or made anew, never
-given to another pod. Targets that do not ask cost nothing, and are not watched.
+A Secret a pod, with all its tokens, in the target where its containers or a candidate of it are.
+The source's own pods decide who has one; what a target shows of its Secrets can have one removed or
+made anew, never given to another pod. Targets that do not ask cost nothing, and are not watched.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, NotFound
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
+from vnode.api.service_tokens import LIFE
 from vnode.following import copies
-from vnode.following.minting import LIFE, Grant, Minter, wants
+from vnode.following.minting import Grant, Minter, wants
 from vnode.following.users import FINISHED, Need
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder

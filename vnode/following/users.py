@@ -42,6 +42,11 @@ class Need(enum.Enum):
     NONE = enum.auto()
 
 
+def strongest(needs: Iterable[Need]) -> Need:
+    """What they come to, of several that need one object."""
+    return min(needs, key=lambda need: need.value, default=Need.NONE)
+
+
 class _Use(NamedTuple):
     uid: str
     node: str  # "" while pending
@@ -96,7 +101,7 @@ class Users:
         if key in self._bound:
             return Need.WANTED
 
-        needs = {Need.NONE}
+        needs: set[Need] = set()
         for pod in self._pending.get(key.ref, ()):
             uid = self._uses[pod].uid
             candidate = link.candidate(uid) is not None
@@ -106,9 +111,9 @@ class Users:
             elif until is not None and until > self._clock.monotonic():
                 needs.add(Need.CLAIMED)
 
-        return min(needs, key=lambda need: need.value)
+        return strongest(needs)
 
-    def pods(self, key: Key) -> Iterator[Object]:
+    def about(self, key: Key) -> Iterator[Object]:
         """References to the pods that use an object in a target, for Events."""
         for pod, use in self._uses.items():
             if key.ref in use.refs and (
@@ -128,13 +133,6 @@ class Users:
             self._claims.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
                 self.wake(Key(node, ref))
-
-    def wake_ref(self, ref: Ref, links: Iterable[Link]) -> None:
-        """The object changed: look at it wherever it is used."""
-        for link in links:
-            key = Key(link.node_name, ref)
-            if self.need(key, link) is not Need.NONE:
-                self.wake(key)
 
     def in_namespace(self, namespace: str) -> bool:
         """Any pod of that namespace refers to something."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from vnode.api import objects
+from vnode.api import objects, shapes
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, Invalid
+from vnode.api.errors import AlreadyExists, Denied, Invalid
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -31,6 +31,14 @@ class _Foreign(NamedTuple):
     until: float  # monotonic: when to look again
 
 
+class _Marked(NamedTuple):
+    """Labels and annotations were written; a target's webhooks may have made others of them."""
+
+    wanted: str  # `copies.marks`, as all here
+    got: str
+    until: float  # monotonic: when to write the same again, should somebody change them
+
+
 class Writer:
     """Writes one copy at a time; `complain` hears once of each object that is in the way."""
 
@@ -41,21 +49,20 @@ class Writer:
         self._complain = complain
         self._clock = clock
         self._foreign: dict[Key, _Foreign] = {}
+        self._marked: dict[Key, _Marked] = {}
 
     def forget(self, key: Key) -> None:
         """Nobody wants it there any more."""
         self._foreign.pop(key, None)
+        self._marked.pop(key, None)
 
     async def put(
         self, key: Key, there: There, family: Family, original: Original, copy: Object | None
     ) -> Outcome:
         """Make the copy, of which `copy` is what is known, what the original says."""
         if copy is not None:
-            self.forget(key)
-            if not family.same(key.ref, copy, original):
-                await self._update(key, there, family, original, copy)
-
-            return "", None
+            self._foreign.pop(key, None)
+            return await self._keep(key, there, family, original, copy)
 
         foreign = self._foreign.get(key)
         if foreign is not None and foreign.digest == original.digest:
@@ -65,6 +72,35 @@ class Writer:
 
         return await self._create(key, there, family, original)
 
+    async def _keep(
+        self, key: Key, there: There, family: Family, original: Original, copy: Object
+    ) -> Outcome:
+        """Update a copy if it is not what it should be."""
+        if not family.same(key.ref, copy, original):
+            await self._update(key, there, family, original, copy)
+            return "", None
+
+        marks, marked = copies.marks(copy), self._marked.get(key)
+        if original.marks is None or original.marks == marks:
+            return "", None
+
+        if marked is not None and marked.wanted == original.marks:
+            if marked.got == marks:
+                return "", None  # so the target will have it
+
+            left = marked.until - self._clock.monotonic()
+            if left > 0:
+                return "", left
+
+        try:
+            await self._update(key, there, family, original, copy)
+        except Denied as error:  # no reason to keep a pod waiting
+            name = there.link.target.name
+            self._complain(key, f"labels of {key.ref} do not follow to {name}: {error.message}")
+            return "", LOOK_AGAIN
+
+        return "", None
+
     async def _create(self, key: Key, there: There, family: Family, original: Original) -> Outcome:
         ref, client = key.ref, there.link.client
         body = await family.build(ref, original, there.link)
@@ -72,11 +108,12 @@ class Writer:
             return "", None
 
         try:
-            await _post(client, family, ref.kind, body)
+            made = await _post(client, family, ref.kind, body)
         except AlreadyExists:
             present = await client.get(ref.kind, ref.name, ref.namespace)
         else:
             self.forget(key)
+            self._note(key, body, made)
             return "", None
 
         if objects.uid(present) == original.uid:
@@ -86,10 +123,7 @@ class Writer:
         if not self._identity.made(present):
             return self._leave_alone(key, there, original, alike=family.alike(trimmed, original))
 
-        if not family.same(ref, trimmed, original):
-            await self._update(key, there, family, original, trimmed)
-
-        return "", None
+        return await self._keep(key, there, family, original, trimmed)
 
     def _leave_alone(self, key: Key, there: There, original: Original, *, alike: bool) -> Outcome:
         note = "" if alike else foreign(key, there)
@@ -108,12 +142,25 @@ class Writer:
         if body is None:
             return
 
-        after = copies.successor(family.relaxed(body) or body, copy)
+        after = family.update(body, copy)
         try:
-            await client.replace(kind, {"apiVersion": kind.api_version, "kind": kind.kind, **after})
+            made = await client.replace(
+                kind, {"apiVersion": kind.api_version, "kind": kind.kind, **after}
+            )
         except Invalid:  # immutable, or of another type
+            if family.same(key.ref, copy, original):
+                raise  # not for the sake of a label
+
             await client.discard(kind, copy)
-            await _post(client, family, kind, body)
+            made = await _post(client, family, kind, body)
+
+        self._note(key, body, made)
+
+    def _note(self, key: Key, wanted: Object, made: Object) -> None:
+        """Remember what became of the labels and annotations that were written."""
+        if shapes.is_copy(made):
+            until = self._clock.monotonic() + LOOK_AGAIN
+            self._marked[key] = _Marked(copies.marks(wanted), copies.marks(made), until)
 
 
 def foreign(key: Key, there: There) -> str:
@@ -124,12 +171,12 @@ def foreign(key: Key, there: There) -> str:
     )
 
 
-async def _post(client: Client, family: Family, kind: Kind, body: Object) -> None:
+async def _post(client: Client, family: Family, kind: Kind, body: Object) -> Object:
     try:
-        await client.create(kind, body)
+        return await client.create(kind, body)
     except Invalid:
         relaxed = family.relaxed(body)
         if relaxed is None:
             raise
 
-        await client.create(kind, relaxed)
+        return await client.create(kind, relaxed)

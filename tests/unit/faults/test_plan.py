@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faults import plan
+from tests.faults import drawing, plan
 from tests.faults.plan import (
     MOST_WORKLOADS,
     ON_PODS,
@@ -26,7 +26,7 @@ def drawn(seed: int, count: int) -> list[tuple[Step, Wish, Wish]]:
     """(step, what was wanted before, what after)."""
     dice, wish, found = random.Random(seed), Wish(), []
     for _ in range(count):
-        step, after = plan.draw(dice, wish, longest=25)
+        step, after = drawing.draw(dice, wish, longest=25)
         found.append((step, wish, after))
         wish = after
 
@@ -45,7 +45,10 @@ def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> 
         assert len(named) == len(set(named))
         assert len(after.workloads) <= MOST_WORKLOADS
         for action in step.actions:
-            if action.workload is None:
+            if action.thing is not None:
+                there = after.things.get(action.thing.key)
+                assert there == (action.thing if action.verb is Verb.PUT_THING else None)
+            elif action.workload is None:
                 assert action.target in plan.TARGETS
             elif action.verb is Verb.CREATE:
                 assert action.workload.name not in before.workloads
@@ -59,7 +62,7 @@ def test_faults_are_of_what_there_is_and_end_in_time(seed: int) -> None:
     for step, _before, _after in drawn(seed, 8):
         assert step.faults
         for fault in step.faults:
-            known = plan.PROCESSES if fault.trouble is Trouble.KILL else plan.LANES
+            known = drawing.PROCESSES if fault.trouble is Trouble.KILL else plan.LANES
             assert fault.where in known
             assert 0 < fault.seconds <= 26
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults import world
+from tests.faults import rules, things, world
 from tests.faults.history import History
-from tests.faults.plan import Kind, Wish, Workload
+from tests.faults.plan import Kind, Thing, ThingKind, Wish, Workload
 from tests.faults.world import World
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -99,7 +99,7 @@ def well() -> World:
 
 
 def test_nothing_is_wrong_with_a_world_that_is_well(well: World) -> None:
-    assert world.violations(well) == []
+    assert rules.violations(well) == []
 
 
 def without_chaperons(well: World) -> World:
@@ -135,7 +135,60 @@ TOKEN = Ref(kinds.SECRETS, "default", "web-1-x-token")
 
 
 def with_a_copy_that_nobody_uses(well: World) -> World:
-    return replace(well, followed={"c2": {MAP: {}}})
+    return replace(well, followed={"c2": {MAP: {}}}, originals={MAP: {}})
+
+
+def user(well: World) -> World:
+    """The pod in c2 uses a ConfigMap, which is there."""
+    changed = copy.deepcopy(well)
+    spec = changed.proxies["default/web-1"]["spec"]
+    spec["volumes"] = things.volumes(["configmap/settings"])
+    original = things.build(Thing("settings", ThingKind.CONFIG_MAP))
+    return replace(changed, followed={"c2": {MAP: original}}, originals={MAP: original})
+
+
+def without_the_copy(well: World) -> World:
+    return replace(user(well), followed={})
+
+
+def without_the_original(well: World) -> World:
+    return replace(user(well), originals={})
+
+
+def with_an_old_label(well: World) -> World:
+    later = things.build(Thing("settings", ThingKind.CONFIG_MAP, label=2))
+    return replace(user(well), originals={MAP: later})
+
+
+def with_old_contents(well: World) -> World:
+    later = things.build(Thing("settings", ThingKind.CONFIG_MAP, version=2))
+    return replace(user(well), originals={MAP: later})
+
+
+SERVICE = Ref(kinds.SERVICES, "default", "to-web")
+
+
+def with_a_service_that_stayed(well: World) -> World:
+    return replace(well, originals={SERVICE: things.build(Thing("web", ThingKind.SERVICE))})
+
+
+def with_a_service_of_nobody(well: World) -> World:
+    service = things.build(Thing("gone", ThingKind.SERVICE))
+    return replace(well, originals={SERVICE: service}, followed={"c2": {SERVICE: service}})
+
+
+def with_a_finalizer_of_no_target(well: World) -> World:
+    changed = copy.deepcopy(well)
+    changed.proxies["default/web-1"]["metadata"]["finalizers"] = [names.finalizer("default", "c9")]
+    return changed
+
+
+def test_what_is_used_and_up_to_date_is_well(well: World) -> None:
+    assert rules.violations(user(well)) == []
+    service = things.build(Thing("web", ThingKind.SERVICE))
+    served = {"c2": {SERVICE: service}}
+    assert rules.violations(replace(well, originals={SERVICE: service}, followed=served)) == []
+    assert rules.violations(replace(with_a_service_of_nobody(well), followed={})) == []
 
 
 def with_a_token_of_another_pod(well: World) -> World:
@@ -149,8 +202,10 @@ def test_what_a_pod_uses_where_it_is_has_a_user(well: World) -> None:
     changed = copy.deepcopy(well)
     spec = changed.proxies["default/web-1"]["spec"]
     spec["volumes"] = [{"name": "v", "configMap": {"name": "settings"}}]
-    assert not world.violations(replace(changed, followed={"c2": {MAP: {}, TOKEN: token}}))
-    assert len(world.violations(replace(changed, followed={"c3": {MAP: {}, TOKEN: token}}))) == 2
+    changed = replace(changed, originals={MAP: {}})
+    assert not rules.violations(replace(changed, followed={"c2": {MAP: {}, TOKEN: token}}))
+    elsewhere = {"c2": {MAP: {}}, "c3": {MAP: {}, TOKEN: token}}
+    assert len(list(things.followed_objects_have_users(replace(changed, followed=elsewhere)))) == 2
 
 
 def without_targets(well: World) -> World:
@@ -192,24 +247,32 @@ def with_another_pod_of_that_name(well: World) -> World:
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [
-        (without_chaperons, world.delegates_have_chaperons),
-        (without_proxies, world.chaperons_have_proxies),
-        (with_a_chaperon_in_both, world.chaperons_have_proxies),
-        (with_a_chaperon_in_both, world.bound_proxies_have_one_chaperon),
-        (without_chaperons, world.bound_proxies_have_one_chaperon),
-        (without_delegates, world.allowed_chaperons_have_delegates),
-        (with_a_copy_that_nobody_uses, world.followed_objects_have_users),
-        (with_a_token_of_another_pod, world.followed_objects_have_users),
-        (with_an_end_that_does_not_come, world.nothing_stays_half_deleted),
-        (with_a_chaperon_that_does_not_end, world.nothing_stays_half_deleted),
-        (without_targets, world.nodes_are_those_of_targets),
-        (without_nodes, world.nodes_are_those_of_targets),
-        (with_more_wanted, world.what_is_wanted_runs),
-        (with_less_wanted, world.what_is_wanted_runs),
-        (with_a_job_that_did_not_end, world.what_is_wanted_runs),
-        (without_a_reason, world.rejected_pods_say_why),
-        (with_another_phase, world.statuses_agree),
-        (with_another_pod_of_that_name, world.nothing_was_ended_without_reason),
+        (without_chaperons, rules.delegates_have_chaperons),
+        (without_proxies, rules.chaperons_have_proxies),
+        (with_a_chaperon_in_both, rules.chaperons_have_proxies),
+        (with_a_chaperon_in_both, rules.bound_proxies_have_one_chaperon),
+        (without_chaperons, rules.bound_proxies_have_one_chaperon),
+        (without_delegates, rules.allowed_chaperons_have_delegates),
+        (with_a_copy_that_nobody_uses, things.followed_objects_have_users),
+        (with_a_token_of_another_pod, things.followed_objects_have_users),
+        (without_the_copy, things.used_objects_are_as_in_the_source),
+        (without_the_original, things.used_objects_are_as_in_the_source),
+        (with_an_old_label, things.used_objects_are_as_in_the_source),
+        (with_old_contents, things.used_objects_are_as_in_the_source),
+        (with_a_service_that_stayed, things.used_objects_are_as_in_the_source),
+        (with_a_service_of_nobody, things.followed_objects_have_users),
+        (with_a_finalizer_of_no_target, rules.finalizers_are_those_of_targets),
+        (without_targets, rules.nothing_is_left_where_a_target_was),
+        (with_an_end_that_does_not_come, rules.nothing_stays_half_deleted),
+        (with_a_chaperon_that_does_not_end, rules.nothing_stays_half_deleted),
+        (without_targets, rules.nodes_are_those_of_targets),
+        (without_nodes, rules.nodes_are_those_of_targets),
+        (with_more_wanted, rules.what_is_wanted_runs),
+        (with_less_wanted, rules.what_is_wanted_runs),
+        (with_a_job_that_did_not_end, rules.what_is_wanted_runs),
+        (without_a_reason, rules.rejected_pods_say_why),
+        (with_another_phase, rules.statuses_agree),
+        (with_another_pod_of_that_name, rules.nothing_was_ended_without_reason),
     ],
 )
 def test_a_rule_finds_what_it_is_about(
@@ -219,21 +282,21 @@ def test_a_rule_finds_what_it_is_about(
 
 
 def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
-    assert world.violations(without_proxies(well))
+    assert rules.violations(without_proxies(well))
     written = [
         found
-        for name, found in vars(world).items()
+        for name, found in (*vars(rules).items(), *vars(things).items())
         if not name.startswith("_")
         and inspect.isfunction(found)
         and list(inspect.signature(found).parameters) == ["world"]
-        and found is not world.violations
+        and found is not rules.violations
     ]
-    assert sorted(written, key=str) == sorted(world.RULES, key=str)
+    assert sorted(written, key=str) == sorted(rules.RULES, key=str)
 
 
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
     changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
-    assert world.violations(changed) == []
+    assert rules.violations(changed) == []
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ import pytest
 from vnode.api import kinds
 from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.identity import Identity
-from vnode.following import claims
+from vnode.following import claims, copies
 from vnode.following.namespaces import Namespaces
-from vnode.runtime.links import TargetKey, Wishes
+from vnode.following.references import Ref
+from vnode.following.users import Users
+from vnode.runtime.links import Links, TargetKey, Wishes
 
 US = Identity("c1", "uid-1")
 
@@ -45,6 +47,38 @@ def test_a_copy_is_bound_to_no_volume_of_the_source():
     assert copy["metadata"]["annotations"].keys() & {"note"}
     assert "volume.kubernetes.io/selected-node" not in copy["metadata"]["annotations"]
     assert US.made(copy)
+
+
+LABELLED = claim("fast") | {"metadata": {**claim("fast")["metadata"], "labels": {"a": "1"}}}
+
+
+async def read(_kind, _name, _namespace):
+    return LABELLED
+
+
+@pytest.fixture
+def family(clock):
+    local = SimpleNamespace(name="c1", get=read)
+    return claims.Claims(local, Links(), US, Users(lambda _key: None, clock))
+
+
+async def test_only_labels_of_a_claim_change(family):
+    family._informer._put(LABELLED)
+    present = family.trim(claims.claim(claim("fast"), US, {}))
+    present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
+    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
+    assert known.marks != copies.marks(present)
+    link = Link(wishes=Wishes(storage_classes={}))
+    built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
+    after = family.update(built, present)
+    assert after["spec"] == present["spec"]
+    assert after["metadata"]["labels"]["a"] == "1"
+    assert copies.marks(after) == known.marks
+
+
+async def test_a_claim_of_which_nothing_is_known_is_not_judged(family):
+    known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
+    assert known.marks is None
 
 
 class Link:

@@ -34,6 +34,7 @@ def test_a_copy_says_where_it_comes_from():
             "labels": {"app": "x", keys.PARENT_UID: "u", keys.PARENT_CLUSTER_NAME: "c1"},
             "annotations": {
                 "note": "y",
+                keys.FOLLOWED: '{"labels":["app"],"annotations":["note"]}',
                 keys.PARENT_NAMESPACE: "ns",
                 keys.PARENT_NAME: "m",
                 keys.PARENT_CLUSTER_UID: "uid-1",
@@ -78,6 +79,52 @@ def test_an_update_keeps_what_others_added_and_meets_no_namesake():
     assert after["annotations"].items() >= {"theirs": "2", "note": "y"}.items()
 
 
+NAMES = st.dictionaries(st.sampled_from("abc"), st.text(max_size=2), max_size=3)
+
+
+def marked(labels, annotations, **more):
+    fields = {"labels": labels, "annotations": annotations, **more}
+    return {"metadata": {"name": "m", "namespace": "ns", "uid": "u", **fields}}
+
+
+@given(NAMES, NAMES, NAMES, NAMES)
+def test_an_update_brings_marks_and_takes_away_those_that_the_original_lost(
+    labels, notes, later_labels, later_notes
+):
+    others = {"labels": {"theirs": "1"}, "annotations": {"theirs": "2"}}
+    present = copies.content(marked(labels, notes), US)
+    for field, value in others.items():
+        present["metadata"][field] |= value
+
+    wanted = copies.content(marked(later_labels, later_notes), US)
+    same = copies.marks(present) == copies.marks(wanted)
+    assert same == ((labels, notes) == (later_labels, later_notes))
+    after = copies.successor(wanted, present)
+    assert copies.marks(after) == copies.marks(wanted)
+    for field in ("labels", "annotations"):
+        assert after["metadata"][field] == wanted["metadata"][field] | others[field]
+
+
+@given(st.text(max_size=20))
+def test_a_note_that_somebody_spoilt_does_no_harm(text):
+    copy = copies.content(marked({"app": "x"}, {}), US)
+    copy["metadata"]["annotations"][keys.FOLLOWED] = text
+    after = copies.successor(copies.content(marked({}, {"n": "y"}), US), copy)
+    assert copies.marks(after) == copies.marks(copies.content(marked({}, {"n": "y"}), US))
+
+
+def test_annotations_about_the_original_itself_stay_behind():
+    stays = {
+        "cert-manager.io/cluster-issuer": "x",
+        "meta.helm.sh/release-name": "x",
+        "control-plane.alpha.kubernetes.io/leader": "{}",
+    }
+    travels = {"cert-manager.iot": "x", "nginx.ingress.kubernetes.io/rewrite-target": "/"}
+    notes = copies.metadata(marked({}, stays | travels), US)["annotations"]
+    assert {key for key in notes if keys.is_foreign(key)} == set(travels)
+
+
 def test_tokens_of_service_accounts_stay_at_home():
     assert copies.is_stray({"type": "kubernetes.io/service-account-token"})
+    assert copies.is_stray({"metadata": {"labels": {keys.TOKEN: ""}}, "type": "Opaque"})
     assert not copies.is_stray({"type": "Opaque"})

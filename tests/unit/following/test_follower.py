@@ -9,12 +9,14 @@ import pytest
 from vnode.api import keys, kinds
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, Denied, Unreachable
 from vnode.api.identity import Identity
+from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
 from vnode.following.follower import GRACE, PATIENCE, Follower
 from vnode.following.references import Ref
 from vnode.following.there import There
 from vnode.following.users import Key, Need
+from vnode.following.writing import LOOK_AGAIN
 from vnode.kube.store import Store
 from vnode.runtime.links import Health, Links
 
@@ -50,7 +52,8 @@ class Family(ConfigObjects):
         if self.body is None:
             return None
 
-        return Original("original", "5", self.trim(self.body)["digest"], self.body)
+        marks = copies.marks(copies.content(self.body, US))
+        return Original("original", "5", self.trim(self.body)["digest"], marks, self.body)
 
 
 class Target:
@@ -58,6 +61,7 @@ class Target:
 
     def __init__(self, node, family):
         self.calls, self.errors, self.objects, self.family = [], {}, {}, family
+        self.admit = lambda body: body  # a mutating webhook
         self.store, self.synced, self.failure = Store(), asyncio.Event(), None
         self.synced.set()
         target = SimpleNamespace(name=node, namespace="")
@@ -76,19 +80,20 @@ class Target:
 
     def put(self, body, uid="copy"):
         metadata = {**body["metadata"], "uid": uid, "resourceVersion": str(len(self.calls) + 10)}
-        self.objects[uid] = {**body, "metadata": metadata}
+        self.objects[uid] = self.admit({**body, "metadata": metadata})
         self.store.put(self.family.trim(self.objects[uid]))
+        return self.objects[uid]
 
     def holds(self):
         return [obj["data"]["a"] for obj in self.objects.values()]
 
     async def create(self, _kind, body):
         self._called("create")
-        self.put(body)
+        return self.put(body)
 
     async def replace(self, _kind, body):
         self._called("replace")
-        self.put(body)
+        return self.put(body)
 
     async def get(self, _kind, _name, _namespace):
         self._called("get")
@@ -140,6 +145,65 @@ async def test_a_copy_that_differs_is_updated(world):
     await bring(world)
     assert world.n1.holds() == ["later"]
     assert world.n1.calls == ["create", "replace"]
+
+
+def labelled(**labels):
+    return content("now", uid="original", resourceVersion="6", labels=labels)
+
+
+def with_labels(obj, **labels):
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+
+
+async def test_labels_alone_are_brought_up_to_date_once(world):
+    await bring(world)
+    world.family.body = labelled(app="x")
+    await bring(world)
+    await bring(world)
+    assert world.n1.objects["copy"]["metadata"]["labels"]["app"] == "x"
+    world.family.body = labelled()
+    await bring(world)
+    assert "app" not in world.n1.objects["copy"]["metadata"]["labels"]
+    assert world.n1.calls == ["create", "replace", "replace"]
+
+
+async def test_what_a_target_makes_of_labels_is_not_fought(world):
+    def admit(body):
+        return with_labels(body, **body["metadata"]["labels"] | {"app": "theirs"})
+
+    world.n1.admit = admit
+    world.family.body = labelled(app="ours")
+    await bring(world)
+    world.follower.wake(Key("n1", MAP))
+    await asyncio.sleep(5 * LOOK_AGAIN)
+    await bring(world)
+    assert world.n1.calls == ["create"]
+    world.family.body = labelled(app="ours", more="1")
+    await bring(world)
+    await bring(world)
+    assert world.n1.calls == ["create", "replace"]
+
+
+async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_they_like(world):
+    world.family.body = labelled(app="ours")
+    await bring(world)
+    for _ in range(5):
+        copy = world.n1.objects["copy"]
+        world.n1.put(with_labels(copy, **copy["metadata"]["labels"] | {"app": "theirs"}))
+        await bring(world)
+
+    assert world.n1.calls == ["create"]
+    await asyncio.sleep(LOOK_AGAIN)
+    assert world.n1.objects["copy"]["metadata"]["labels"]["app"] == "ours"
+    assert world.n1.calls == ["create", "replace"]
+
+
+async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world):
+    await bring(world)
+    world.family.body = labelled(app="x")
+    world.n1.fail("replace", Denied(403, "Forbidden", "no way"))
+    assert await bring(world) == ""
+    assert world.said == ["labels of ConfigMap m do not follow to n1: no way"]
 
 
 async def test_an_unused_copy_goes_after_a_while(world):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vnode.api import keys
 from vnode.api.identity import Identity
-from vnode.following import notices, services
+from vnode.following import copies, notices, services
 from vnode.following.population import Population
 from vnode.pods import chaperon
 
@@ -42,6 +42,12 @@ def test_a_copy_selects_delegates_and_has_addresses_of_its_own():
     assert "clusterIP" in original["spec"]
 
 
+def test_marks_of_the_mesh_do_not_make_a_copy_differ_once_the_original_has_them():
+    marks = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
+    before, after = (services.service(service(notes), US, relabel) for notes in ({}, marks))
+    assert copies.marks(before) == copies.marks(after)
+
+
 def test_a_headless_service_stays_headless():
     copy = services.service(service(clusterIP="None", clusterIPs=["None"]), US, relabel)
     assert copy["spec"]["clusterIP"] == "None"
@@ -68,6 +74,15 @@ def test_an_ingress_leads_to_the_services_that_it_names():
     assert list(services.backends({"spec": {"defaultBackend": {"resource": {}}}})) == []
     kept = {"metadata": {"annotations": {keys.NO_FOLLOW: ""}}, "spec": spec}
     assert list(services.backends(kept)) == []
+
+
+def test_an_ingress_names_its_certificates_unless_it_stays_at_home():
+    tls = [{"secretName": "one"}, {"hosts": ["no.example.com"]}, {"secretName": "two"}]
+    ingress = {"metadata": {"namespace": "ns"}, "spec": {"tls": tls}}
+    assert [ref.name for ref in services.certificates(ingress)] == ["one", "two"]
+    for note in (keys.NO_FOLLOW, keys.IS_DELEGATE):
+        kept = {**ingress, "metadata": {"namespace": "ns", "annotations": {note: ""}}}
+        assert list(services.certificates(kept)) == []
 
 
 def test_node_ports_can_be_left_to_the_target():

@@ -12,8 +12,8 @@ import pytest
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
+from vnode.api.service_tokens import LIFE, Wanted
 from vnode.following import minting, tokens
-from vnode.following.minting import LIFE
 from vnode.following.tokens import Tokens
 from vnode.runtime.links import Links, Wishes
 
@@ -38,6 +38,7 @@ class Source:
 
     def __init__(self, clock):
         self.clock, self.asked, self.pod, self.error = clock, [], pod("n1"), None
+        self.specs = []
 
     async def create(self, kind, body, namespace, *, name, subresource):
         assert (kind, namespace, subresource) == (kinds.SERVICE_ACCOUNTS, "ns", "token")
@@ -45,6 +46,7 @@ class Source:
             raise self.error
 
         self.asked.append((name, body["spec"]["boundObjectRef"]))
+        self.specs.append(body["spec"])
         ends = self.clock.now() + timedelta(seconds=body["spec"]["expirationSeconds"])
         token = f"token-{len(self.asked)}"
         return {"status": {"token": token, "expirationTimestamp": objects.timestamp(ends)}}
@@ -125,6 +127,37 @@ async def running(world):
         await task
 
 
+def with_volumes(base, *sources):
+    """The pod, with projected tokens of its own."""
+    tokens_ = [{"serviceAccountToken": source} for source in sources]
+    volumes = [{"name": "own", "projected": {"sources": tokens_}}]
+    return {**base, "spec": {**base["spec"], "volumes": volumes}}
+
+
+async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
+    other = with_volumes(
+        pod(path="/elsewhere"),
+        {"path": "t", "audience": "vault", "expirationSeconds": 600},
+        {"path": "t2"},
+    )
+    await world.tokens.bring(other, world.link)
+    (secret,) = world.target.held.values()
+    wanted = [Wanted("vault", 600), Wanted("", LIFE)]
+    assert secret["data"].keys() == {token.key for token in wanted}
+    asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in world.source.specs]
+    assert asked == [(["vault"], 600), (None, LIFE)]
+    assert all(spec["boundObjectRef"]["uid"] == "u" for spec in world.source.specs)
+    refresh = objects.parse_timestamp(objects.annotations(secret)[keys.TOKEN_REFRESH])
+    assert (refresh - world.source.clock.now()).total_seconds() < 600
+
+
+async def test_the_usual_token_has_its_files_beside_others(world):
+    await world.tokens.bring(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
+    (secret,) = world.target.held.values()
+    usual = {"token", "ca.crt", "namespace"}
+    assert secret["data"].keys() == usual | {Wanted("a", LIFE).key}
+
+
 async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
     world.tokens.see(None, pod())
     await world.tokens.bring(pod(), world.link)
@@ -184,7 +217,7 @@ async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
     async with running(world):
         world.tokens.see(None, pod("elsewhere"))
         world.link.candidates.add("u")
-        forged = minting.secret(pod("n1"), US, "t", "", "", world.source.clock.now())
+        forged = minting.secret(pod("n1"), US, "t", {}, world.source.clock.now())
         world.target.show(forged)
         world.tokens._look_at_all("n1")
         await asyncio.sleep(120)
@@ -195,9 +228,7 @@ async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
     async with running(world):
         world.tokens.see(None, pod())
         world.link.candidates.add("u")
-        world.tokens._on_copy(
-            "n1", minting.secret(pod(), US, "t", "", "", world.source.clock.now())
-        )
+        world.tokens._on_copy("n1", minting.secret(pod(), US, "t", {}, world.source.clock.now()))
         await asyncio.sleep(120)
         assert not world.source.asked
 

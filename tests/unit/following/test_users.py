@@ -133,12 +133,4 @@ async def test_complaints_go_to_the_pods_concerned(users):
     users.see(None, pod("there", node="n2"))
     users.see(None, pod("waiting"))
     users.claim(pod("waiting"), "n1")
-    assert sorted(about["name"] for about in users.pods(Key("n1", MAP))) == ["here", "waiting"]
-
-
-async def test_a_changed_original_is_looked_at_wherever_it_is_used(users, woken):
-    users.see(None, pod("a", node="n1"))
-    users.see(None, pod("b", uid="b"))
-    woken.clear()
-    users.wake_ref(MAP, [Link("n1"), Link("n2", "b"), Link("n3")])
-    assert woken == [Key("n1", MAP), Key("n2", MAP)]
+    assert sorted(about["name"] for about in users.about(Key("n1", MAP))) == ["here", "waiting"]

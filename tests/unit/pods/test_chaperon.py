@@ -9,6 +9,7 @@ import pytest
 
 from vnode.api import keys, names, objects
 from vnode.api.errors import ConfigError
+from vnode.api.service_tokens import Wanted
 from vnode.pods import chaperon
 from vnode.pods.chaperon import Parent
 
@@ -279,7 +280,8 @@ def test_a_token_of_the_source_stands_where_the_targets_own_would():
     )
     before = copy.deepcopy(source)
     spec = build(proxy(source), source_api=("api", "6443"))["spec"]
-    secret = {"secretName": names.token_secret("web-0", "u1")}
+    items = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
+    secret = {"secretName": names.token_secret("web-0", "u1"), "items": items}
     assert spec["volumes"] == [{"name": "kube-api", "secret": secret}, {"name": "other"}]
     assert spec["automountServiceAccountToken"] is False
     host = {"name": "KUBERNETES_SERVICE_HOST", "value": "api"}
@@ -289,6 +291,26 @@ def test_a_token_of_the_source_stands_where_the_targets_own_would():
     port = {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}
     assert spec["initContainers"][0]["env"] == [host, port]
     assert source == before
+
+
+def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_does():
+    token = {"path": "vault/token", "audience": "vault", "expirationSeconds": 600}
+    others = [{"configMap": {"name": "m"}}, {"serviceAccountToken": token}]
+    projected = {"name": "own", "projected": {"sources": others, "defaultMode": 256}}
+    mounts = [{"name": "own", "mountPath": "/tokens"}]
+    source = source_with(containers=[{"name": "main", "volumeMounts": mounts}], volumes=[projected])
+    before = copy.deepcopy(source)
+    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
+    item = {"key": Wanted("vault", 600).key, "path": "vault/token"}
+    mapped = {"name": names.token_secret("web-0", "u1"), "items": [item]}
+    (volume,) = spec["volumes"]
+    assert volume["projected"] == {
+        "sources": [{"configMap": {"name": "m"}}, {"secret": mapped}],
+        "defaultMode": 256,
+    }
+    assert spec["containers"] == [{"name": "main", "volumeMounts": mounts}]
+    assert source == before
+    assert build(proxy(source))["spec"]["volumes"] == [projected]
 
 
 def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():

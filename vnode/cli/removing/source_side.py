@@ -20,6 +20,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli import identity, tables
 from vnode.cli.removing import waiting
+from vnode.cli.removing.followed import remove_copies
 from vnode.cli.removing.reporting import Report, remove
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
@@ -144,6 +145,8 @@ async def _end_there(
                 far, kinds.POD_CHAPERONS, lambda obj: _is_ours(obj, me), ends.seconds,
                 namespace=namespace,
             )  # fmt: skip
+            if not left:
+                await _take_along(far, target, me, report)
     except (VnodeError, TimeoutError) as error:
         _note_unreachable(name, error, me, report)
         return
@@ -158,11 +161,13 @@ async def _end_there(
 async def _look_there(
     client: Client, target: Object, me: Identity, report: Report, count: int
 ) -> None:
-    """Say what the agent had to leave in a target."""
+    """Say what the agent had to leave in a target; what followed its pods goes with them."""
     name, namespace = objects.key(target), objects.namespace(target) or None
     try:
         async with asyncio.timeout(_GREETING), connected(client, target) as far:
             left = await _ours(far, namespace, me)
+            if not left:
+                await _take_along(far, target, me, report)
     except (VnodeError, TimeoutError) as error:
         if count:
             _note_unreachable(name, error, me, report)
@@ -171,6 +176,12 @@ async def _look_there(
 
     if left:
         report.left.append(f"target {name}: {len(left)} delegates have not ended: {_command(me)}")
+
+
+async def _take_along(far: Client, target: Object, me: Identity, report: Report) -> None:
+    """The copies in a target of which no pods are left there."""
+    namespace, where = objects.namespace(target) or None, f"target {objects.key(target)}: "
+    await remove_copies(far, namespace, lambda copy: _is_ours(copy, me), report, where=where)
 
 
 def _note_unreachable(name: str, error: BaseException, me: Identity, report: Report) -> None:
@@ -193,9 +204,9 @@ async def _ours(far: Client, namespace: str | None, me: Identity) -> Objects:
     return [chaperon for chaperon in found if _is_ours(chaperon, me)]
 
 
-def _is_ours(chaperon: Object, me: Identity) -> bool:
-    """By the UID alone: one that does not bear it may be anybody's."""
-    return objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID) == me.uid
+def _is_ours(obj: Object, me: Identity) -> bool:
+    """By the UID alone: a chaperon or copy that does not bear it may be anybody's."""
+    return objects.annotations(obj).get(keys.PARENT_CLUSTER_UID) == me.uid
 
 
 async def release(client: Client, targets: Sequence[TargetKey], report: Report) -> None:

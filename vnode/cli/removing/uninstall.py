@@ -24,6 +24,7 @@ from vnode.cli.access import Access
 from vnode.cli.install import helm_release
 from vnode.cli.main import run
 from vnode.cli.removing import source_side, target_side
+from vnode.cli.removing.followed import remove_copies
 from vnode.cli.removing.reporting import Report, remove, remove_named
 from vnode.cli.removing.source_side import Ends
 from vnode.cli.removing.waiting import until_gone
@@ -86,6 +87,9 @@ async def _end_target_side(
             left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
 
     await target_side.end_sources(client, sources, report)
+    if not options.keep and not left:  # no source may write here any more
+        await remove_copies(client, None, lambda _copy: True, report)
+
     return left
 
 

@@ -1,0 +1,161 @@
+"""What users do and what breaks, step by step, drawn from a seed: pure.
+
+`draw` knows only what the users want by now (`Wish`), never what the clusters made of it, so a seed
+gives the same steps each time. Which pod an action hits is a number; whoever acts takes the pod of
+that number, modulo how many there are.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.faults.plan import (
+    LANES,
+    LEAVING,
+    MOST_REPLICAS,
+    MOST_WORKLOADS,
+    NAMES,
+    ON_PODS,
+    SOURCE,
+    TARGETS,
+    Action,
+    Fault,
+    Kind,
+    Step,
+    Thing,
+    ThingKind,
+    Trouble,
+    Verb,
+    Wish,
+    Workload,
+)
+
+_USABLE = [
+    Thing(name, kind).key for name in NAMES for kind in (ThingKind.CONFIG_MAP, ThingKind.SECRET)
+]
+
+PROCESSES = (
+    *(f"{cluster}/agent" for cluster in (SOURCE, SOURCE, *TARGETS)),  # the source's twice as often
+    *(f"{target}/candidate-scheduler" for target in TARGETS),
+    *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
+    f"{SOURCE}/kube-controller-manager",
+)
+
+
+def draw(dice: random.Random, wish: Wish, *, longest: float) -> tuple[Step, Wish]:
+    """The next step, and what users want after it. No fault takes longer than `longest` seconds."""
+    actions: list[Action] = []
+    touched: set[str] = set()
+    for _ in range(dice.randint(2, 8)):
+        action, wish = _action(dice, wish, touched)
+        if action is not None:
+            actions.append(action)
+            touched.add(_about(action))
+
+    faults = tuple(_fault(dice, longest) for _ in range(dice.randint(2, 6)))
+    return Step(tuple(sorted(actions, key=lambda a: a.at)), faults), wish
+
+
+def _about(action: Action) -> str:
+    if action.thing is not None:
+        return action.thing.key
+
+    return action.workload.name if action.workload else action.target
+
+
+def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
+    """One action on what no other action of the step is about."""
+    at = round(dice.uniform(0, 8), 1)
+    free = [w for name, w in sorted(wish.workloads.items()) if name not in touched]
+    if dice.random() < 0.25:
+        return _thing(dice, wish, touched, at)
+
+    chance = dice.random()
+    if not free or (chance < 0.4 and len(wish.workloads) < MOST_WORKLOADS):
+        workload, wish = _new(dice, wish)
+        return Action(Verb.CREATE, at, workload), wish.with_(workload)
+
+    if chance > 0.85:
+        verb = dice.choice((Verb.EDIT_TARGET, Verb.ROTATE_TOKEN, Verb.REMOVE_TARGET, *LEAVING))
+        target = dice.choice(TARGETS)
+        return (None if target in touched else Action(verb, at, target=target)), wish
+
+    chosen = dice.choice(free)
+    if chance > 0.75 or chosen.kind is Kind.JOB:
+        return Action(Verb.REMOVE, at, chosen), wish.without(chosen.name)
+
+    if chance > 0.55 and chosen.kind is not Kind.POD:
+        chosen = _changed(dice, chosen)
+        return Action(Verb.CHANGE, at, chosen), wish.with_(chosen)
+
+    verb, number = dice.choice(ON_PODS), dice.randrange(MOST_REPLICAS)
+    after = wish.without(chosen.name) if chosen.kind is Kind.POD else wish
+    return Action(verb, at, chosen, number=number), after
+
+
+def _thing(
+    dice: random.Random, wish: Wish, touched: set[str], at: float
+) -> tuple[Action | None, Wish]:
+    """A ConfigMap, Secret or Service is made, changed, labelled or removed."""
+    kind = dice.choice(tuple(ThingKind))
+    names = sorted(wish.workloads) if kind is ThingKind.SERVICE else NAMES
+    thing = Thing(dice.choice(names), kind) if names else None
+    if thing is None or thing.key in touched:
+        return None, wish
+
+    known = wish.things.get(thing.key)
+    if known is not None and dice.random() < 0.3:
+        left = {key: other for key, other in wish.things.items() if key != thing.key}
+        return Action(Verb.REMOVE_THING, at, thing=known), replace(wish, things=left)
+
+    if known is not None and dice.random() < 0.4:
+        thing = replace(known, label=known.label + 1)
+    elif known is not None:
+        thing = replace(known, version=known.version + 1)
+
+    things = {**wish.things, thing.key: thing}
+    return Action(Verb.PUT_THING, at, thing=thing), replace(wish, things=things)
+
+
+def _new(dice: random.Random, wish: Wish) -> tuple[Workload, Wish]:
+    kind = dice.choice((Kind.POD, Kind.DEPLOYMENT, Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.JOB))
+    many = dice.randint(1, MOST_REPLICAS if kind is Kind.DEPLOYMENT else 4)
+    workload = Workload(
+        f"{kind}-{wish.count}",
+        kind,
+        replicas=1 if kind is Kind.POD else many,
+        hopeless=kind is Kind.POD and dice.random() < 0.3,
+        patience=dice.choice((0, 0, 5)),
+        farewell=dice.choice((0, 0, 3)),
+        uses=tuple(sorted(dice.sample(_USABLE, dice.randint(0, 2)))),
+    )
+    return workload, replace(wish, count=wish.count + 1)
+
+
+def _changed(dice: random.Random, workload: Workload) -> Workload:
+    if dice.random() < 0.4:
+        return replace(workload, version=workload.version + 1)
+
+    most = MOST_REPLICAS if workload.kind is Kind.DEPLOYMENT else 4
+    return replace(workload, replicas=dice.randint(1, most))
+
+
+def _fault(dice: random.Random, longest: float) -> Fault:
+    at, seconds = round(dice.uniform(0, 5), 1), round(min(longest, dice.expovariate(1 / 8)) + 1, 1)
+    trouble = dice.choice((Trouble.KILL, *Trouble))
+    if trouble is Trouble.KILL:
+        return Fault(trouble, dice.choice(PROCESSES), at, min(seconds, 10.0))
+
+    lane = dice.choice((*LANES, *LANES[1:3]))
+    match trouble:
+        case Trouble.SLOW:
+            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.05, 0.5), 2))
+        case Trouble.ERRORS:
+            status = dice.choice((409, 410, 429, 500))
+            share = round(dice.uniform(0.1, 0.8), 1)
+            return Fault(trouble, lane, at, seconds, amount=share, status=status)
+        case Trouble.LOSE:
+            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.1, 0.6), 1))
+        case _:
+            return Fault(trouble, lane, at, seconds)

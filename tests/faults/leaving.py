@@ -1,0 +1,137 @@
+"""Takes vnode out of clusters and puts it back, by its own command line, as administrators do.
+
+`vnode disconnect` of a target; `vnode uninstall` in one, whose delegates end or stay. What is gone
+is made again when the step is over: `vnode install`, the agent, its scheduler, `vnode connect`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hack.fleetlib import agents
+from hack.fleetlib.errors import FleetError
+from tests.faults import rig as rigs
+from tests.faults.plan import SOURCE, Action, Verb
+from tests.faults.rig import Rig
+from tests.faults.world import Violation
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import VnodeError
+
+SECONDS = 120.0  # for which an administrator tries
+_AGAIN = 1.0
+_STEP = ("--timeout", "15")  # seconds that a step of a removal waits for pods
+_NOT_YET = "run vnode uninstall again"
+_NO_TARGET = "there is no Target"
+_PROCESSES = (agents.AGENT, agents.CANDIDATE_SCHEDULER)
+
+
+class Leaver:
+    """Of a rig. `disconnected` and `uninstalled` are clusters that are to be brought back."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.disconnected: set[str] = set()
+        self.uninstalled: set[str] = set()
+        self.violations: list[Violation] = []
+        self._rig = rig
+
+    async def leave(self, action: Action) -> None:
+        """Do it, as often as it takes."""
+        if action.verb is Verb.DISCONNECT:
+            self.disconnected.add(action.target)
+            await self._persist(lambda: self._disconnect(action.target))
+            return
+
+        self.uninstalled.add(action.target)
+        keep = action.verb is Verb.UNINSTALL_KEEP
+        await self._persist(lambda: self._uninstall(action.target, keep))
+        await self._rig.take_away(action.target, _PROCESSES)
+        if not keep:
+            await self._look_for_rest(action.target)
+
+    async def install_again(self) -> None:
+        """What was uninstalled is there again, and connected."""
+        for target in sorted(self.uninstalled):
+            await self._persist(lambda target=target: self._install(target))
+            await self._persist(lambda target=target: self._start(target))
+            self._rig.give_back(target, _PROCESSES)
+            await self._persist(lambda target=target: self._connect(target))
+            self.uninstalled.discard(target)
+
+    async def connect_again(self) -> None:
+        """What was disconnected is connected."""
+        for target in sorted(self.disconnected):
+            await self._persist(lambda target=target: self._connect(target))
+            self.disconnected.discard(target)
+
+    async def _persist(self, do: Callable[[], bool]) -> None:
+        """Until it says that it is done; its last error if that takes too long."""
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                if await asyncio.to_thread(do):
+                    return
+            except (FleetError, OSError, subprocess.TimeoutExpired) as error:
+                if time.monotonic() > until:
+                    raise FleetError(f"not done within {SECONDS:g} s: {error}") from error
+
+            await asyncio.sleep(_AGAIN)
+
+    def _disconnect(self, target: str) -> bool:
+        fleet = self._rig.fleet
+        files = ("--source", str(fleet.kubeconfig(SOURCE)))
+        files += ("--target", str(fleet.kubeconfig(target)))
+        try:
+            agents.vnode("disconnect", target, *files, "--namespace", "default", *_STEP)
+        except FleetError as error:
+            if _NO_TARGET not in str(error):
+                raise
+
+        return True
+
+    def _uninstall(self, target: str, keep: bool) -> bool:
+        where = ("--kubeconfig", str(self._rig.fleet.kubeconfig(target)))
+        which = "keep" if keep else "delete"
+        said = agents.vnode("uninstall", *where, "--delegates", which, *_STEP)
+        return _NOT_YET not in said
+
+    async def _look_for_rest(self, target: str) -> None:
+        """Nothing of any source is left where vnode was uninstalled with its delegates."""
+        client = self._rig.clients[target]
+        while True:
+            try:
+                left = await client.list(kinds.POD_CHAPERONS, None)
+                for kind in (kinds.PODS, *kinds.FOLLOWING):
+                    left += await client.list(kind, None, label_selector=keys.PARENT_UID)
+            except VnodeError:
+                await asyncio.sleep(_AGAIN)
+            else:
+                break
+
+        for obj in left:
+            self.violations.append(
+                Violation("nothing is left where vnode was", f"{objects.key(obj)} in {target}")
+            )
+
+    def _install(self, target: str) -> bool:
+        agents.install(self._rig.fleet.site(target))
+        return True
+
+    def _start(self, target: str) -> bool:
+        """The agent, with the token of its new account, and the scheduler, with the new CA."""
+        fleet, place = self._rig.fleet, self._rig.fleet.site(target)
+        scheduler = fleet.state().process(target, agents.CANDIDATE_SCHEDULER)
+        if not fleet.state().process(target, agents.AGENT).alive:
+            agents.as_service_account(place, "vnode")
+            rigs.point_at(place.folder / "vnode.kubeconfig", self._rig.urls[f"{target}>{target}"])
+            fleet.start(target, agents.AGENT)
+
+        agents.start_candidate_scheduler(fleet.directory, place, Path(scheduler.argv[0]))
+        return True
+
+    def _connect(self, target: str) -> bool:
+        rigs.connect(self._rig.fleet, target, self._rig.urls[f"{SOURCE}>{target}"])
+        return True

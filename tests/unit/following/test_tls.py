@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from vnode.api import keys, kinds
+from vnode.api.identity import Identity
+from vnode.following.config_objects import ConfigObjects
+from vnode.following.network_objects import NetworkObjects
+from vnode.following.references import Ref
+from vnode.following.tls import TlsSecrets
+from vnode.following.users import Key, Need, Users
+from vnode.runtime.links import Links
+
+US = Identity("c1", "uid-1")
+CERTIFICATE = Ref(kinds.SECRETS, "ns", "cert")
+HERE = Key("n1", CERTIFICATE)
+LINK = SimpleNamespace(node_name="n1", candidate=lambda _uid: None)
+
+
+def named(name, **spec):
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name}, "spec": spec}
+
+
+def pod(node="n1"):
+    found = named("p", nodeName=node)
+    found["metadata"]["labels"] = {"app": "web"}
+    return found
+
+
+def ingress(*secrets):
+    backend = {"service": {"name": "web"}}
+    tls = [{"secretName": secret} for secret in secrets]
+    return named("site", defaultBackend=backend, tls=tls)
+
+
+SERVICE = named("web", selector={"app": "web"})
+
+
+@pytest.fixture
+def woken():
+    return []
+
+
+@pytest.fixture
+def network(woken):
+    """All of the source's Services and Ingresses are known: there are none."""
+    network = NetworkObjects(
+        None,
+        Links(),
+        US,
+        relabel=None,
+        wake=woken.append,
+        copies_of=None,
+        target_exists=None,
+        active=True,
+    )
+    for kind, informer in network._originals.items():
+        informer.subscribe(lambda old, new, kind=kind: network._on_original(kind, old, new))
+        informer.synced.set()
+
+    return network
+
+
+VERSIONS = itertools.count(1)
+
+
+def put(network, kind, obj):
+    obj["metadata"]["resourceVersion"] = str(next(VERSIONS))
+    network._originals[kind]._put(obj)
+
+
+@pytest.fixture
+def family(network, clock):
+    users = Users(lambda _key: None, clock)
+    return ConfigObjects(None, Links(), US, users, [TlsSecrets(network)])
+
+
+def test_a_certificate_is_wanted_where_its_ingress_is(network, family, woken):
+    put(network, kinds.SERVICES, SERVICE)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    assert family.need(HERE, LINK) is Need.NONE
+    network.see(None, pod())
+    assert HERE in woken
+    assert family.need(HERE, LINK) is Need.WANTED
+    assert family.need(Key("n2", CERTIFICATE), LINK) is Need.NONE
+    assert family.on("n1") == [HERE]
+    assert [about["name"] for about in family.users(HERE)] == ["site"]
+
+
+def test_only_secrets_are_wanted_by_that_name(network, family):
+    put(network, kinds.SERVICES, SERVICE)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    network.see(None, pod())
+    assert family.need(Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "cert")), LINK) is Need.NONE
+
+
+def test_one_that_an_ingress_names_no_more_is_looked_at(network, family, woken):
+    put(network, kinds.SERVICES, SERVICE)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    network.see(None, pod())
+    woken.clear()
+    put(network, kinds.INGRESSES, ingress("other"))
+    assert {HERE, Key("n1", Ref(kinds.SECRETS, "ns", "other"))} <= set(woken)
+    assert family.need(HERE, LINK) is Need.NONE
+
+
+def test_one_goes_with_the_service_behind_its_ingress_and_with_the_last_pod(network, family, woken):
+    put(network, kinds.SERVICES, SERVICE)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    network.see(None, pod())
+    woken.clear()
+    network._originals[kinds.SERVICES]._remove("ns/web")
+    assert HERE in woken
+    assert family.need(HERE, LINK) is Need.NONE
+    put(network, kinds.SERVICES, SERVICE)
+    woken.clear()
+    network.see(pod(), None)
+    assert HERE in woken
+    assert family.need(HERE, LINK) is Need.NONE
+
+
+def test_an_ingress_that_stays_at_home_keeps_its_certificate_there(network, family):
+    put(network, kinds.SERVICES, SERVICE)
+    kept = ingress("cert")
+    kept["metadata"]["annotations"] = {keys.NO_FOLLOW: ""}
+    put(network, kinds.INGRESSES, kept)
+    network.see(None, pod())
+    assert family.need(HERE, LINK) is Need.NONE
+
+
+def test_nothing_is_removed_before_ingresses_are_known(network, family):
+    network._originals[kinds.INGRESSES].synced.clear()
+    assert family.need(HERE, LINK) is Need.TOLERATED
+
+
+def test_originals_are_watched_while_an_ingress_with_pods_may_want_them(network):
+    demand = TlsSecrets(network)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    assert not demand.in_namespace("ns")
+    network.see(None, pod())
+    assert demand.in_namespace("ns")
+    put(network, kinds.INGRESSES, ingress())
+    assert not demand.in_namespace("ns")
+
+
+def test_a_changed_original_is_looked_at_wherever_it_is_used(network, clock):
+    woken, links = [], [LINK, SimpleNamespace(node_name="n2", candidate=lambda _uid: None)]
+    users = Users(woken.append, clock)
+    family = ConfigObjects(None, links, US, users, [TlsSecrets(network)])
+    put(network, kinds.SERVICES, SERVICE)
+    put(network, kinds.INGRESSES, ingress("cert"))
+    network.see(None, pod())
+    family._on_original(kinds.SECRETS, None, named("cert"))
+    assert woken == [HERE]

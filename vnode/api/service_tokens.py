@@ -1,0 +1,97 @@
+"""Which tokens of its service account a pod mounts: pure.
+
+Admission mounts one in the usual place. A pod may ask for others by projected volumes of its own,
+for another audience, life or path. Where a target is given tokens of the source, all of them are
+keys of one Secret: whoever makes it and whoever mounts it agree on the keys here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from vnode.api import keys
+from vnode.api.objects import Object, Objects
+
+CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+LIFE: Final = 3600  # seconds; what a pod gets that does not say
+USUAL: Final = "token"
+"""The key of the one in the usual place."""
+FILES: Final = (USUAL, "ca.crt", "namespace")
+"""What programs find there."""
+
+
+class Wanted(NamedTuple):
+    """A token that a pod asks for; "" as audience means the API server's own."""
+
+    audience: str
+    seconds: int
+
+    @property
+    def key(self) -> str:
+        """Where it is in the Secret of the pod."""
+        digest = hashlib.sha256(f"{self.seconds} {self.audience}".encode()).hexdigest()
+        return f"{USUAL}-{digest[:10]}"
+
+
+def of(spec: Object) -> dict[str, Wanted]:
+    """All that a pod mounts, by key."""
+    usual = usual_volumes(spec)
+    found = {USUAL: Wanted("", LIFE)} if usual else {}
+    for volume in spec.get("volumes") or ():
+        if volume.get("name") not in usual:
+            for token in _projected(volume):
+                found[token.key] = token
+
+    return found
+
+
+def usual_volumes(spec: Object) -> set[str]:
+    """The names of the volumes that are mounted where programs look for the token."""
+    return {
+        mount["name"]
+        for field in CONTAINERS
+        for container in spec.get(field) or ()
+        for mount in mounts(container)
+        if is_usual(mount)
+    }
+
+
+def is_usual(mount: Object) -> bool:
+    """It is in the place where programs look for the token."""
+    return bool(mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT)
+
+
+def mounts(container: Object) -> Objects:
+    """`volumeMounts`."""
+    return container.get("volumeMounts") or []
+
+
+def from_secret(volume: Object, secret: str) -> Object:
+    """A volume with its projected tokens taken from that Secret; the same if it has none."""
+    if not any(_projected(volume)):
+        return volume
+
+    projected = volume["projected"]
+    sources = [_from_secret(source, secret) for source in projected["sources"]]
+    return {**volume, "projected": {**projected, "sources": sources}}
+
+
+def _from_secret(source: Object, secret: str) -> Object:
+    token = source.get("serviceAccountToken")
+    if not token:
+        return source
+
+    item = {"key": _wanted(token).key, "path": token.get("path")}
+    return {"secret": {"name": secret, "items": [item]}}
+
+
+def _projected(volume: Object) -> Iterator[Wanted]:
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if token := source.get("serviceAccountToken"):
+            yield _wanted(token)
+
+
+def _wanted(token: Object) -> Wanted:
+    return Wanted(str(token.get("audience") or ""), int(token.get("expirationSeconds") or LIFE))

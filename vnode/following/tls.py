@@ -1,0 +1,55 @@
+"""The Secrets that Ingresses name for TLS: they are wanted wherever the Ingress goes.
+
+A second reason, besides pods that refer to it, for which a Secret follows. It is carried as any
+other; only the need for it, and on what to say that something is wrong, come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnode.api import kinds, objects
+from vnode.api.objects import Object
+from vnode.following import services
+from vnode.following.network_objects import NetworkObjects
+from vnode.following.references import Ref
+from vnode.following.users import Key, Need, strongest
+from vnode.runtime.links import Link
+
+
+class TlsSecrets:
+    """The demand for them, given who knows of Ingresses."""
+
+    def __init__(self, network: NetworkObjects) -> None:
+        self._network = network
+
+    def need(self, key: Key, _link: Link) -> Need:
+        """As the Ingresses that name it are needed; no Secret is brought before they are known."""
+        if not self._network.known:
+            return Need.TOLERATED
+
+        return strongest(
+            self._network.need(Key(key.node, _ref(found)))
+            for found in self._network.ingresses_with(key.ref)
+        )
+
+    def on(self, node: str) -> list[Key]:
+        """All that Ingresses there name."""
+        return [
+            Key(node, ref)
+            for found in self._network.ingresses_on(node)
+            for ref in services.certificates(found)
+        ]
+
+    def about(self, key: Key) -> Iterator[Object]:
+        """The Ingresses that name it."""
+        for found in self._network.ingresses_with(key.ref):
+            yield objects.reference(found, kinds.INGRESSES.kind, kinds.INGRESSES.api_version)
+
+    def in_namespace(self, namespace: str) -> bool:
+        """An Ingress of that namespace may want one, where its pods are."""
+        return self._network.has_certificates(namespace)
+
+
+def _ref(ingress: Object) -> Ref:
+    return Ref(kinds.INGRESSES, objects.namespace(ingress), objects.name(ingress))
