@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import ssl
+from collections.abc import AsyncIterator
 
 import pytest
 
+from hack.fleetlib import addresses
+from hack.fleetlib import fleet as fleets
+from tests.faults.lane import Lane, Upstream
+from tests.faults.weather import Weather
+from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import (
     AlreadyExists,
@@ -41,6 +48,47 @@ async def test_an_object_is_created_read_patched_and_deleted(
     await client.delete(kinds.CONFIG_MAPS, "a", namespace)
     with pytest.raises(NotFound):
         await client.get(kinds.CONFIG_MAPS, "a", namespace)
+
+
+@pytest.fixture
+async def lane(fleet: Fleet) -> AsyncIterator[tuple[Lane, str]]:
+    """A way to c1 that can fail, and its URL."""
+    site = fleets.Fleet(fleet.folder).site("c1")
+    upstream = Upstream(site.address, addresses.API_SERVER, site.folder / "pki")
+    lane = Lane("c1", upstream, random.Random(1))
+    url = await lane.start("127.0.0.1")
+    yield lane, url
+    await lane.close()
+
+
+async def test_what_is_discarded_is_gone_or_the_conflict_is_heard_of(
+    fleet: Fleet, client: Client, namespace: str, lane: tuple[Lane, str]
+) -> None:
+    """A Conflict that is not about the UID once left chaperons behind for good."""
+    account = f"--serviceaccount={namespace}:default"
+    fleet.kubectl(
+        "c1", "create", "rolebinding", "a", "--clusterrole=admin", account, "-n", namespace
+    )
+    token = fleet.kubectl("c1", "create", "token", "default", "-n", namespace).strip()
+    weather, url = lane
+    made = await client.create(kinds.CONFIG_MAPS, config_map(namespace))
+    earlier = {**made, "metadata": {**objects.metadata(made), "uid": "earlier"}}
+
+    async def authorization() -> str:
+        return f"Bearer {token}"
+
+    way = dataclasses.replace(client.endpoint, url=url, authorization=authorization)
+    async with Client(way, name="c1") as through:
+        weather.weather = Weather(errors={409: 1.0})
+        await through.discard(kinds.CONFIG_MAPS, earlier)
+        with pytest.raises(Conflict):
+            await through.discard(kinds.CONFIG_MAPS, made)
+
+        weather.heal()
+        await through.discard(kinds.CONFIG_MAPS, earlier)
+        assert await through.get(kinds.CONFIG_MAPS, "a", namespace) == made
+        await through.discard(kinds.CONFIG_MAPS, made)
+        await through.discard(kinds.CONFIG_MAPS, made)
 
 
 async def test_an_apply_owns_only_what_it_names(client: Client, namespace: str) -> None:

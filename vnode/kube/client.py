@@ -219,12 +219,25 @@ class Client:
         await self.request("DELETE", kind.path(namespace, name), body=options)
 
     async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> None:
-        """Delete this very object; one that is gone, or was replaced by a namesake, is no error."""
-        namespace = objects.namespace(obj) or None
+        """Delete this very object; one that is gone, or was replaced by a namesake, is no error.
+
+        A Conflict may be about something else than the UID: then it is raised.
+        """
+        name, namespace = objects.name(obj), objects.namespace(obj) or None
         try:
-            await self.delete(kind, objects.name(obj), namespace, uid=objects.uid(obj), grace=grace)
-        except (errors.NotFound, errors.Conflict):
+            await self.delete(kind, name, namespace, uid=objects.uid(obj), grace=grace)
+        except errors.NotFound:
             log.debug("%s %s of %s is gone already", kind.kind, objects.key(obj), self.name)
+        except errors.Conflict:
+            if await self._uid(kind, name, namespace) == objects.uid(obj):
+                raise
+
+    async def _uid(self, kind: Kind, name: str, namespace: str | None) -> str:
+        """Of the object that has the name now; "" if none has."""
+        try:
+            return objects.uid(await self.get(kind, name, namespace))
+        except errors.NotFound:
+            return ""
 
     async def request(
         self,
