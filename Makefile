@@ -9,8 +9,10 @@ RUN = python=$$($(VENV)) && $$python
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
 	@echo 'make test         all of: lint types contracts unit integration chart e2e faults'
-	@echo '                  random-faults, and as root e2e-metrics realnode dashboard-test;'
+	@echo '                  random-faults demo, and as root realnode docs-test e2e-metrics'
+	@echo '                  dashboard-test;'
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
+	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
@@ -28,12 +30,12 @@ demo:
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-SUITES = e2e faults random-faults integration chart
+SUITES = e2e faults random-faults integration chart demo
 PROGRAMS = helm promtool
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
-SUITES := realnode $(SUITES) e2e-metrics dashboard-test
+SUITES := realnode $(SUITES) docs-test e2e-metrics dashboard-test
 PROGRAMS += metrics-server
 programs: realnode-programs browser
 else
@@ -81,6 +83,12 @@ chart: binaries
 e2e: binaries
 	$(RUN) -m pytest tests/e2e -n 2 --dist loadfile
 
+# Every command of the documentation, in a shell, on a fleet.
+.PHONY: docs-test
+docs-test: binaries
+	@$(PYTHON) hack/binaries helm > /dev/null
+	$(RUN) -m pytest tests/docs
+
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.
 .PHONY: e2e-metrics
 e2e-metrics: binaries
@@ -124,8 +132,8 @@ dashboard-images: binaries browser
 
 .PHONY: left-out
 left-out:
-	@echo 'left out: tests/realnode runs containers, tests/metrics_e2e needs network namespaces,'
-	@echo 'and both need root, as the installation of a browser for tests/dashboard does'
+	@echo 'left out: tests/realnode runs containers, tests/metrics_e2e and tests/docs need network'
+	@echo 'namespaces, and all need root, as the installation of a browser for tests/dashboard does'
 
 .PHONY: bench
 bench: binaries

@@ -55,14 +55,21 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     up.add_argument("names", nargs="+", metavar="NAME")
     up.add_argument("--nodes", type=_count, default=1, help="kwok nodes in each cluster (1)")
     _add_size(up)
-    up.add_argument(
-        "--real-node",
-        action="extend",
-        default=[],
-        type=lambda text: text.split(","),
-        metavar="NAME[,..]",
-        help="give this cluster a kubelet with containerd as well (root; hack/realnode-packages)",
-    )
+    for option, text in (
+        (
+            "--real-node",
+            "give this cluster a kubelet with containerd (root; hack/realnode-packages)",
+        ),
+        ("--bare", "run nothing of vnode in this cluster, whatever --agents says"),
+    ):
+        up.add_argument(
+            option,
+            action="extend",
+            default=[],
+            type=lambda text: text.split(","),
+            metavar="NAME[,..]",
+            help=text,
+        )
     up.add_argument("--agents", action="store_true", help="also run vnode in each cluster")
     up.add_argument(
         "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
@@ -135,6 +142,7 @@ def wishes(arguments: argparse.Namespace) -> Wishes:
         agent_arguments=tuple(arguments.agent_arg),
         metrics_server=arguments.metrics_server,
         real_nodes=arguments.real_node,
+        bare=arguments.bare,
     )
 
 

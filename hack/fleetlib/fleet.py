@@ -53,6 +53,7 @@ class Wishes:
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
     real_nodes: Sequence[str] = ()
+    bare: Sequence[str] = ()  # clusters without anything of vnode's
 
     def programs(self) -> list[str]:
         """The names of those that it takes."""
@@ -71,12 +72,14 @@ class Wishes:
             raise FleetError("two clusters of a fleet cannot have the same name")
         if not 1 <= self.replicas <= addresses.REPLICAS:
             raise FleetError(f"--replicas must be 1 to {addresses.REPLICAS}")
-        for end in (end for connection in self.connections for end in connection):
-            if end not in self.names:
-                raise FleetError(f"--connect names {end!r}, which is not started here")
-        for name in self.real_nodes:
-            if name not in self.names:
-                raise FleetError(f"--real-node names {name!r}, which is not started here")
+        named = {
+            "--connect": [end for connection in self.connections for end in connection],
+            "--real-node": self.real_nodes,
+            "--bare": self.bare,
+        }
+        for option, wanted in named.items():
+            if missing := sorted(set(wanted) - set(self.names)):
+                raise FleetError(f"{option} names {missing[0]!r}, which is not started here")
         if self.connections and not self.agents:
             raise FleetError("--connect needs --agents")
 
@@ -246,7 +249,8 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
             _each(wishes.real_nodes, lambda name: _add_real_node(fleet, name))
     if wishes.agents:
         with progress.reported("starting agents"):
-            _each(sites, lambda place: _add_agent(fleet, place, wishes, programs))
+            ours = [place for place in sites if place.name not in wishes.bare]
+            _each(ours, lambda place: _add_agent(fleet, place, wishes, programs))
     if wishes.connections:
         names = ", ".join(f"{source} to {target}" for source, target in wishes.connections)
         with progress.reported(f"connecting {names}"):

@@ -8,7 +8,6 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,10 @@ import yaml
 
 from hack.fleetlib import cli as fleet
 from scheduler_plugins import defaults
+from tests import pages
+from tests.docs.left_out import LEFT_OUT, LeftOut
+from tests.kit import ROOT
+from tests.pages import PAGES, Block
 from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.cli.agent import config
@@ -26,42 +29,14 @@ from vnode.scheduling import registry
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
-)
 AGENT_CONFIGURATION = "AgentConfiguration"
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page."""
-
-    page: str
-    language: str
-    text: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.page}-{self.number}"
-
-
-def blocks() -> Iterator[Block]:
-    for page in PAGES:
-        for number, found in enumerate(_FENCE.finditer(page.read_text()), 1):
-            yield Block(str(page.relative_to(ROOT)), found[1], found[2], number)
-
-
-def prose(page: Path) -> str:
-    return _FENCE.sub("", page.read_text())
-
-
 def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
     """The Kubernetes objects and configurations in YAML blocks."""
-    for block in blocks():
+    for block in pages.all_blocks():
         if block.language == "yaml":
             for document in yaml.safe_load_all(block.text):
                 if isinstance(document, dict) and "kind" in document:
@@ -70,14 +45,9 @@ def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
 
 def commands(program: str) -> list[str]:
     """Every call of a program in the pages, without what a shell does with it."""
-    found: list[str] = []
-    for block in blocks():
-        if block.language == "sh":
-            lines = block.text.replace("\\\n", " ").splitlines()
-            found += [line.strip() for line in lines]
-
+    found = [one.joined for block in pages.all_blocks() for one in block.commands()]
     for page in PAGES:
-        found += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(page))]
+        found += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", pages.prose(page))]
 
     return sorted({line for line in found if line.startswith(f"{program} ")})
 
@@ -113,9 +83,9 @@ def check_flags(words: list[str], command: click.Command) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=pages.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(prose(page)):
+    for target in _LINK.findall(pages.prose(page)):
         if not target.startswith(("http://", "https://", "#", "mailto:")):
             assert (page.parent / target.partition("#")[0]).exists(), target
 
@@ -159,6 +129,19 @@ def test_make_targets_exist(line: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
     for word in words_of(line):
         assert "=" in word or re.search(rf"^{word}:", makefile, re.MULTILINE), word
+
+
+@pytest.mark.parametrize("line", commands("$python") + commands("VNODE_TEST_FLEET=/tmp/fleet"))
+def test_tests_that_are_named_exist(line: str) -> None:
+    named = [word for word in words_of(line) if word.startswith("tests/")]
+    assert all((ROOT / path).exists() for path in named), named
+
+
+@pytest.mark.parametrize("line", LEFT_OUT, ids=lambda line: line.pattern)
+def test_what_the_tests_of_commands_leave_out_is_there_and_covered(line: LeftOut) -> None:
+    every = [one.joined for block in pages.all_blocks() for one in block.commands()]
+    assert any(re.match(line.pattern, text) for text in every), "matches nothing"
+    assert (ROOT / line.covered).exists()
 
 
 @pytest.mark.parametrize(

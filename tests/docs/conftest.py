@@ -1,0 +1,121 @@
+"""A fleet for the pages, and for each page a folder and a shell in which its commands work."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hack.fleetlib import cachefolder
+from hack.fleetlib import fleet as fleets
+from hack.fleetlib.tools import binaries
+from tests import pages
+from tests.chart import admiralty
+from tests.docs import worlds
+from tests.docs.shell import Shell, shell
+from tests.docs.worlds import World
+from tests.kit import ROOT, Fleet
+
+HERE = Path(__file__).parent
+_PROGRAMS = ("kubectl", "helm", "kube-scheduler")
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three clusters; or those in $VNODE_TEST_FLEET, which stay."""
+    if folder := os.environ.get("VNODE_TEST_FLEET"):
+        yield _with_namespaces(Fleet(Path(folder)))
+        return
+
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        fleet.run("up", *worlds.CLUSTERS, "--agents", "--bare", worlds.CLUSTERS[-1])
+        yield _with_namespaces(fleet)
+    finally:
+        fleet.run("down")
+
+
+def _with_namespaces(fleet: Fleet) -> Fleet:
+    for cluster in worlds.CLUSTERS:
+        fleet.kubectl(cluster, "apply", "-f", str(HERE / "namespaces.yaml"))
+
+    return fleet
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PATH, with the programs that the pages call."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name, program in binaries.locate(_PROGRAMS).items():
+        (folder / name).symlink_to(program)
+
+    vnode = folder / "vnode"
+    vnode.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m vnode "$@"\n')
+    vnode.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def world(page: Path) -> World:
+    return worlds.WORLDS.get(pages.name(page), World())
+
+
+@pytest.fixture
+def folder(fleet: Fleet, world: World, tmp_path: Path) -> Iterator[Path]:
+    """Where the reader is: a clone of this repository, with kubeconfigs and files of their own."""
+    for thing in ROOT.iterdir():
+        (tmp_path / thing.name).symlink_to(thing)
+
+    for name, cluster in (worlds.KUBECONFIGS | world.kubeconfigs).items():
+        config = yaml.safe_load(fleet.kubeconfig(cluster).read_text())
+        config["contexts"][0]["context"]["namespace"] = worlds.NAMESPACE
+        (tmp_path / f"{name}.kubeconfig").write_text(yaml.safe_dump(config))
+
+    for given in HERE.glob("*.yaml"):
+        shutil.copy(given, tmp_path)
+
+    admiralty.chart(tmp_path)
+    yield tmp_path
+    for state in tmp_path.glob("*/state.json"):
+        Fleet(state.parent).run("down")
+
+
+@pytest.fixture
+def reader(fleet: Fleet, world: World, folder: Path, programs: Path) -> Iterator[Shell]:
+    """The shell, in a world as the page expects it."""
+    target = (worlds.KUBECONFIGS | world.kubeconfigs)["target"]
+    netns = fleets.Fleet(fleet.folder).state().cluster(target).netns
+    path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        "HOME": str(folder),
+        "KUBECONFIG": str(folder / "source.kubeconfig"),
+        "NO_COLOR": "1",
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": str(ROOT),
+        "VNODE_CACHE": str(cachefolder.path()),
+        "python": sys.executable,
+    }
+    with shell(folder, environment, netns if world.inside else None) as bash:
+        prepare(bash, world.given)
+        yield bash
+        prepare(bash, world.after)
+
+
+def prepare(bash: Shell, script: str) -> None:
+    """Run a script that is no part of the page, up to its first failure."""
+    done = bash.run(f"(set -ex\n{script}\n)")
+    assert done.code == 0, done.output
+
+
+@pytest.fixture
+def stands_for(fleet: Fleet, world: World, folder: Path) -> dict[str, str]:
+    """What we write for what readers replace."""
+    target = (worlds.KUBECONFIGS | world.kubeconfigs)["target"]
+    address = fleets.Fleet(fleet.folder).address(target)
+    return worlds.STANDS_FOR | {"192.0.2.2": address, "/tmp/": f"{folder}/"}

@@ -1,0 +1,36 @@
+"""Commands of the documentation that its tests do not run, and where each is tried instead."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tests.pages import Command
+
+
+class LeftOut(NamedTuple):
+    """Commands that `pattern` matches at their beginning; `covered` is a file, or "" for none."""
+
+    pattern: str
+    why: str
+    covered: str = ""
+
+
+LEFT_OUT = (
+    LeftOut("make test", "these tests are a part of it", "Makefile"),
+    LeftOut("make demo", "`make test` runs it, too", "Makefile"),
+    LeftOut("make bench", "takes from minutes to hours, of a machine that is quiet"),
+    LeftOut(r"python=\$\(python3 hack/venv", "done: every target of make does it", "Makefile"),
+    LeftOut(r"\$python -m pytest", "`make unit` and `make integration` do", "Makefile"),
+    LeftOut(r".*/tmp/fleet\b", "`make e2e` makes this fleet", "tests/e2e/conftest.py"),
+    LeftOut(r"hack/realnode-packages|.*/tmp/real\b", "installs programs", "tests/realnode"),
+    LeftOut(r"\$python -m pdb", "waits for what one types"),
+    LeftOut("helm test", "its pod runs the image", "tests/chart/test_release.py"),
+    LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
+    LeftOut("kubectl top", "takes metrics-servers, and a minute", "tests/metrics_e2e"),
+)
+
+
+def is_left_out(command: Command) -> bool:
+    """Whether a line of the table says so."""
+    return any(re.match(line.pattern, command.joined) for line in LEFT_OUT)

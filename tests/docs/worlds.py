@@ -1,0 +1,104 @@
+"""What a reader of a page has before it begins: clusters, and what is in them.
+
+cluster1 and cluster2 run vnode, cluster3 has nothing of it. A script makes the rest, and may find
+what an earlier run of the same page has left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from vnode.api import names
+
+NAMESPACE = "team-a"
+CLUSTERS = ("cluster1", "cluster2", "cluster3")
+KUBECONFIGS = {
+    "source": "cluster1",
+    "target": "cluster2",
+    "middle": "cluster2",
+    "leaf": "cluster3",
+    "cluster": "cluster3",
+}
+
+_CONNECTED = """
+vnode connect --source source.kubeconfig --target target.kubeconfig \
+  --namespace team-a --name gpu --enable-namespace
+kubectl apply -f given.yaml
+kubectl wait --for=condition=Ready target/gpu --timeout 60s
+kubectl rollout status statefulset/web --timeout 60s
+"""
+
+_BARE = """
+vnode uninstall --kubeconfig cluster.kubeconfig --delegates delete --crds
+kubectl --kubeconfig cluster.kubeconfig delete namespace vnode admiralty --ignore-not-found
+"""
+
+_INSTALLED = "vnode install --kubeconfig cluster.kubeconfig\n"
+
+
+def _without(things: str, kubeconfig: str = "source") -> str:
+    """Take away what another page needs to be absent, or this one makes by `kubectl create`."""
+    return f"kubectl --kubeconfig {kubeconfig}.kubeconfig delete --ignore-not-found {things}\n"
+
+
+@dataclass(frozen=True)
+class World:
+    """`given` and `after` are scripts around a page; `inside` runs it beside its target's agent.
+
+    `kubeconfigs` says which cluster a kubeconfig is of, where that is not as usual.
+    """
+
+    given: str = _CONNECTED
+    after: str = ""
+    kubeconfigs: dict[str, str] = field(default_factory=dict)
+    inside: bool = False
+
+
+WORLDS = {
+    "CONTRIBUTING.md": World(given=""),
+    "README.md": World(
+        _BARE
+        + _without("deployment/web -n default")
+        + "kubectl -n default create deployment web --image nginx",
+        _without("deployment/web target/target -n default")
+        + "kubectl wait --for=delete node/admiralty-default-target --timeout 60s",
+        {"target": "cluster3"},
+        inside=True,
+    ),
+    "docs/cli.md": World(_CONNECTED + _INSTALLED),
+    "docs/configuration.md": World(_without("clusterrolebinding/vnode-certificate-approver")),
+    "docs/connect.md": World(
+        _CONNECTED + _without("secret/lab-kubeconfig"), after=_without("target/here target/lab")
+    ),
+    "docs/dashboard.md": World(_CONNECTED + _without("clusterrolebinding/look")),
+    "docs/following.md": World(
+        _CONNECTED
+        + _without("clusterrolebinding/source-namespaces", "target")
+        + _without("rolebinding/vnode-token-minter"),
+        after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
+    ),
+    "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3"}),
+    "docs/migration-from-admiralty.md": World(
+        _BARE
+        + "helm install admiralty ./multicluster-scheduler -n admiralty --create-namespace\n"
+        + "kubectl apply -f admiralty.yaml",
+        kubeconfigs={"source": "cluster3", "target": "cluster3"},
+    ),
+    "docs/topologies.md": World(
+        _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
+        _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),
+    ),
+    "docs/usage.md": World(
+        _without("clusterrole/kubelet-reader", "target")
+        + _without("clusterrolebinding/cluster1-kubelet-reader", "target")
+    ),
+}
+"""Of pages that need more than a connection, or less."""
+
+STANDS_FOR = {
+    "POD": "web-1",
+    "NODE": names.virtual_node(NAMESPACE, "gpu"),
+    "NAMESPACE": NAMESPACE,
+    "CHAPERON": "old",
+}
+"""What we write for what readers replace."""
