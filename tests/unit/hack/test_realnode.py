@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hack.fleetlib import debian
 from hack.fleetlib.addresses import Plan
 from hack.fleetlib.commands import Site
 from hack.fleetlib.errors import FleetError
@@ -110,7 +111,7 @@ def test_nodes_of_all_fleets_have_cgroups_of_their_own():
 
 def test_what_is_lacking_is_named_together_with_the_cure(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(packages.shutil, "which", lambda program: None)
+    monkeypatch.setattr(debian.shutil, "which", lambda program: None)
     with pytest.raises(FleetError, match=r"runc.*hack/realnode-packages"):
         packages.check()
 

@@ -1,0 +1,125 @@
+"""A release of the chart in containers: its parts find each other, are replaced, and go.
+
+The tests run in their order; the last one ends the release in the source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.fleets import vnode
+from tests.image import operating
+from tests.image.operating import DEPLOYMENTS, NAMESPACE, VIRTUAL_NODES, release
+from tests.kit import Fleet
+from tests.realnode.cluster import SOURCE, TARGET, Cluster, pod
+
+_SPEAKS = "echo hello; trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done"
+_BETWEEN = 0.5  # seconds from one pod of a user to the next
+_OLD = "multicluster.admiralty.io/has-finalizer=true"
+
+
+def test_an_elected_pod_runs_in_the_target_and_can_be_talked_to(source: Cluster, target: Cluster):
+    source.start("first", _SPEAKS)
+
+    delegate = target.delegate_of(source.get("pod", "first"))
+    assert source.ask("logs", "first") == "hello\n"
+    assert source.ask("exec", "first", "--", "hostname").strip() == delegate
+
+
+@pytest.mark.parametrize("name", [SOURCE, TARGET])
+def test_helm_test_passes_and_shows_what_it_saw(fleet: Fleet, name: str):
+    said = release(fleet, name, "test", "vnode", "--logs")
+
+    assert "Succeeded" in said
+    assert said.count(" 200\n") == 2
+
+
+def test_the_doctor_finds_nothing(fleet: Fleet):
+    files = ("--source", fleet.kubeconfig(SOURCE), "--target", fleet.kubeconfig(TARGET))
+
+    done = vnode("doctor", *files)
+
+    assert done.code == 0, done.out
+    assert "0 warnings, 0 failures, 0 could not be checked" in done.out
+
+
+def test_another_agent_leads_when_the_leader_goes(source: Cluster):
+    gone = operating.leader(source, "vnode-agent")
+    assert gone in operating.pods(source, "agent")
+
+    source.ask("delete", "pod", "-n", NAMESPACE, gone, "--timeout=60s")
+
+    source.start("second", _SPEAKS)
+    assert operating.leader(source, "vnode-agent") in operating.pods(source, "agent")
+    assert operating.leader(source, "vnode-agent") != gone
+    assert source.ask("logs", "second") == "hello\n"
+
+
+async def test_pods_are_delegated_while_an_upgrade_replaces_everything(
+    fleet: Fleet, source: Cluster, target: Cluster
+):
+    before = {name: set(operating.pods(source, part)) for name, part in _parts()}
+    level = ("controllerManager.logLevel=debug", "scheduler.logLevel=3")
+
+    async with users(source) as created:
+        await asyncio.to_thread(operating.install, fleet, SOURCE, *level)
+        await asyncio.to_thread(operating.install, fleet, TARGET, *level)
+
+    assert len(created) > 1
+    words = [f"pod/{name}" for name in created]
+    source.ask("wait", "--for=condition=Ready", *words, "--timeout=60s")
+    for name in created:
+        assert target.delegate_of(source.get("pod", name))
+    for name, part in _parts():
+        source.ask("rollout", "status", "-n", NAMESPACE, f"deploy/{name}", "--timeout=60s")
+        assert before[name].isdisjoint(operating.pods(source, part))
+    assert source.ask("exec", "first", "--", "echo", "still there").strip() == "still there"
+
+
+def _parts() -> list[tuple[str, str]]:
+    return [(name, name.removeprefix("vnode-")) for name in DEPLOYMENTS]
+
+
+@asynccontextmanager
+async def users(cluster: Cluster) -> AsyncIterator[list[str]]:
+    """Somebody who creates pods all the time; their names. The first refusal is an error."""
+    created: list[str] = []
+
+    async def create() -> None:
+        while True:
+            name = f"user-{len(created)}"
+            await asyncio.to_thread(cluster.apply, pod(name, _SPEAKS))
+            created.append(name)
+            await asyncio.sleep(_BETWEEN)
+
+    task = asyncio.create_task(create(), name="users")
+    try:
+        yield created
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+
+def test_the_steps_of_the_documentation_leave_nothing_behind(
+    fleet: Fleet, source: Cluster, target: Cluster
+):
+    """docs/install.md: with containers that take their time to end."""
+    source.start("slow", "trap 'sleep 3; exit 0' TERM; while :; do sleep 1000 & wait $!; done",
+                 terminationGracePeriodSeconds=20)  # fmt: skip
+
+    source.ask("delete", "targets,clustertargets", "--all", "--all-namespaces")
+    source.ask("wait", "--for=delete", "pods", "-A", "-l", _OLD, "--timeout=55s")
+    release(fleet, SOURCE, "uninstall", "vnode", "--wait")
+
+    assert source.get("pods")["items"] == []
+    assert source.get("nodes", *VIRTUAL_NODES)["items"] == []
+    assert target.get("podchaperons", "-A")["items"] == []
+    assert target.get("pods")["items"] == []
+    assert source.kubectl("get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/part-of=vnode,"
+                          "app.kubernetes.io/component!=test", "-o", "name").out == b""  # fmt: skip
