@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 @pytest.fixture(scope="session")
 def fleet(bare: Fleet) -> Fleet:
     """Both clusters with a release each, connected in namespace default."""
-    with ThreadPoolExecutor() as both:
-        list(both.map(lambda name: operating.install(bare, name), (SOURCE, TARGET)))
+    operating.install(bare)
     releases.connect(bare, SOURCE, TARGET)
     node = operating.VIRTUAL_NODES
     bare.kubectl(SOURCE, "wait", "node", *node, "--for=condition=Ready", "--timeout=60s")

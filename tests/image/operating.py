@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from tests.chart.helm import CHART, helm
 from tests.kit import Fleet
-from tests.realnode.cluster import Cluster
+from tests.realnode.cluster import SOURCE, TARGET, Cluster
 
 NAMESPACE: Final = "vnode"
 DEPLOYMENTS: Final = ("vnode-agent", "vnode-candidate-scheduler")
@@ -21,8 +22,16 @@ def release(fleet: Fleet, cluster: str, *words: str | Path) -> str:
     return helm(*words, *where)
 
 
-def install(fleet: Fleet, cluster: str, *values: str) -> None:
-    """The release with its defaults and `values` (NAME=VALUE), until all of its pods are ready."""
+def install(fleet: Fleet, *values: str) -> None:
+    """A release in each cluster, with the chart's defaults and `values` (NAME=VALUE).
+
+    Returns when all of its pods are ready.
+    """
+    with ThreadPoolExecutor() as both:
+        list(both.map(lambda name: _install(fleet, name, values), (SOURCE, TARGET)))
+
+
+def _install(fleet: Fleet, cluster: str, values: tuple[str, ...]) -> None:
     words = ("upgrade", "--install", "vnode", CHART, "--create-namespace", "--wait", _PATIENCE)
     chosen = [word for value in (f"clusterName={cluster}", *values) for word in ("--set", value)]
     release(fleet, cluster, *words, *chosen)
