@@ -18,6 +18,7 @@ from tests.chart import releases
 from tests.image import operating
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from vnode.api import names
 
 _WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", f"{SOURCE},{TARGET}", "--services"]
 
@@ -44,8 +45,9 @@ def fleet(bare: Fleet) -> Fleet:
     """Both clusters with a release each, connected in namespace default."""
     operating.install(bare)
     releases.connect(bare, SOURCE, TARGET)
-    node = operating.VIRTUAL_NODES
-    bare.kubectl(SOURCE, "wait", "node", *node, "--for=condition=Ready", "--timeout=60s")
+    node = f"node/{names.virtual_node('default', TARGET)}"
+    for what in ("create", "condition=Ready"):
+        bare.kubectl(SOURCE, "wait", node, f"--for={what}", "--timeout=60s")
     return bare
 
 

@@ -17,9 +17,11 @@ from tests.image import operating
 from tests.image.operating import DEPLOYMENTS, NAMESPACE, VIRTUAL_NODES, release
 from tests.kit import Fleet
 from tests.realnode.cluster import SOURCE, TARGET, Cluster, pod
+from vnode.api.objects import Object
 
 _SPEAKS = "echo hello; trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done"
-_OLD = "multicluster.admiralty.io/has-finalizer=true"
+_WITH_FINALIZERS = "multicluster.admiralty.io/has-finalizer=true"
+_COPIES = f"multicluster.admiralty.io/parent-cluster-name={SOURCE}"
 
 
 def test_an_elected_pod_runs_in_the_target_and_can_be_talked_to(source: Cluster, target: Cluster):
@@ -99,21 +101,31 @@ def user(cluster: Cluster) -> Iterator[list[str]]:
         running.result()
 
 
+def uses_words(name: str) -> Object:
+    """A pod that is slow to end, with a ConfigMap that follows it."""
+    made = pod(name, "trap 'sleep 3; exit 0' TERM; while :; do sleep 1000 & wait $!; done")
+    made["spec"]["terminationGracePeriodSeconds"] = 20
+    made["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "words"}}]
+    return made
+
+
 def test_the_steps_of_the_documentation_leave_nothing_behind(
     fleet: Fleet, source: Cluster, target: Cluster
 ):
     """docs/install.md: with containers that take their time to end."""
-    slow = pod("slow", "trap 'sleep 3; exit 0' TERM; while :; do sleep 1000 & wait $!; done")
-    slow["spec"]["terminationGracePeriodSeconds"] = 20
-    source.apply(slow)
+    source.ask("create", "configmap", "words", "--from-literal=word=hello")
+    source.apply(uses_words("slow"))
     source.ask("wait", "--for=condition=Ready", "pod/slow", "--timeout=30s")
 
     source.ask("delete", "targets,clustertargets", "--all", "--all-namespaces")
-    source.ask("wait", "--for=delete", "pods", "-A", "-l", _OLD, "--timeout=55s")
+    source.ask("wait", "--for=delete", "pods", "-A", "-l", _WITH_FINALIZERS, "--timeout=55s")
+    kinds = "configmaps,secrets,services,ingresses"
+    target.ask("wait", "--for=delete", kinds, "-A", "-l", _COPIES, "--timeout=55s")
     release(fleet, SOURCE, "uninstall", "vnode", "--wait")
 
     assert source.get("pods")["items"] == []
     assert source.get("nodes", *VIRTUAL_NODES)["items"] == []
     assert target.get("podchaperons", "-A")["items"] == []
     assert target.get("pods")["items"] == []
+    assert target.kubectl("get", "configmap", "words").code != 0
     assert [operating.pods(source, part) for _name, part in _parts()] == [{}, {}]
