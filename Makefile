@@ -15,6 +15,7 @@ help:
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
+	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
@@ -115,6 +116,12 @@ realnode: binaries realnode-programs
 .PHONY: realnode-programs
 realnode-programs:
 	@$(PYTHON) hack/realnode-packages && $(PYTHON) hack/binaries kubelet > /dev/null
+
+# The Containerfile's image, built without a registry, and a release of it on two real nodes.
+.PHONY: image-test
+image-test: binaries realnode-programs
+	@$(PYTHON) hack/binaries helm kube-proxy coredns > /dev/null
+	$(RUN) -m pytest tests/image --timeout 600
 
 .PHONY: browser
 browser:

@@ -11,6 +11,7 @@ from pathlib import Path
 from hack.fleetlib import clusters, fleet, kwok, progress, state
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.realnode import node as realnode
 
 _DESCRIPTION = """Kubernetes clusters as child processes on this machine: etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, and kwok for nodes. As root each cluster has a network
@@ -70,6 +71,17 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             metavar="NAME[,..]",
             help=text,
         )
+    up.add_argument(
+        "--services",
+        action="store_true",
+        help="let Services and their names work on real nodes: kube-proxy and CoreDNS",
+    )
+    up.add_argument(
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="an OCI layout whose images real nodes can pull, from any registry and with any tag",
+    )
     up.add_argument("--agents", action="store_true", help="also run vnode in each cluster")
     up.add_argument(
         "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
@@ -143,6 +155,7 @@ def wishes(arguments: argparse.Namespace) -> Wishes:
         metrics_server=arguments.metrics_server,
         real_nodes=arguments.real_node,
         bare=arguments.bare,
+        real_node=realnode.Options(services=arguments.services, images=arguments.images),
     )
 
 

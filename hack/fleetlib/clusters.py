@@ -192,6 +192,8 @@ def _write_kubeconfigs(place: Site, authority: certificates.Authority) -> None:
             f"system:node:{real_node(place.name)}",
             ("system:nodes",),
         ),
+        place.folder / "kube-proxy.kubeconfig": ("system:kube-proxy", ()),
+        place.folder / "coredns.kubeconfig": ("coredns", (certificates.ADMINISTRATORS,)),
     }
     for file, (user, groups) in users.items():
         pair = authority.client(user, *groups)

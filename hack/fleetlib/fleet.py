@@ -54,13 +54,14 @@ class Wishes:
     metrics_server: bool = False
     real_nodes: Sequence[str] = ()
     bare: Sequence[str] = ()  # clusters without anything of vnode's
+    real_node: realnode.Options = field(default_factory=realnode.Options)
 
     def programs(self) -> list[str]:
         """The names of those that it takes."""
         return [
             *catalogue.USUAL,
             *([metricsserver.PROCESS] if self.metrics_server else []),
-            *(["kubelet"] if self.real_nodes else []),
+            *(self.real_node.programs if self.real_nodes else []),
         ]
 
     def check(self) -> None:
@@ -82,6 +83,9 @@ class Wishes:
                 raise FleetError(f"{option} names {missing[0]!r}, which is not started here")
         if self.connections and not self.agents:
             raise FleetError("--connect needs --agents")
+        if self.real_node != realnode.Options() and not self.real_nodes:
+            raise FleetError("--services and --images are for real nodes: add --real-node")
+        self.real_node.check()
 
 
 def _is_label(name: str) -> bool:
@@ -246,7 +250,7 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
             _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
     if wishes.real_nodes:
         with progress.reported("starting real nodes"):
-            _each(wishes.real_nodes, lambda name: _add_real_node(fleet, name))
+            _each(wishes.real_nodes, lambda name: _add_real_node(fleet, name, wishes.real_node))
     if wishes.agents:
         with progress.reported("starting agents"):
             ours = [place for place in sites if place.name not in wishes.bare]
@@ -257,10 +261,10 @@ def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
             _each(wishes.connections, lambda pair: fleet.connect(*pair))
 
 
-def _add_real_node(fleet: Fleet, name: str) -> None:
+def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
     known = fleet.state()
     own_cgroup = realnode.cgroup(known.plan, known.cluster(name).index)
-    realnode.start(fleet.directory, fleet.site(name), own_cgroup)
+    realnode.start(fleet.directory, fleet.site(name), own_cgroup, options)
 
 
 def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:

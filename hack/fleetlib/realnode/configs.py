@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hack.fleetlib import addresses
-from hack.fleetlib.realnode import images, packages, registry
+from hack.fleetlib.realnode import images, packages, registry, services
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
 KUBELET_PORT: Final = 6250
 _HEALTH_PORT: Final = 6248
+_NO_DNS: Final = "10.96.0.10"
 CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
 
 
@@ -79,7 +80,7 @@ def pod_range(place: Site) -> str:
 
 
 def firewall(place: Site) -> str:
-    """For nft: the API server's Service works without kube-proxy, all others refuse at once."""
+    """For nft: the API server's Service works without kube-proxy, unknown ones refuse at once."""
     server = f"{place.address}:{addresses.API_SERVER}"
     rule = f"ip daddr {addresses.FIRST_SERVICE} tcp dport 443 dnat to {server}"
     return f"""flush ruleset
@@ -94,8 +95,8 @@ table ip node {{
 """
 
 
-def kubelet(place: Site, folder: Path, cgroup: str) -> dict[str, Any]:
-    """The KubeletConfiguration."""
+def kubelet(place: Site, folder: Path, cgroup: str, *, names: bool = False) -> dict[str, Any]:
+    """The KubeletConfiguration; with `names`, pods ask the cluster's DNS (`services`)."""
     authentication = {
         "anonymous": {"enabled": False},
         "webhook": {"enabled": True},
@@ -117,9 +118,10 @@ def kubelet(place: Site, folder: Path, cgroup: str) -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,
-        # No DNS: an empty file, and an address without which every pod gets a warning.
+        # No names of the machine's: an empty file. Without an address every pod gets a warning.
         "resolvConf": str(folder / "resolv.conf"),
-        "clusterDNS": ["10.96.0.10"],
+        "clusterDNS": [place.address if names else _NO_DNS],
+        "clusterDomain": services.DOMAIN,
         # The machine's disk is not ours: how full it is must not evict pods or delete images.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%"},

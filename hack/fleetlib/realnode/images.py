@@ -1,7 +1,7 @@
-"""The images of a real node, built on the spot from the machine's static busybox.
+"""The images of a real node: built on the spot from the machine's static busybox, or given.
 
 An image is three blobs (a layer, a configuration, a manifest) that name each other by their SHA-256
-sums. Pure, apart from the one program that is read.
+sums. Pure, apart from what is read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import platform
 import subprocess
 import tarfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 PAUSE = "localhost/pause:1"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_NAME = "org.opencontainers.image.ref.name"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _FOLDERS = {"bin": 0o755, "dev": 0o755, "etc": 0o755, "home": 0o755, "proc": 0o755, "root": 0o700,
             "run": 0o755, "sys": 0o755, "tmp": 0o1777, "usr": 0o755, "var": 0o755}  # fmt: skip
@@ -55,11 +56,33 @@ class Images:
     blobs: dict[str, Blob]
     manifests: dict[str, Blob]
 
+    def __or__(self, others: Images) -> Images:
+        return Images(self.blobs | others.blobs, self.manifests | others.manifests)
+
 
 def from_busybox(program: Path) -> Images:
     """The images `busybox` and `pause`, whatever registry and tag one asks for."""
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
     return build(program.read_bytes(), listed.stdout.split())
+
+
+def from_layout(folder: Path) -> Images:
+    """The images of an OCI layout, by the names that its index gives them."""
+    index = json.loads((folder / "index.json").read_text())
+    blobs: dict[str, Blob] = {}
+    manifests: dict[str, Blob] = {}
+    for described in index["manifests"]:
+        manifest = _stored(folder, described)
+        parts = json.loads(manifest.content)
+        held = [manifest, *(_stored(folder, part) for part in (parts["config"], *parts["layers"]))]
+        blobs |= {blob.digest: blob for blob in held}
+        manifests[described["annotations"][_NAME]] = manifest
+    return Images(blobs, manifests)
+
+
+def _stored(folder: Path, described: Mapping[str, Any]) -> Blob:
+    algorithm, _, digest = described["digest"].partition(":")
+    return Blob(described["mediaType"], (folder / "blobs" / algorithm / digest).read_bytes())
 
 
 def build(busybox: bytes, applets: Iterable[str]) -> Images:

@@ -31,7 +31,10 @@ class Settings:
     folder: str
     logs: str
     cgroup: str
-    kubelet: list[str]
+    programs: dict[str, list[str]]
+    """What runs beside containerd, each with its command line."""
+    images: str | None
+    """An OCI layout whose images the node can have besides its own."""
 
     def write(self, file: Path) -> None:
         file.write_text(json.dumps(asdict(self), indent=1))
@@ -47,14 +50,12 @@ def run(settings: Settings) -> None:
     mounts.arrange(folder)
     busybox = shutil.which("busybox")
     assert busybox is not None, "checked before the start"
-    registry.serve(images.from_busybox(Path(busybox)))
-    _keep_running(
-        {
-            "containerd": ["containerd", f"--config={folder / 'containerd.toml'}"],
-            "kubelet": settings.kubelet,
-        },
-        Path(settings.logs),
-    )
+    served = images.from_busybox(Path(busybox))
+    if settings.images is not None:
+        served |= images.from_layout(Path(settings.images))
+    registry.serve(served)
+    containerd = ["containerd", f"--config={folder / 'containerd.toml'}"]
+    _keep_running({"containerd": containerd, **settings.programs}, Path(settings.logs))
 
 
 def _reset_network(folder: Path) -> None:

@@ -9,6 +9,7 @@ import datetime
 import json
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import yaml
 from hack.fleetlib import addresses, clusters, processes, state
 from hack.fleetlib.api import Api, condition
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.realnode import cgroups, configs, packages
+from hack.fleetlib.realnode import cgroups, configs, packages, services
 from hack.fleetlib.realnode.init import Settings
 from hack.fleetlib.state import Process
 from hack.fleetlib.tools import binaries
@@ -44,18 +45,40 @@ def check(mode: addresses.Mode) -> None:
         raise FleetError("a real node needs network namespaces: unset VNODE_FLEET_NETWORK")
 
 
-def start(directory: Path, place: Site, own_cgroup: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `hack/fleet up` can be told about real nodes."""
+
+    services: bool = False
+    images: Path | None = None
+
+    @property
+    def programs(self) -> list[str]:
+        """The names of those that it takes, besides Debian's."""
+        return ["kubelet", *(services.PROGRAMS if self.services else ())]
+
+    def check(self) -> None:
+        """FleetError unless the images are there."""
+        if self.images is not None and not (self.images / "index.json").exists():
+            raise FleetError(f"{self.images} is no OCI layout: it has no index.json")
+
+
+def start(directory: Path, place: Site, own_cgroup: str, options: Options) -> None:
     """Write the node's files, start it for the first time, and wait until it is Ready."""
-    kubelet = binaries.locate(["kubelet"])["kubelet"]
+    found = binaries.locate(options.programs)
     folder = place.folder / PROCESS
-    _write_files(place, folder, own_cgroup)
+    _write_files(place, folder, own_cgroup, options)
     name = clusters.real_node(place.name)
+    programs = {"kubelet": [str(found["kubelet"]), *configs.kubelet_flags(place, folder, name)]}
+    if options.services:
+        programs |= services.commands(folder, found)
     settings = Settings(
         name=name,
         folder=str(folder),
         logs=str(place.folder),
         cgroup=own_cgroup,
-        kubelet=[str(kubelet), *configs.kubelet_flags(place, folder, name)],
+        programs=programs,
+        images=str(options.images.resolve()) if options.images else None,
     )
     settings.write(folder / "settings.json")
     argv = ["unshare", *_NAMESPACES, sys.executable, "-m", "hack.fleetlib.realnode.init"]
@@ -74,18 +97,22 @@ def start_again(directory: Path, place: Site) -> None:
     wait(directory, place, begun)
 
 
-def _write_files(place: Site, folder: Path, own_cgroup: str) -> None:
+def _write_files(place: Site, folder: Path, own_cgroup: str, options: Options) -> None:
     (folder / "net.d").mkdir(parents=True)
     (folder / "certs.d" / "_default").mkdir(parents=True)
-    network = configs.network(configs.pod_range(place))
+    pods = configs.pod_range(place)
+    network = configs.network(pods)
+    kubelet = configs.kubelet(place, folder, own_cgroup, names=options.services)
     files = {
         "containerd.toml": configs.containerd(folder),
         "certs.d/_default/hosts.toml": configs.registry_hosts(),
         "net.d/pods.conflist": json.dumps(network, indent=1),
         "firewall.nft": configs.firewall(place),
-        "kubelet.yaml": yaml.safe_dump(configs.kubelet(place, folder, own_cgroup)),
+        "kubelet.yaml": yaml.safe_dump(kubelet),
         "resolv.conf": "",
     }
+    if options.services:
+        files |= services.files(place, pods, clusters.real_node(place.name))
     for file, text in files.items():
         (folder / file).write_text(text)
 

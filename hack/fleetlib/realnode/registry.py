@@ -46,7 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif blob := find(self.images, self.path):
             self._send(200, blob.media_type, blob.content, whole=whole, digest=blob.digest)
         else:
-            error = {"code": "NAME_UNKNOWN", "message": "only busybox is here"}
+            error = {
+                "code": "NAME_UNKNOWN",
+                "message": "this node has few images, see CONTRIBUTING.md",
+            }
             content = json.dumps({"errors": [error]}).encode()
             self._send(404, "application/json", content, whole=whole)
 

@@ -12,6 +12,7 @@ ETCD = "3.6.16"
 KWOK = "0.8.0"
 METRICS_SERVER = "0.9.0"
 HELM = "3.22.0"
+COREDNS = "1.14.7"
 PROMETHEUS = "3.15.0"
 
 
@@ -84,6 +85,8 @@ def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
 
 _ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
 _ETCD_NAME = "etcd-v{version}-{os}-{arch}"
+_COREDNS_RELEASE = "https://github.com/coredns/coredns/releases/download/v{version}"
+_COREDNS_ARCHIVE = "coredns_{version}_{os}_{arch}.tgz"
 _PROMETHEUS_RELEASE = "https://github.com/prometheus/prometheus/releases/download/v{version}"
 _PROMETHEUS_NAME = "prometheus-{version}.{os}-{arch}"
 
@@ -95,6 +98,7 @@ TOOLS: dict[str, Tool] = {
         _kubernetes("kube-scheduler"),
         _kubernetes("kubectl"),
         _kubernetes("kubelet", on_request=True),
+        _kubernetes("kube-proxy", on_request=True),
         Tool(
             name="etcd",
             family="etcd",
@@ -134,6 +138,19 @@ TOOLS: dict[str, Tool] = {
                 "/metrics-server-{os}-{arch}",
                 "https://api.github.com/repos/kubernetes-sigs/metrics-server/releases/tags"
                 "/v{version}",
+            ),
+            on_request=True,
+        ),
+        Tool(
+            name="coredns",
+            family="coredns",
+            version=COREDNS,
+            module=Module("github.com/coredns/coredns", f"v{COREDNS}"),
+            package="github.com/coredns/coredns",
+            release=Release(
+                f"{_COREDNS_RELEASE}/{_COREDNS_ARCHIVE}",
+                f"{_COREDNS_RELEASE}/{_COREDNS_ARCHIVE}.sha256",
+                "coredns",
             ),
             on_request=True,
         ),

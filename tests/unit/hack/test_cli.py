@@ -59,6 +59,7 @@ def test_a_number_of_nodes_is_not_negative(number, capsys):
         (("c1", "--connect", "c1:c1"), "needs --agents"),
         (("c1", "--real-node", "c2"), "not started here"),
         (("c1", "--agents", "--bare", "c2"), "--bare names 'c2'"),
+        (("c1", "--services"), "add --real-node"),
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused_at_once(words, reason):

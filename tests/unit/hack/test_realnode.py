@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from hack.fleetlib import debian
 from hack.fleetlib.addresses import Plan
 from hack.fleetlib.commands import Site
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry
+from hack.fleetlib.realnode import cgroups, configs, images, node, packages, registry, services
 
 _ADDRESS = "10.201.9.11"
 PLACE = Site("c2", Path("/fleet/c2"), _ADDRESS, "127.0.0.1", "10.243.0.0/16", (_ADDRESS,), _ADDRESS)
@@ -66,6 +67,41 @@ def test_a_registry_has_nothing_else(path: str):
     assert registry.find(BUILT, path) is None
 
 
+def test_images_of_a_layout_are_had_by_the_names_in_its_index(tmp_path: Path):
+    blobs = tmp_path / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    for blob in BUILT.blobs.values():
+        (blobs / blob.digest.removeprefix("sha256:")).write_bytes(blob.content)
+    named = {"org.opencontainers.image.ref.name": "vnode"}
+    manifest = BUILT.manifests["busybox"]
+    index = {"manifests": [{**manifest.descriptor, "annotations": named}]}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+
+    both = BUILT | images.from_layout(tmp_path)
+
+    assert registry.find(both, "/v2/library/vnode/manifests/0.1.0?ns=docker.io") == manifest
+    assert registry.find(both, "/v2/busybox/manifests/1") == manifest
+    assert both.blobs == BUILT.blobs
+
+
+def test_pods_ask_the_clusters_dns_only_where_there_is_one():
+    folder = Path("/fleet/c2/real-node")
+    [address] = configs.kubelet(PLACE, folder, "vn09-1", names=True)["clusterDNS"]
+    assert f"bind {address}\n" in services.files(PLACE, "10.243.200.0/24", "c2-real")["Corefile"]
+    assert configs.kubelet(PLACE, folder, "vn09-1")["clusterDNS"] != [address]
+
+
+def test_kube_proxy_keeps_off_the_ports_of_virtual_nodes():
+    made = json.loads(services.files(PLACE, "10.243.200.0/24", "c2-real")["kube-proxy.yaml"])
+    for address in (made["healthzBindAddress"], made["metricsBindAddress"]):
+        assert int(address.rpartition(":")[2]) < 7000
+
+
+def test_a_folder_without_an_index_is_no_layout(tmp_path: Path):
+    with pytest.raises(FleetError, match="no OCI layout"):
+        node.Options(images=tmp_path).check()
+
+
 def test_a_kubelet_keeps_off_the_ports_of_virtual_nodes():
     made = configs.kubelet(PLACE, Path("/fleet/c2/real-node"), "vn09-1")
 
@@ -110,7 +146,7 @@ def test_nodes_of_all_fleets_have_cgroups_of_their_own():
 
 def test_what_is_lacking_is_named_together_with_the_cure(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(packages.shutil, "which", lambda program: None)
+    monkeypatch.setattr(debian.shutil, "which", lambda program: None)
     with pytest.raises(FleetError, match=r"runc.*hack/realnode-packages"):
         packages.check()
 

@@ -1,0 +1,75 @@
+"""What makes Services work on a real node: kube-proxy for their addresses, CoreDNS for their names.
+
+Got only when asked for (`hack/fleet up ... --services`), because most tests need neither. Both run
+beside the kubelet, in the network of the cluster. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from hack.fleetlib import addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from hack.fleetlib.commands import Site
+
+KUBE_PROXY: Final = "kube-proxy"
+COREDNS: Final = "coredns"
+PROGRAMS: Final = (KUBE_PROXY, COREDNS)
+DOMAIN: Final = "cluster.local"
+# Away from 10250 and upwards, where the virtual nodes of the same cluster's agent are.
+_PROXY_HEALTH, _PROXY_METRICS = 6255, 6249
+
+
+def files(place: Site, pods: str, node: str) -> dict[str, str]:
+    """The configuration of both, by name; JSON is YAML. `pods` is the range of their addresses."""
+    return {"kube-proxy.yaml": json.dumps(_kube_proxy(place, pods, node)), "Corefile": _dns(place)}
+
+
+def commands(folder: Path, programs: Mapping[str, Path]) -> dict[str, list[str]]:
+    """How both are started; `folder` has what `files` made."""
+    return {
+        KUBE_PROXY: [str(programs[KUBE_PROXY]), f"--config={folder / 'kube-proxy.yaml'}"],
+        COREDNS: [str(programs[COREDNS]), f"-conf={folder / 'Corefile'}"],
+    }
+
+
+def _kube_proxy(place: Site, pods: str, node: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clientConnection": {"kubeconfig": place.file("kube-proxy.kubeconfig")},
+        "hostnameOverride": node,
+        "mode": "nftables",
+        "detectLocalMode": "ClusterCIDR",
+        "clusterCIDR": pods,
+        # A bridge hands the answer of one pod to another without asking the firewall, which would
+        # have to put the Service's address back. So pods are made to answer the node.
+        "nftables": {"masqueradeAll": True},
+        # Limits of the whole machine, which are not ours to set.
+        "conntrack": {
+            "maxPerCore": 0,
+            "min": 0,
+            "tcpEstablishedTimeout": "0s",
+            "tcpCloseWaitTimeout": "0s",
+        },
+        "healthzBindAddress": f"{place.address}:{_PROXY_HEALTH}",
+        "metricsBindAddress": f"127.0.0.1:{_PROXY_METRICS}",
+    }
+
+
+def _dns(place: Site) -> str:
+    """Names of the cluster and no others: REFUSED ends a look-up at once."""
+    return f"""{DOMAIN}:{addresses.DNS} {{
+  bind {place.address}
+  errors
+  kubernetes {DOMAIN} {{
+    kubeconfig {place.file("coredns.kubeconfig")}
+    ttl 0
+  }}
+}}
+"""

@@ -1,0 +1,63 @@
+"""Two clusters of real nodes, with the chart and its images: as an operator has it. Needs root.
+
+Values are the chart's own but for the cluster's name: the nodes pull images of the chart's names
+from what `hack/image` has built.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import kit
+from tests.chart import releases
+from tests.image import operating
+from tests.kit import Fleet
+from tests.realnode.cluster import SOURCE, TARGET, Cluster
+from vnode.api import names
+
+_WORDS = [SOURCE, TARGET, "--nodes", "0", "--real-node", f"{SOURCE},{TARGET}", "--services"]
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Both clusters without vnode; or those in $VNODE_TEST_FLEET, which stay as they are."""
+    if folder := os.environ.get("VNODE_TEST_FLEET"):
+        yield Fleet(Path(folder))
+        return
+
+    images = tmp_path_factory.mktemp("images")
+    kit.run([sys.executable, str(kit.ROOT / "hack" / "image"), str(images)])
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"))
+    try:
+        fleet.run("up", *_WORDS, "--images", str(images))
+        yield fleet
+    finally:
+        fleet.run("down")
+
+
+@pytest.fixture(scope="session")
+def fleet(bare: Fleet) -> Fleet:
+    """Both clusters with a release each, connected in namespace default."""
+    operating.install(bare)
+    releases.connect(bare, SOURCE, TARGET)
+    node = f"node/{names.virtual_node('default', TARGET)}"
+    for what in ("create", "condition=Ready"):
+        bare.kubectl(SOURCE, "wait", node, f"--for={what}", "--timeout=60s")
+    return bare
+
+
+@pytest.fixture(scope="session")
+def source(fleet: Fleet) -> Cluster:
+    """The cluster that users talk to."""
+    return Cluster(fleet, SOURCE)
+
+
+@pytest.fixture(scope="session")
+def target(fleet: Fleet) -> Cluster:
+    """The cluster in which pods run."""
+    return Cluster(fleet, TARGET)
