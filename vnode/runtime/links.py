@@ -61,6 +61,10 @@ class Wishes:
 NO_WISHES: Final = Wishes()
 
 
+CONNECTING: Final = "Connecting"
+"""The reason of a health before the target's first word: it says nothing of the target."""
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
     """Whether a target answers; `reason` is a CamelCase word, `message` is for people."""

@@ -15,6 +15,7 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.runtime.links import (
+    CONNECTING,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
     Health,
@@ -24,7 +25,7 @@ from vnode.runtime.links import (
 from vnode.runtime.supervisor import supervise
 from vnode.targets import farewell
 from vnode.targets.model import TargetSpec
-from vnode.targets.probing import CONNECTING, Prober
+from vnode.targets.probing import Prober
 from vnode.targets.strangers import Strangers
 from vnode.telemetry import logs, metrics
 

@@ -29,14 +29,13 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.targets import conditions, expiry, model, strangers
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
 from vnode.targets.known import Targets
 from vnode.targets.model import TargetSpec
-from vnode.targets.probing import CONNECTING
 from vnode.targets.reporting import Finding, Reporter
 from vnode.targets.secrets import Secrets
 from vnode.telemetry import logs

@@ -26,10 +26,7 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.runtime.links import Health, Link
-
-CONNECTING: Final = "Connecting"
-"""The reason of a health that nobody has probed yet: it says nothing of the target."""
+from vnode.runtime.links import CONNECTING, Health, Link
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
@@ -116,7 +113,7 @@ def may_pass(error: VnodeError) -> bool:
 def verdict(link: Link) -> tuple[bool, str, str]:
     """(healthy, reason, message) of a target that answers; of use only with a summary."""
     if not (link.synced and link.summaries.synced.is_set()):
-        return False, "Connecting", "reading what the target has"
+        return False, CONNECTING, "reading what the target has"
 
     if link.summary is None:
         text = "the target has not said what capacity it has: see that its agent runs"
