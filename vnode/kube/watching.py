@@ -17,7 +17,8 @@ import msgspec
 from vnode.api import errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube.client import JSON, METADATA, Client
+from vnode.kube.client import METADATA, Client
+from vnode.kube.transport import JSON
 
 LINE_LIMIT: Final = 8 * 1024 * 1024  # bytes of one event; API servers take no object over 3 MiB
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch

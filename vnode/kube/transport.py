@@ -1,0 +1,179 @@
+"""The connections to one API server, and what goes over them: bytes out, an answer or an error in.
+
+Short requests share a bounded pool of connections, so that a burst queues here rather than in TLS
+handshakes; watches and streams have connections of their own, and so have leases. Nothing is
+retried: whoever asked knows whether asking again is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+import msgspec
+
+from vnode import __version__
+from vnode.api import kinds
+from vnode.kube import answers
+from vnode.kube.endpoint import Endpoint
+from vnode.telemetry import metrics
+
+JSON: Final = "application/json"
+_POOL: Final = 48  # connections for short requests
+_URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+
+
+class Transport:
+    """The way to one API server. Use as an async context manager.
+
+    `name` is what logs and metrics call the cluster.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, name: str) -> None:
+        self.endpoint = endpoint
+        self.name = name
+        self._requests = metrics.Requests(name)
+        self._agent = f"vnode/{__version__}"
+        self._short: aiohttp.ClientSession | None = None
+        self._long: aiohttp.ClientSession | None = None
+        self._urgent: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._short = self._session(_POOL)
+        self._long = self._session(0)
+        self._urgent = self._session(_URGENT)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; running requests fail."""
+        for session in (self._short, self._long, self._urgent):
+            if session is not None:
+                await session.close()
+
+    def _session(self, limit: int) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=limit, ssl=self.endpoint.ssl or False, keepalive_timeout=60
+        )
+        return aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": self._agent}, auto_decompress=True
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+    ) -> Any:
+        """Any request; the decoded answer, None if it is empty.
+
+        Raises an ApiError for an error answer, Unreachable if there was none in time, or if the
+        client was closed meanwhile (aiohttp's RuntimeError).
+        """
+        data = None if body is None else msgspec.json.encode(body)
+        headers = {"Content-Type": content_type, "Accept": accept}
+        return answers.decode(await self._exchange(method, path, query, data, headers))
+
+    async def text(self, path: str) -> str:
+        """An answer that is text, not JSON. Raises as `request` does."""
+        payload = await self._exchange("GET", path, None, None, {"Accept": "*/*"})
+        return payload.decode(errors="replace")
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+    ) -> bytes:
+        assert self._short is not None, "enter the client first"
+        assert self._urgent is not None, "enter the client first"
+        session = self._urgent if kinds.LEASES.plural in path.split("/") else self._short
+        headers = await self._headers(headers)
+        started = time.monotonic()
+        try:
+            async with session.request(
+                method,
+                self.endpoint.url + path,
+                params=query,
+                data=data,
+                headers=headers,
+                timeout=_TIMEOUT,
+                allow_redirects=False,
+                server_hostname=self.endpoint.server_name,
+            ) as response:
+                payload = await answers.read(response, answers.LIMIT)
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            self._requests.unanswered(method)
+            raise answers.unreachable(self.name, error) from error
+
+        self._requests.answered(method, response.status, time.monotonic() - started)
+        if response.status >= 300:
+            raise answers.error_of(response, payload)
+
+        return payload
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        silence: float | None,
+        accept: str = JSON,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A long answer, to be read as it comes.
+
+        `silence` is how many seconds without a byte mean that the other side is gone.
+        """
+        assert self._long is not None, "enter the client first"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
+        headers = await self._headers({"Accept": accept})
+        try:
+            response = await self._long.request(
+                method,
+                self.endpoint.url + path,
+                params=query,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                server_hostname=self.endpoint.server_name,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            raise answers.unreachable(self.name, error) from error
+
+        try:
+            if response.status >= 300:
+                raise answers.error_of(response, await answers.read(response, answers.ERROR_LIMIT))
+
+            yield response
+        finally:
+            await answers.hang_up(response)
+
+    async def authorization(self) -> str | None:
+        """The Authorization header for requests that are made elsewhere (the kubelet tunnel)."""
+        return await self.endpoint.authorization()
+
+    async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        if value := await self.endpoint.authorization():
+            headers["Authorization"] = value
+
+        return headers
