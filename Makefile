@@ -62,6 +62,7 @@ format:
 .PHONY: types
 types:
 	$(RUN) -m mypy && $$python -m mypy hack
+	$(RUN) -m pytest tests --collect-only -qq  # what a suite imports is there
 
 .PHONY: contracts
 contracts:

@@ -12,7 +12,7 @@ import yaml
 
 from tests import kit
 from tests.chart.helm import CHART, one, template
-from vnode.cli import wiring  # declares what lives in single modules
+from vnode.cli.agent import replica  # declares what lives in single modules
 from vnode.telemetry import metrics
 
 RULES = CHART / "files" / "alerts.yaml"
@@ -151,7 +151,7 @@ def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> No
 
 
 def test_the_exposition_passes_prometheus_lint() -> None:
-    assert wiring
+    assert replica
     exposed = metrics.render().decode()
     ours = [line for line in exposed.splitlines() if line.split(" ")[-1] and "vnode_" in line]
     kit.run([promtool(), "check", "metrics"], input="\n".join([*ours, ""]))

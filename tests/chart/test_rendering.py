@@ -13,7 +13,8 @@ from tests.chart.matrix import MATRIX, REFUSED
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.api.objects import Object, Objects
-from vnode.cli import config, manifests, scheduler_config
+from vnode.cli import manifests, scheduler_config
+from vnode.cli.agent import config
 
 NAMESPACE = "rendered"
 _OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}

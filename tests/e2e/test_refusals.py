@@ -18,13 +18,14 @@ async def test_an_exceeded_quota_is_told_and_another_target_takes_the_pod(
     source: Client, c2: Client, c3: Client
 ) -> None:
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    for target in (c2, c3):
-        await target.create(QUOTAS, quota, "default")
-        await kit.until_one(
-            target, QUOTAS, "none", "default", lambda q: "hard" in objects.status(q)
-        )
-
     try:
+        for target in (c2, c3):
+            await target.create(QUOTAS, quota, "default")
+            # A quota controller that has seen kinds come or go reads all lists anew at first.
+            await kit.until_one(
+                target, QUOTAS, "none", "default", lambda q: "hard" in objects.status(q), seconds=90
+            )
+
         await source.create(kinds.PODS, kit.pod("over-quota"), "default")
         await kit.until_one(
             source, kinds.PODS, "over-quota", "default", lambda p: "exceeded quota" in message(p)
