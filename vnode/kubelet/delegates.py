@@ -54,7 +54,7 @@ class VirtualNode:
         """The connection to the target. Raises Refused while there is none."""
         link = self.links.get(self.name)
         if link is None:
-            raise Refused(503, f"virtual node {self.name} has no connection to its target")
+            raise Refused(500, f"virtual node {self.name} has no connection to its target")
 
         return link
 

@@ -12,7 +12,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
-from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import words
 from vnode.runtime import certificates
 
@@ -259,7 +259,7 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(facts.name, name, Level.FAIL, "nobody has looked at it", cure)
         elif condition.get("status") != "True":
             text = f"{condition.get('reason')}: {condition.get('message')}"
-            yield Finding(facts.name, name, Level.FAIL, text, "the message names it")
+            yield Finding(facts.name, name, Level.FAIL, text, IN_THE_TEXT)
         else:
             yield Finding(facts.name, name, Level.OK, str(condition.get("message", "")))
 
