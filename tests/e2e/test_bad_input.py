@@ -77,7 +77,7 @@ async def test_a_pod_says_of_a_target_of_its_namespace_why_it_cannot_be_used(
     source: Client, home: str
 ) -> None:
     await own.put_target(source, home, own.named())
-    why = "there is no Secret 'kubeconfig'"
+    why = f"see kubectl describe target bad -n {home}"
     node = names.virtual_node(home, "bad")
     await kit.until_one(
         source, kinds.NODES, node, "", lambda found: why in own.ready(found).get("message", "")
@@ -89,7 +89,8 @@ async def test_a_pod_says_of_a_target_of_its_namespace_why_it_cannot_be_used(
         "waits",
         home,
         lambda pod: (
-            f"bad: {why}" in (objects.condition(pod, "PodScheduled") or {}).get("message", "")
+            f"bad: no connection can be made: {why}"
+            in (objects.condition(pod, "PodScheduled") or {}).get("message", "")
         ),
     )
     await source.delete(kinds.PODS, "waits", home)

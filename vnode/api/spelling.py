@@ -45,7 +45,7 @@ def warnings(pod: Object, *, elected: bool) -> Iterator[str]:
 
     for key, value in objects.annotations(pod).items():
         if key in _BY_PRESENCE and value.strip().lower() in _NEGATIONS:
-            yield f"annotation {key}: its value is not read; take it off to be without it"
+            yield f"annotation {key}: its value {value.strip()!r} is not read; take it off instead"
 
 
 def _is_near(key: str) -> bool:

@@ -141,9 +141,10 @@ def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
 
 
 def _repeats(verdict: str, target: TargetFacts) -> bool:
-    """The scheduler said of the target what its condition says."""
+    """The scheduler said of the target what its condition says, or pointed at that."""
     said = str(target.ready.get("message") or "").rstrip(".")
-    return bool(said) and not target.is_ready and verdict.startswith(said)
+    pointed = "kubectl describe" in verdict
+    return not target.is_ready and bool(said) and (pointed or verdict.startswith(said))
 
 
 def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:

@@ -74,8 +74,8 @@ async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
     ("notes", "namespace", "warning"),
     [
         ({f"{keys.PREFIX}elected": ""}, "plain", f"not elected: it has {keys.PREFIX}elected"),
-        ({keys.ELECT: "false"}, "plain", f"annotation {keys.ELECT}: its value is not read"),
-        ({keys.NO_ELECT: "no"}, "elected", f"annotation {keys.NO_ELECT}: its value is not read"),
+        ({keys.ELECT: "false"}, "plain", f"annotation {keys.ELECT}: its value 'false' is not"),
+        ({keys.NO_ELECT: "no"}, "elected", f"annotation {keys.NO_ELECT}: its value 'no' is not"),
     ],
 )
 async def test_what_looks_like_a_mistake_is_admitted_with_a_warning(
