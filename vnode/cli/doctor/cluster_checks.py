@@ -46,6 +46,10 @@ def check(facts: ClusterFacts) -> list[Finding]:
             ("admission", _admission(facts)),
         ]
 
+    elif not facts.sources:
+        text = "it has no Target and no Source: no pod goes from here, and none comes"
+        checks.append(("connections", (Level.WARN, text, "vnode connect makes one")))
+
     if facts.sources or facts.chaperons or facts.waiting or facts.scheduler_lease:
         checks.append(("candidate scheduler", _scheduler(facts)))
 
