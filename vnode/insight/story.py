@@ -131,7 +131,7 @@ def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
     if target.node and objects.spec(target.node).get("unschedulable"):
         yield Line(f"its node {target.key.node_name} is cordoned")
 
-    if target.silence and target.silence not in text:
+    if target.silence and target.silence != ready.get("message"):
         yield Line(f"could not be asked from here: {target.silence}")
 
     if target.chaperon is not None:
