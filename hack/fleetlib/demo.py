@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.fleetlib import agents, api, clusters, fleet
+from hack.fleetlib import agents, api, clusters, fleet, venv
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.terminal import Terminal
 from hack.fleetlib.tools import binaries
@@ -225,14 +225,28 @@ def _count_running(stage: Stage) -> None:
     stage.terminal.line(f"{len(proxies)} pods, {there} of them in {LOST}: {kept}.")
 
 
+def _say_what_is_left(terminal: Terminal, running: fleet.Fleet) -> None:
+    """How to go on with the clusters, as commands that can be pasted."""
+    programs = (Path(sys.executable).parent, binaries.locate()["kubectl"].parent)
+    target = running.kubeconfig(TARGETS[0])
+    terminal.heading("The clusters are still up (KEEP=1)")
+    for line in (
+        f"export PATH={':'.join(map(str, programs))}:$PATH    # vnode and kubectl",
+        f"export KUBECONFIG={running.kubeconfig(SOURCE)}",
+        "kubectl get pods -o wide",
+        "vnode get targets -o wide",
+        f"vnode doctor --target {target}",
+        f"kubectl --kubeconfig {target} get pods    # the same pods as {TARGETS[0]} has them",
+        f"{venv.REPOSITORY}/hack/fleet down {running.directory}    # takes the clusters down",
+    ):
+        terminal.line(f"  {line}")
+
+
 def _end(terminal: Terminal, directory: Path, *, keep: bool) -> None:
     """Take the clusters down; a second Ctrl-C must not leave half of them."""
     running = fleet.Fleet(directory)
     if keep and (directory / "state.json").exists():
-        terminal.heading("The clusters are still up (KEEP=1)")
-        for name in running.state().clusters:
-            terminal.line(f"  export KUBECONFIG={running.kubeconfig(name)}")
-        terminal.line(f"  hack/fleet down {directory}    # takes them down")
+        _say_what_is_left(terminal, running)
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -73,6 +73,30 @@ async def test_a_missing_secret_until_it_is_there(source: Client, home: str, fle
     await assert_says(source, home, "NamespaceNotFound", home, "create it there")
 
 
+async def test_a_pod_says_of_a_target_of_its_namespace_why_it_cannot_be_used(
+    source: Client, home: str
+) -> None:
+    await own.put_target(source, home, own.named())
+    why = f"see kubectl describe target bad -n {home}"
+    node = names.virtual_node(home, "bad")
+    await kit.until_one(
+        source, kinds.NODES, node, "", lambda found: why in own.ready(found).get("message", "")
+    )
+    await source.create(kinds.PODS, kit.pod("waits"), home)
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        "waits",
+        home,
+        lambda pod: (
+            f"bad: no connection can be made: {why}"
+            in (objects.condition(pod, "PodScheduled") or {}).get("message", "")
+        ),
+    )
+    await source.delete(kinds.PODS, "waits", home)
+    await kit.until_gone(source, kinds.PODS, home)
+
+
 async def test_a_secret_without_the_key(source: Client, home: str) -> None:
     await own.put_secret(source, home, b"", key="value")
     await own.put_target(source, home, own.named())

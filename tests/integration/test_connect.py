@@ -217,6 +217,7 @@ async def test_a_namespace_that_is_not_there_is_named_with_its_side(pair: Pair) 
     [
         (("--token-lifetime", "1m"), 1, "365d"),
         (("--server", "http://192.0.2.1"), 1, "https://"),
+        (("--name", "Not_A_Name"), 1, "use lower case letters"),
         (("--source-context", "other"), 1, "no context named 'other'"),
         (("--cluster-wide", "--namespace", "a"), 2, "exclude each other"),
         (("--cluster-wide", "--enable-namespace"), 2, "one namespace"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
 from vnode.insight import words
 
@@ -32,8 +32,18 @@ _CURES: Final = (
         "see that the target's agent and its candidate scheduler run: vnode doctor --target FILE",
     ),
     (
-        r"node affinity|node selector|affinity/selector",
-        "compare its constraints with the labels: kubectl get nodes --show-labels",
+        r"did not match the pod's node affinity",
+        (
+            "compare its constraints with the labels of virtual nodes: kubectl get nodes "
+            f"-l {keys.PROVIDER_LABEL}={keys.PROVIDER} --show-labels"
+        ),
+    ),
+    (
+        r"didn't match Pod's node affinity",
+        (
+            "compare its constraints with the labels of the nodes in the target: there, kubectl "
+            "get nodes --show-labels"
+        ),
     ),
     (
         r"untolerated taint|unschedulable|SchedulingDisabled|cordoned",
@@ -67,6 +77,9 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
         return "pods of a DaemonSet are never sent to targets", ()
 
     elected = keys.ELECT in notes or keys.ELECT in objects.annotations(namespace or {})
+    if not elected and (meant := spelling.meant_as_election(pod)):
+        return f"nothing elects it: {meant}", (f'annotate it with {keys.ELECT}: ""', again)
+
     if not elected:
         return (
             "nothing asks for the pod to run in a target: it is an ordinary pod of this cluster",

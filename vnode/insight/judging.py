@@ -102,7 +102,12 @@ def _pending(facts: Facts) -> Verdict:
         return Verdict(
             State.NO_TARGET,
             "no Target or ClusterTarget is there for this namespace",
-            ("vnode connect --source FILE --target FILE --namespace NAMESPACE makes one",),
+            (
+                (
+                    "vnode connect --source FILE --target FILE --namespace "
+                    f"{objects.namespace(facts.pod)} makes one"
+                ),
+            ),
         )
 
     if not any(target.is_ready for target in facts.targets):

@@ -80,7 +80,7 @@ def _admission(facts: Facts) -> Iterable[Line]:
         return
 
     if keys.ELECT in notes:
-        yield Line("elected by its own annotation")
+        yield Line("elected by its own annotation" + _unread(notes[keys.ELECT]))
     elif facts.namespace and keys.ELECT in objects.annotations(facts.namespace):
         yield Line(f"elected by the annotation of its namespace {objects.namespace(pod)}")
     elif keys.SOURCE_POD_MANIFEST not in notes:
@@ -91,6 +91,10 @@ def _admission(facts: Facts) -> Iterable[Line]:
 
     if keys.NO_RESERVATION in notes:
         yield Line("no place is reserved first: the first suitable target gets it")
+
+
+def _unread(value: str) -> str:
+    return f", whose value is not read (it is {value!r})" if value else ""
 
 
 def _queue(facts: Facts) -> Iterable[Line]:
@@ -127,13 +131,20 @@ def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
     if target.node and objects.spec(target.node).get("unschedulable"):
         yield Line(f"its node {target.key.node_name} is cordoned")
 
-    if target.silence:
+    if target.silence and target.silence != ready.get("message"):
         yield Line(f"could not be asked from here: {target.silence}")
 
     if target.chaperon is not None:
         yield from _candidate(target, target.chaperon)
-    elif verdict := verdict_of(facts, target):
+    elif (verdict := verdict_of(facts, target)) and not _repeats(verdict, target):
         yield Line(f"not asked: {verdict}" if not target.silence else verdict)
+
+
+def _repeats(verdict: str, target: TargetFacts) -> bool:
+    """The scheduler said of the target what its condition says, or pointed at that."""
+    said = str(target.ready.get("message") or "").rstrip(".")
+    pointed = "kubectl describe" in verdict
+    return not target.is_ready and bool(said) and (pointed or verdict.startswith(said))
 
 
 def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:

@@ -23,6 +23,8 @@ from vnode.api.errors import ConfigError
 from vnode.kube import credentials
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_ALONE: Final = "kubectl config view --flatten --minify --raw"  # without --raw it hides the secrets
+_SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,10 @@ def _parse(text: bytes | str) -> dict[str, Any]:
         raise ConfigError(f"the kubeconfig is neither YAML nor JSON: {error}") from error
 
     if not isinstance(config, dict):
-        raise ConfigError("the kubeconfig is not a mapping with clusters, contexts and users")
+        raise ConfigError(
+            f"the kubeconfig is not a mapping with clusters, contexts and users, as {_ALONE} "
+            "prints it"
+        )
 
     return config
 
@@ -157,7 +162,15 @@ def _named(config: dict[str, Any], plural: str, name: str, kind: str) -> dict[st
                 found = entry.get(kind)
                 return found if isinstance(found, dict) else {}
 
-    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}")
+    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}; {_present(entries)}")
+
+
+def _present(entries: Any) -> str:
+    """What could have been meant instead."""
+    listed = entries if isinstance(entries, list) else []
+    names = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"it has {', '.join(map(repr, names[:_SHOWN])) or 'none'}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +188,7 @@ class _Files:
         if not self.trust.files:
             raise ConfigError(
                 f"the kubeconfig refers to a file ({field}): a kubeconfig in a Secret must carry "
-                "its data inline (kubectl config view --flatten)"
+                f"its data inline ({_ALONE})"
             )
 
         return self.base / str(name)

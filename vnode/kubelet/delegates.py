@@ -54,7 +54,9 @@ class VirtualNode:
         """The connection to the target. Raises Refused while there is none."""
         link = self.links.get(self.name)
         if link is None:
-            raise Refused(503, f"virtual node {self.name} has no connection to its target")
+            text = f"virtual node {self.name} has no connection to its target"
+            # 500 and not 503, of which the API server shows users no text in a log's place.
+            raise Refused(500, f"{text}: see kubectl describe node {self.name}")
 
         return link
 

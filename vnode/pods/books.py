@@ -41,6 +41,22 @@ class Books:
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
 
+    def unconnected(self, namespace: str) -> dict[str, str]:
+        """By name, the targets of that namespace's pods that there is no connection to, and why.
+
+        The cache does not have them, since nothing can go there: a Secret is missing, say.
+        """
+        found = {}
+        for node in self._nodes.store.values():
+            labels, ready = objects.labels(node), objects.condition(node, "Ready") or {}
+            home = labels.get(keys.TARGET_NAMESPACE, "")
+            name = labels.get(keys.CLUSTER_TARGET_NAME) or labels.get(keys.TARGET_NAME)
+            idle = ready.get("status") == "False" and self._links.get(objects.name(node)) is None
+            if name and idle and home in ("", namespace):
+                found[name] = str(ready.get("message") or ready.get("reason") or "")
+
+        return found
+
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(new or old or {})
         if new is None:

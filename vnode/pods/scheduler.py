@@ -70,6 +70,7 @@ class ProxyScheduler:
         settings: Settings,
         allowed: Callable[[Object], Awaitable[None]],
         bring: Bring,
+        unconnected: Callable[[str], dict[str, str]],
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -80,6 +81,7 @@ class ProxyScheduler:
         self._queue = queue
         self._cache = cache
         self._allowed = allowed  # returns when a delegate's own source lets it go; else Refusal
+        self._unconnected = unconnected  # why targets of a namespace have no link, by name
         self._events = events
         self._clock = clock
         self._phases: dict[str, Phase] = {}  # by UID: the pods in their candidate phase
@@ -282,7 +284,7 @@ class ProxyScheduler:
         """Say on the pod, target by target, why it is pending."""
         verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
         targets = {self._target_of(node): text for node, text in sorted(verdicts.items())}
-        message = diagnosis.explain(targets)
+        message = diagnosis.explain(targets | self._unconnected(objects.namespace(pod)))
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
         self._events.event(

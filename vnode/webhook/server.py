@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
-from vnode.api import keys
+from vnode.api import keys, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.telemetry import metrics
@@ -91,10 +91,14 @@ class Webhook:
 
     async def _decide(self, request: _Request) -> Object:
         pod = request.object or {}
+        if request.operation != "CREATE":
+            metrics.ADMISSIONS.labels("ignored").inc()
+            return {"allowed": True}
+
         try:
-            if request.operation != "CREATE" or not await self._elected(pod, request.namespace):
+            if not await self._elected(pod, request.namespace):
                 metrics.ADMISSIONS.labels("ignored").inc()
-                return {"allowed": True}
+                return _with_warnings({"allowed": True}, spelling.warnings(pod, elected=False))
 
             patch = mutate.proxy_patch(pod, self._finalizers(request.namespace))
         except ConfigError as error:
@@ -104,7 +108,7 @@ class Webhook:
             return _rejection(request, 503, "ServiceUnavailable", text)
 
         metrics.ADMISSIONS.labels("mutated").inc()
-        return _with_patch(patch)
+        return _with_warnings(_with_patch(patch), spelling.warnings(pod, elected=True))
 
     async def _elected(self, pod: Object, namespace: str) -> bool:
         if mutate.is_exempt(pod):
@@ -134,6 +138,12 @@ def _with_patch(patch: list[Object]) -> Object:
 
     encoded = base64.b64encode(msgspec.json.encode(patch)).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def _with_warnings(response: Object, warnings: Iterable[str]) -> Object:
+    """What kubectl prints beside its own answer."""
+    told = list(warnings)
+    return {**response, "warnings": told} if told else response
 
 
 def _rejection(request: _Request, code: int, reason: str, message: str) -> Object:

@@ -145,6 +145,25 @@ def test_what_is_wrong_with_a_connection_is_found(
     assert found.cure or level is Level.OK
 
 
+def test_a_failure_that_the_agent_sees_too_is_told_once() -> None:
+    target = ready()
+    target["status"]["conditions"][0] |= {
+        "status": "False",
+        "reason": "Unauthorized",
+        "message": "run vnode connect again",
+    }
+    facts = connection(target=target, failure="Unauthorized: run vnode connect again")
+    text = "\n".join(lines(connection_checks.check(facts)))
+    assert text.count("run vnode connect again") == 1
+    assert "not ready: Unauthorized: as above" in text
+    assert "cure:" not in text
+
+
+def test_a_cluster_that_is_connected_to_none_is_told_how_it_would_be() -> None:
+    found = worst(cluster_checks.check(cluster(targets=[], sources=[])), "connections")
+    assert (found.level, found.cure) == (Level.WARN, "vnode connect makes one")
+
+
 def test_a_lease_is_judged_by_the_clock_of_its_own_cluster() -> None:
     behind = cluster(skew=-100.0, agent_lease=lease(100))
     assert worst(cluster_checks.check(behind), "agent").level is Level.OK

@@ -113,6 +113,11 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
     ("known", "state", "said"),
     [
         (facts(plain(), namespace=namespace()), State.NOT_ELECTED, "nothing asks for"),
+        (
+            facts(plain(notes=(f"{keys.PREFIX}elct",)), namespace=namespace()),
+            State.NOT_ELECTED,
+            f"it has {keys.PREFIX}elct, and the annotation is {keys.ELECT}",
+        ),
         (facts(plain(notes=(keys.NO_ELECT,))), State.NOT_ELECTED, "opts out"),
         (facts(plain(owner="DaemonSet")), State.NOT_ELECTED, "DaemonSet"),
         (
@@ -246,6 +251,40 @@ def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() ->
         "c3": "takes only pods; of namespace x",
         "c4": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("there", "where"),
+    [
+        (target(), f"kubectl get nodes -l {keys.PROVIDER_LABEL}={keys.PROVIDER} --show-labels"),
+        (
+            target(
+                chaperon=chaperon(message="2 node(s) didn't match Pod's node affinity/selector")
+            ),
+            "the labels of the nodes in the target",
+        ),
+    ],
+)
+def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
+    there: TargetFacts, where: str
+) -> None:
+    said = there.rejection or "did not match the pod's node affinity/selector"
+    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {said}")), there)
+    first, *_others = judging.judge(known).cures
+    assert where in first
+    assert len(_others) == 1
+
+
+def test_what_a_target_lacks_is_told_once() -> None:
+    why = "there is no Secret 'x'"
+    there = target(ready=False, why=why, silence=why)
+    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {why}")), there)
+    assert rendering.as_text(story.tell(known), NOW, 200).count(why) == 2  # there, and in the cure
+
+
+def test_a_value_that_is_not_read_is_named() -> None:
+    told = story.tell(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
+    assert "whose value is not read (it is 'false')" in rendering.as_text(told, NOW, 200)
 
 
 def test_the_story_is_told_in_the_order_of_events() -> None:

@@ -114,10 +114,10 @@ async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
         ("{", r"neither YAML nor JSON: .* in line \d+"),
         ("\x00", "neither YAML nor JSON"),
         ("", "not a mapping"),
-        ("- a", "not a mapping"),
+        ("- a", "not a mapping .*, as kubectl config view --flatten --minify --raw prints it"),
         ("{}", "no current-context: set one"),
-        (json.dumps(config(**{"current-context": "gone"})), "no context named 'gone'"),
-        (json.dumps(config(contexts=3)), "no context named 'it'"),
+        (json.dumps(config(**{"current-context": "gone"})), "no context named 'gone'; it has 'it'"),
+        (json.dumps(config(contexts=3)), "no context named 'it'; it has none"),
         (json.dumps(config(context={"cluster": "gone"})), "no cluster named 'gone'"),
         (json.dumps(config(context={"user": "gone"})), "no user named 'gone'"),
         (json.dumps(config(cluster={"server": None})), "server that starts with https://"),
@@ -132,7 +132,7 @@ async def test_the_operators_own_kubeconfig_may_name_files(tmp_path, pair):
         ),
         (
             json.dumps(config(cluster={"certificate-authority": "/etc/ca.crt"})),
-            r"inline \(kubectl config view --flatten\)",
+            r"inline \(kubectl config view --flatten --minify --raw\)",
         ),
         (json.dumps(config(user={"tokenFile": "/etc/token"})), "inline"),
         (

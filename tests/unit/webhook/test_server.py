@@ -70,6 +70,27 @@ async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
     assert "patch" not in await answer(review({}, "gone"))
 
 
+@pytest.mark.parametrize(
+    ("notes", "namespace", "warning"),
+    [
+        ({f"{keys.PREFIX}elected": ""}, "plain", f"not elected: it has {keys.PREFIX}elected"),
+        ({keys.ELECT: "false"}, "plain", f"annotation {keys.ELECT}: its value 'false' is not"),
+        ({keys.NO_ELECT: "no"}, "elected", f"annotation {keys.NO_ELECT}: its value 'no' is not"),
+    ],
+)
+async def test_what_looks_like_a_mistake_is_admitted_with_a_warning(
+    notes: dict[str, str], namespace: str, warning: str
+) -> None:
+    response = await answer(review(notes, namespace))
+    assert response["allowed"] is True
+    [said] = response["warnings"]
+    assert warning in said
+
+
+async def test_a_pod_whose_namespace_elects_it_is_not_warned_of_what_it_lacks() -> None:
+    assert "warnings" not in await answer(review({f"{keys.PREFIX}elected": ""}, "elected"))
+
+
 async def test_a_rejection_carries_its_text() -> None:
     response = await answer(review({keys.ELECT: "", keys.NO_PREFIX_LABEL_REGEXP: "("}))
     assert response["allowed"] is False

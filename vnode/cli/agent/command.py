@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import signal
 from pathlib import Path
@@ -69,7 +70,7 @@ def agent(
     where = Access(kubeconfig, context).endpoint(home=False)
     options = Options(
         namespace=namespace,
-        address=advertise_address or _own_address(),
+        address=_address(advertise_address),
         config=config.load(config_file),
         credentials=credentials_dir,
         holder=holders.own(os.environ),
@@ -77,11 +78,18 @@ def agent(
     main.run(_serve(where, cluster_name, options))
 
 
-def _own_address() -> str:
-    raise ConfigError(
+def _address(given: str | None) -> str:
+    cure = (
         "pass --advertise-address (or set POD_IP): the IP address at which this cluster's API "
         "server reaches the agent"
     )
+    if not given:
+        raise ConfigError(cure)
+
+    try:
+        return str(ipaddress.ip_address(given))
+    except ValueError as error:
+        raise ConfigError(f"{given!r} is not an IP address: {cure}") from error
 
 
 async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:

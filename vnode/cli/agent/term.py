@@ -159,6 +159,7 @@ class Term:
             settings=config.scheduling.queue.settings(),
         )
         cache = Cache()
+        books = Books(shared.nodes, shared.links, cache, queue)
         driver = ProxyScheduler(
             shared.client,
             shared.proxies,
@@ -170,7 +171,8 @@ class Term:
             settings=config.candidates,
             allowed=shared.reservations.allowed,
             bring=self._following.bring,
+            unconnected=books.unconnected,
             events=self._events,
             clock=shared.clock,
         )
-        return driver, Books(shared.nodes, shared.links, cache, queue)
+        return driver, books

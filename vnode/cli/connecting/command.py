@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vnode.cli import manifests
+from vnode.cli import access, manifests
 from vnode.cli.access import Access, Command
 from vnode.cli.connecting.connect import Options, Side, connect
 from vnode.cli.main import run
@@ -14,15 +14,14 @@ from vnode.cli.main import run
 
 def _clusters(function: Command) -> Command:
     """Where the two clusters are."""
-    path = click.Path(path_type=Path)
     for option in (
         click.option("--target-context", help="Context; the current one if not given."),
         click.option("--source-context", help="Context; the current one if not given."),
         click.option(
-            "--target", type=path, help="Kubeconfig of the target; $KUBECONFIG by default."
+            "--target", type=access.FILE, help="Kubeconfig of the target; $KUBECONFIG by default."
         ),
         click.option(
-            "--source", type=path, help="Kubeconfig of the source; $KUBECONFIG by default."
+            "--source", type=access.FILE, help="Kubeconfig of the source; $KUBECONFIG by default."
         ),
     ):
         function = option(function)
@@ -35,7 +34,9 @@ def command() -> click.Command:
 
     @click.command("connect")
     @_clusters
-    @click.option("--namespace", help="Whose pods may go; by default that of the source's context.")
+    @click.option(
+        "-n", "--namespace", help="Whose pods may go; by default that of the source's context."
+    )
     @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
     @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
     @click.option(

@@ -26,6 +26,7 @@ from vnode.cli.kubeconfigs import Reach
 from vnode.kube.client import Client
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
+_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _SHORTEST: Final = 600  # seconds; the API server gives no shorter token
 
 
@@ -91,6 +92,7 @@ async def connect(source: Side, target: Side, options: Options) -> None:
         namespace = "" if options.cluster_wide else options.namespace or here.endpoint.namespace
         home = namespace or options.agent_namespace
         name = options.name or kubeconfigs.object_name(target_name)
+        _check_name(name)
         await _check(here, source, home)
         await _check(there, target, home)
         connection = Connection(
@@ -103,6 +105,14 @@ async def connect(source: Side, target: Side, options: Options) -> None:
         )
         await Connector(here, there, connection, click.echo).run()
         await _finish(here, connection, options)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"--name {name!r} cannot be the name of a Target: use lower case letters, digits, "
+            "dashes and dots"
+        )
 
 
 async def _check(client: Client, side: Side, namespace: str) -> None:

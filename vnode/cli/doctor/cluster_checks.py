@@ -12,7 +12,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
-from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import words
 from vnode.runtime import certificates
 
@@ -45,6 +45,10 @@ def check(facts: ClusterFacts) -> list[Finding]:
             ("webhook certificate", _serving(facts)),
             ("admission", _admission(facts)),
         ]
+
+    elif not facts.sources:
+        text = "it has no Target and no Source: no pod goes from here, and none comes"
+        checks.append(("connections", (Level.WARN, text, "vnode connect makes one")))
 
     if facts.sources or facts.chaperons or facts.waiting or facts.scheduler_lease:
         checks.append(("candidate scheduler", _scheduler(facts)))
@@ -259,7 +263,7 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding(facts.name, name, Level.FAIL, "nobody has looked at it", cure)
         elif condition.get("status") != "True":
             text = f"{condition.get('reason')}: {condition.get('message')}"
-            yield Finding(facts.name, name, Level.FAIL, text, "the message names it")
+            yield Finding(facts.name, name, Level.FAIL, text, IN_THE_TEXT)
         else:
             yield Finding(facts.name, name, Level.OK, str(condition.get("message", "")))
 

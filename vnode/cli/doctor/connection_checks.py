@@ -9,7 +9,7 @@ from vnode import __version__
 from vnode.api import keys, objects
 from vnode.cli.doctor import cluster_checks
 from vnode.cli.doctor.facts import ConnectionFacts
-from vnode.cli.doctor.findings import Finding, Level, in_days
+from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.targets import conditions, expiry, model
 
 _AGAIN: Final = "run vnode connect again"
@@ -25,7 +25,7 @@ def check(facts: ConnectionFacts) -> list[Finding]:
 
     if facts.failure:
         _reason, _colon, message = facts.failure.partition(": ")
-        cure = "the text names it" if message else "see that the target's API server runs"
+        cure = IN_THE_TEXT if message else "see that the target's API server runs"
         found.append(Finding(place, "connection", Level.FAIL, facts.failure, cure))
     else:
         found.append(Finding(place, "connection", Level.OK, "it answers, and takes pods"))
@@ -39,7 +39,7 @@ def check(facts: ConnectionFacts) -> list[Finding]:
 
 def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
     if facts.invalid:
-        return Level.FAIL, facts.invalid, "the text names it"
+        return Level.FAIL, facts.invalid, IN_THE_TEXT
 
     if objects.spec(facts.target).get("self"):
         return Level.OK, "none needed: it is this cluster itself", ""
@@ -88,8 +88,10 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
         cure = "start the agent of the source"
         yield "its condition", (Level.FAIL, "no agent has looked at the Target", cure)
     elif ready.get("status") != "True":
-        text = f"not ready: {ready.get('reason')}: {ready.get('message')}"
-        yield "its condition", (Level.FAIL, text, "the message names it")
+        reason = str(ready.get("reason"))
+        known = facts.failure.partition(": ")[0] == reason
+        more = "as above" if known else str(ready.get("message"))
+        yield "its condition", (Level.FAIL, f"not ready: {reason}: {more}", IN_THE_TEXT)
     else:
         yield "its condition", (Level.OK, "ready", "")
 

@@ -20,6 +20,9 @@ class Level(Enum):
     SKIP = "skip"  # could not be looked at, with what we were given
 
 
+IN_THE_TEXT: Final = "the text names it"
+"""The cure of a finding whose text has it already; printed findings do not say so."""
+
 _COLOURS: Final = {
     Level.OK: terminal.GOOD,
     Level.WARN: terminal.DOUBTFUL,
@@ -49,7 +52,7 @@ def lines(findings: Iterable[Finding]) -> Iterable[str]:
 
         level = terminal.styled(f"{finding.level.value:<4}", _COLOURS[finding.level])
         yield f"  {level}  {finding.check:<20} {finding.text}"
-        if finding.cure:
+        if finding.cure and finding.cure != IN_THE_TEXT:
             yield f"        {'':<20} cure: {finding.cure}"
 
 

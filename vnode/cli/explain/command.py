@@ -77,6 +77,8 @@ def _name(words: tuple[str, ...]) -> str:
     """`pod NAME`, `pod/NAME` or `NAME`."""
     *kind, name = [part for word in words for part in word.split("/")]
     if kind not in ([], ["pod"], ["pods"], ["po"]):
-        raise click.UsageError("say: vnode explain pod NAME")
+        raise click.UsageError(
+            "say: vnode explain pod NAME, with -n NAMESPACE for another namespace"
+        )
 
     return name

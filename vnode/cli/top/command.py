@@ -8,15 +8,23 @@ import click
 
 from vnode.cli import access, terminal
 from vnode.cli.access import Access
+from vnode.cli.get import views
 from vnode.cli.main import run
 from vnode.cli.top.screens import Screen
+
+
+class _What(click.Choice):  # type: ignore[type-arg]
+    """Takes the same short and singular names as `vnode get`."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(super().convert(views.ALIASES.get(value, value), param, ctx))
 
 
 def command() -> click.Command:
     """The click command."""
 
     @click.command("top")
-    @click.argument("what", type=click.Choice(("targets", "pods")))
+    @click.argument("what", type=_What(("targets", "pods")))
     @access.options
     @access.all_namespaces
     @click.option("--once", is_flag=True, help="Print one table, also on a terminal.")

@@ -1,0 +1,43 @@
+"""Words on the command line that are wrong, or another form of the right ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from vnode.cli.main import cli
+
+NOWHERE = {
+    "clusters": [{"name": "it", "cluster": {"server": "https://192.0.2.1"}}],
+    "contexts": [{"name": "it", "context": {"cluster": "it"}}],
+}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    """One with which no connection is tried unless its context is named."""
+    file = tmp_path / "config"
+    file.write_text(json.dumps(NOWHERE))
+    return str(file)
+
+
+@pytest.mark.parametrize("what", ["pods", "pod", "po", "targets", "target"])
+def test_top_takes_the_names_that_get_takes(what: str, kubeconfig: str) -> None:
+    done = CliRunner().invoke(cli, ["top", what, "--once", "--kubeconfig", kubeconfig])
+    assert "no current-context" in str(done.exception)
+
+
+def test_top_names_what_there_is() -> None:
+    done = CliRunner().invoke(cli, ["top", "nodes"])
+    assert done.exit_code == 2
+    assert "'targets', 'pods'" in done.output
+
+
+@pytest.mark.parametrize("address", ["localhost", "192.0.2.1:9443", "https://192.0.2.1"])
+def test_an_agent_is_told_that_its_address_is_none(address: str, kubeconfig: str) -> None:
+    words = ["agent", "--kubeconfig", kubeconfig, "--context", "it", "--advertise-address", address]
+    said = str(CliRunner().invoke(cli, words).exception)
+    assert said.startswith(f"{address!r} is not an IP address: pass --advertise-address")
