@@ -26,6 +26,7 @@ LEFT_OUT = (
     LeftOut(r"hack/realnode-packages|.*/tmp/real\b", "installs programs", "tests/realnode"),
     LeftOut(r"\$python -m pdb", "waits for what one types"),
     LeftOut("helm test", "its pod runs the image", "tests/chart/test_release.py"),
+    LeftOut("hack/image", "installs programs, and takes minutes", "tests/image"),
     LeftOut("podman", "asks registries", "tests/image"),
     LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
     LeftOut("kubectl top", "takes metrics-servers, and a minute", "tests/metrics_e2e"),

@@ -48,7 +48,8 @@ class Shell:
 
     def run_until_it_speaks(self, text: str) -> Outcome:
         """For commands that go on until Ctrl-C: they get that when they have written a line."""
-        words = [*self.start, "-c", f"exec {text}"]
+        # Tests that are started in the background may ignore Ctrl-C, and so may what they start.
+        words = ["env", "--default-signal=INT", *self.start, "-c", f"exec {text}"]
         process = subprocess.Popen(
             words,
             cwd=self.folder,
