@@ -13,6 +13,7 @@ from tests import kit
 from tests.fleets import SOURCE, TARGET, Result, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied
 from vnode.api.kinds import Kind
 from vnode.cli import identity, kubeconfigs
 from vnode.kube import endpoint
@@ -124,6 +125,21 @@ async def test_a_token_that_the_target_does_not_accept_any_more_is_replaced(pair
     assert f"serviceaccount/{name} created" in again.out
     assert "issued" in again.out
     assert await pair.kubeconfig() != before
+
+
+async def test_a_token_of_an_account_that_ended_is_replaced_though_it_is_still_accepted(
+    pair: Pair,
+) -> None:
+    """An API server remembers for ten seconds whom a token is of."""
+    pair.connect()
+    before = await pair.kubeconfig()
+    name = (await identity.identity(pair.source)).name
+    async with Client(endpoint.from_kubeconfig(before, kubeconfigs.CONTEXT), name="c2") as client:
+        with pytest.raises(Denied):  # it is known, and has no rights yet
+            await client.list(kinds.POD_CHAPERONS, pair.namespace)
+
+    await pair.target.delete(kinds.SERVICE_ACCOUNTS, name, pair.namespace)
+    assert "issued" in pair.connect().out
 
 
 async def test_a_connection_that_exists_keeps_the_name_of_its_source(pair: Pair) -> None:

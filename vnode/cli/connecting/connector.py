@@ -83,8 +83,8 @@ class Connector:
             return
 
         source = await self._make_source(own_uid)
-        await self._make_account(source)
-        await self._make_secret()
+        account = await self._make_account(source)
+        await self._make_secret(account)
         await self._apply(self._here, kind, wanted.target_object(self._connection), "source")
         self._warn()
 
@@ -129,27 +129,36 @@ class Connector:
             self._there, kind, wanted.source_object(connection, own_uid), "target"
         )
 
-    async def _make_account(self, source: Object) -> None:
-        """What the target's agent would do; done here because it may not run yet."""
+    async def _make_account(self, source: Object) -> Object:
+        """What the target's agent would do; done here because it may not run yet.
+
+        The account of a Source that was deleted is on its way out, and its tokens with it.
+        """
         account = source_rbac.service_account(source_rbac.parse(source))
         name = objects.name(account)
-        if await _find(self._there, kinds.SERVICE_ACCOUNTS, name, self._connection.home):
-            return
+        present = await _find(self._there, kinds.SERVICE_ACCOUNTS, name, self._connection.home)
+        if present is not None:
+            if not wanted.is_of_earlier(present, source):
+                return present
+
+            await self._there.discard(kinds.SERVICE_ACCOUNTS, present)
 
         try:
-            await self._there.create(kinds.SERVICE_ACCOUNTS, account)
-        except AlreadyExists:
-            return
+            made = await self._there.create(kinds.SERVICE_ACCOUNTS, account)
+        except AlreadyExists:  # the agent was faster
+            return await self._there.get(kinds.SERVICE_ACCOUNTS, name, self._connection.home)
 
         self._report(f"target: serviceaccount/{name} created")
+        return made
 
-    async def _make_secret(self) -> None:
+    async def _make_secret(self, account: Object) -> None:
         connection = self._connection
         secret = await _find(self._here, kinds.SECRETS, connection.secret_name, connection.home)
         data = (secret or {}).get("data") or {}
         present = base64.b64decode(data.get(wanted.KEY) or "")
         token = kubeconfigs.token_in(present) or ""
-        if not wanted.is_fresh(token, self._now()) or not await self._is_accepted(token):
+        fresh = wanted.is_fresh(token, self._now())
+        if not (fresh and wanted.is_of(token, account) and await self._is_accepted(token)):
             token = await self._request_token()
 
         kubeconfig = kubeconfigs.build(connection.reach, token, connection.home)

@@ -6,11 +6,12 @@ import base64
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.cli.kubeconfigs import Reach
+from vnode.targets import expiry
 
 KEY: Final = "config"
 """In the Secret's data, Admiralty's default."""
@@ -102,6 +103,24 @@ def is_fresh(token: str, now: float) -> bool:
     """The token says when it ends, and enough of its life is left at `now` (Unix time)."""
     life = kubeconfigs.lifetime(token)
     return life is not None and life[1] - now > _RENEW_BELOW * (life[1] - life[0])
+
+
+def is_of(token: str, account: Object) -> bool:
+    """The token is one of this very account, not of a namesake before it; or it does not say.
+
+    API servers go on to accept a token for ten seconds after they have last looked at its account.
+    """
+    said = (expiry.claims(token).get("kubernetes.io") or {}).get("serviceaccount") or {}
+    return said.get("uid") in (None, objects.uid(account))
+
+
+def is_of_earlier(account: Object, source: Object) -> bool:
+    """The account is that of an earlier Source of the same name, and ends as that did."""
+    owner = objects.controller_reference(account) or {}
+    namesake = owner.get("kind"), owner.get("name")
+    return namesake == (source.get("kind"), objects.name(source)) and owner.get(
+        "uid"
+    ) != objects.uid(source)
 
 
 def _in(namespace: str) -> dict[str, str]:
