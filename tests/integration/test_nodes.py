@@ -304,14 +304,15 @@ async def test_a_restart_changes_nothing_until_the_target_had_time_to_connect(
 
 
 async def test_a_restart_changes_nothing_until_the_target_was_asked(
-    client: Client, target: TargetKey
+    client: Client, target: TargetKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen with fifty Targets: some Nodes were not ready for a moment at each start of the agent,
     because what the target has was read before anybody had probed it."""
     links, link = await connected(client, target)
     async with running(client, links, FixedTargets(target)):
-        before = await until(client, target, lambda node: ready(node) == "True")
+        await until(client, target, lambda node: ready(node) == "True")
 
+    reasons = applied_reasons(client, monkeypatch)
     healthy = link.health
     link.set_health(Health(False, CONNECTING, "connecting to the target", healthy.since))
     async with running(client, links, FixedTargets(target)) as controller:
@@ -319,10 +320,25 @@ async def test_a_restart_changes_nothing_until_the_target_was_asked(
         await asyncio.sleep(0.5)
         link.set_health(healthy)
         await asyncio.sleep(0.2)
-        after = await client.get(kinds.NODES, target.node_name)
-        assert objects.resource_version(before) == objects.resource_version(after)
         link.set_health(Health(False, "Unreachable", "no answer", healthy.since))
         await until(client, target, lambda node: ready(node) == "False")
+
+    assert reasons == ["Unreachable"]
+
+
+def applied_reasons(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The reasons of the Ready conditions that are written from now on."""
+    reasons: list[str] = []
+    apply = client.apply
+
+    async def spy(kind: Kind, obj: Object, **options: Any) -> Object:
+        if ready_condition := objects.condition(obj, "Ready"):
+            reasons.append(ready_condition["reason"])
+
+        return await apply(kind, obj, **options)
+
+    monkeypatch.setattr(client, "apply", spy)
+    return reasons
 
 
 async def test_a_node_that_is_right_is_not_written(client: Client, target: TargetKey) -> None:
