@@ -77,7 +77,7 @@ WORLDS = {
         + _without("rolebinding/vnode-token-minter"),
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
     ),
-    "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3"}),
+    "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}),
     "docs/migration-from-admiralty.md": World(
         _BARE
         + "helm install admiralty ./multicluster-scheduler -n admiralty --create-namespace\n"

@@ -73,14 +73,8 @@ async def say(
 
     with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE):
-            await _delete_all_copies(link, identity)
-            await clock.sleep(SETTLE)  # one that was on its way when the link was withdrawn arrives
-            await _delete_all_copies(link, identity)
-
-
-async def _delete_all_copies(link: Link, identity: Identity) -> None:
-    for kind in kinds.FOLLOWING:
-        await _delete_copies(link, identity, kind)
+            for kind in kinds.FOLLOWING:
+                await _delete_copies(link, identity, kind)
 
 
 async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:

@@ -82,7 +82,7 @@ async def test_all_of_ours_are_deleted_and_no_others(clock):
     await target.say(clock)
     assert sorted(target.deleted) == ["a", "b"]
     assert list(target.store) == ["team/strange"]
-    assert elapsed() == farewell.SETTLE + farewell.LAST_LOOK + farewell.SETTLE
+    assert elapsed() == farewell.SETTLE + farewell.LAST_LOOK
 
 
 async def test_the_link_stays_until_delegates_have_ended(clock):
@@ -91,7 +91,7 @@ async def test_the_link_stays_until_delegates_have_ended(clock):
     asyncio.get_running_loop().call_later(3.9, lambda: target.deleted.append(target.withdrawn))
     await target.say(clock)
     assert target.deleted == ["a", False]
-    assert elapsed() == 4 + farewell.SETTLE + farewell.LAST_LOOK + farewell.SETTLE
+    assert elapsed() == 4 + farewell.SETTLE + farewell.LAST_LOOK
 
 
 async def test_one_whose_creation_was_under_way_is_deleted_too(clock):
@@ -115,7 +115,7 @@ async def test_a_target_that_does_not_answer_costs_a_bounded_time(clock):
     target = Target("a", error=Unreachable("away"))
     await target.say(clock)
     assert list(target.store) == ["team/a"]
-    assert elapsed() == farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK + farewell.SETTLE
+    assert elapsed() == farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK
 
 
 async def test_what_followed_the_pods_goes_after_them(clock):
@@ -126,6 +126,5 @@ async def test_what_followed_the_pods_goes_after_them(clock):
         kinds.SERVICES: [{"metadata": {"uid": "service"}}],
     }
     await target.say(clock)
-    once = ["secret", "service"]  # and once more, for what was under way
-    assert target.deleted == ["a", *once, *once]
+    assert target.deleted == ["a", "secret", "service"]
     assert target.withdrawn
