@@ -10,8 +10,9 @@ come ready-made from the snapshot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from vnode.api import objects, pod_terms
 from vnode.api.errors import ConfigError
@@ -143,8 +144,14 @@ class _Own:
     def __init__(self, pod: Object, snapshot: Snapshot) -> None:
         self.namespace = objects.namespace(pod)
         self.labels = objects.labels(pod)
-        uid, placements = objects.uid(pod), snapshot.placements
-        self.nodes = {n.name for n in snapshot if placements.has(self.namespace, uid, n.name)}
+        self._uid = objects.uid(pod)
+        self._snapshot = snapshot
+
+    @cached_property
+    def nodes(self) -> Collection[str]:
+        """Looked for when first asked for: most pods have no terms."""
+        has = self._snapshot.placements.has
+        return [n.name for n in self._snapshot if has(self.namespace, self._uid, n.name)]
 
 
 def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
@@ -177,7 +184,7 @@ def _meeting(terms: Sequence[PodTerm]) -> list[PodTerm]:
 def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
     counts: Counter[str] = Counter()
     if term.selector is not None:
-        counts.update(snapshot.placements.matching_in(term.namespaces, term.selector))
+        counts = snapshot.placements.matching_in(term.namespaces, term.selector)
         if term.matches(own.namespace, own.labels):
             counts.subtract(own.nodes)
 

@@ -6,7 +6,6 @@ Each verb of the API is a method here; how it gets there and back is `transport`
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any, Final
 
 from vnode.api import errors, objects
@@ -30,7 +29,7 @@ class Client(Transport):
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """One object; NotFound if it is not there."""
-        return await self._object("GET", kind.path(namespace, name))
+        return _object(await self.request("GET", kind.path(namespace, name)))
 
     async def list(
         self,
@@ -70,7 +69,8 @@ class Client(Transport):
         items: Objects = []
         while True:
             accept = METADATA_LIST if metadata_only else JSON
-            page = await self._object("GET", kind.path(namespace), query=query, accept=accept)
+            path = kind.path(namespace)
+            page = _object(await self.request("GET", path, query=query, accept=accept))
             items += page.get("items") or ()
             if len(items) > MOST_OBJECTS:
                 raise errors.Unreachable(
@@ -96,7 +96,8 @@ class Client(Transport):
             obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
         namespace = namespace or objects.namespace(obj) or None
-        return await self._object("POST", kind.path(namespace, name, subresource), body=obj)
+        path = kind.path(namespace, name, subresource)
+        return _object(await self.request("POST", path, body=obj))
 
     async def patch(
         self,
@@ -114,7 +115,8 @@ class Client(Transport):
         """
         path = kind.path(namespace, name, subresource)
         content_type = STRATEGIC_PATCH if strategic else MERGE_PATCH
-        return await self._object("PATCH", path, body=body, content_type=content_type)
+        answer = await self.request("PATCH", path, body=body, content_type=content_type)
+        return _object(answer)
 
     async def apply(
         self,
@@ -127,18 +129,19 @@ class Client(Transport):
     ) -> Object:
         """Server-side apply: create the object, or make the fields named in it ours."""
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        return await self._object(
+        answer = await self.request(
             "PATCH",
             kind.path(objects.namespace(obj) or None, objects.name(obj), subresource),
             query={"fieldManager": manager, "force": "true" if force else "false"},
             body=body,
             content_type=APPLY_PATCH,
         )
+        return _object(answer)
 
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
         """Update (PUT). For objects that were built here, never for ones that were read."""
         path = kind.path(objects.namespace(obj) or None, objects.name(obj), subresource)
-        return await self._object("PUT", path, body=obj)
+        return _object(await self.request("PUT", path, body=obj))
 
     async def delete(
         self,
@@ -184,17 +187,6 @@ class Client(Transport):
         except errors.NotFound:
             return ""
 
-    async def _object(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-    ) -> Object:
-        answer = await self.request(
-            method, path, query=query, body=body, content_type=content_type, accept=accept
-        )
-        return answer if isinstance(answer, dict) else {}
+
+def _object(answer: Any) -> Object:
+    return answer if isinstance(answer, dict) else {}

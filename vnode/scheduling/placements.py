@@ -77,13 +77,8 @@ class Placements:
         self._matching.move_to_end(key)
         return counts
 
-    def matching_in(
-        self, namespaces: frozenset[str] | None, selector: Selector
-    ) -> Mapping[str, int]:
-        """The same over several namespaces, or with None over all that have any proxies."""
-        if namespaces is not None and len(namespaces) == 1:
-            return self.matching(next(iter(namespaces)), selector)
-
+    def matching_in(self, namespaces: frozenset[str] | None, selector: Selector) -> Counter[str]:
+        """The sum over these namespaces, or with None over all with proxies; the caller's own."""
         total: Counter[str] = Counter()
         for namespace in self._placed.keys() if namespaces is None else namespaces:
             total.update(self.matching(namespace, selector))
