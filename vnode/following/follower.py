@@ -27,6 +27,7 @@ from vnode.api.errors import (
 )
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
+from vnode.api.listeners import period
 from vnode.api.objects import Object
 from vnode.following.family import Family
 from vnode.following.references import Ref
@@ -83,15 +84,13 @@ class Follower:
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
         async with asyncio.TaskGroup() as group:
-            for family in {id(family): family for family in self._families.values()}.values():
-                await family.open(group)
+            with period():  # it ends first: the group takes no task for a link that comes later
+                for family in {id(family): family for family in self._families.values()}.values():
+                    await family.open(group)
 
-            self._copies.open(group)
-            group.create_task(self._controller.run(), name="following")
-            try:
+                self._copies.open(group)
+                group.create_task(self._controller.run(), name="following")
                 await asyncio.get_running_loop().create_future()
-            finally:
-                self._copies.close()
 
     async def bring(self, keys: Sequence[Key]) -> str:
         """Return once these are in their targets as far as can be.

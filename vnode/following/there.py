@@ -70,20 +70,16 @@ class Copies:
         return iter(list(self._by_node.values()))
 
     def open(self, group: asyncio.TaskGroup) -> None:
-        """Follow all links, in tasks of `group`."""
+        """Follow all links, in tasks of `group`, for the present period."""
         self._group = group
         self._links.subscribe(self._on_link, self._on_link_gone)
-
-    def close(self) -> None:
-        """The group ends: whoever no longer leads still hears of new links."""
-        self._group = None
 
     def at(self, node: str) -> There | None:
         """The target of that virtual node; None for this cluster itself, or without a link."""
         return self._by_node.get(node)
 
     def _on_link(self, link: Link) -> None:
-        if link.is_self or self._group is None:
+        if link.is_self:
             return
 
         there = self._by_node[link.node_name] = There(link, {}, [], set())
@@ -114,7 +110,7 @@ class Copies:
 
     def follow(self, there: There, kind: Kind) -> None:
         """One of an empty kind is wanted: list it again, and watch it from now on."""
-        if kind in there.empty and self._group is not None:
+        if kind in there.empty:
             there.empty.discard(kind)
             self._follow(there, kind)
 
@@ -136,7 +132,7 @@ class Copies:
         return informer
 
     def _start(self, there: There, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        assert self._group is not None, "started outside run"
+        assert self._group is not None, "open it first"
         there.tasks.append(self._group.create_task(coroutine, name=name))
 
     def _on_link_gone(self, link: Link) -> None:

@@ -18,6 +18,7 @@ from vnode.api import keys, kinds, names, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, NotFound
 from vnode.api.identity import Identity, parent_key
+from vnode.api.listeners import period
 from vnode.api.objects import Object
 from vnode.api.service_tokens import LIFE
 from vnode.following import copies
@@ -81,8 +82,10 @@ class Tokens:
     async def run(self) -> None:
         """Keep tokens fresh until cancelled."""
         async with asyncio.TaskGroup() as group:
-            self._links.subscribe(lambda link: self._on_link(link, group), self._on_link_gone)
-            group.create_task(self._controller.run(), name="tokens-controller")
+            with period():  # it ends first: the group takes no task for a link that comes later
+                self._links.subscribe(lambda link: self._on_link(link, group), self._on_link_gone)
+                group.create_task(self._controller.run(), name="tokens-controller")
+                await asyncio.get_running_loop().create_future()
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A pod came, changed or went; as an informer calls its subscribers."""

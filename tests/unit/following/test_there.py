@@ -10,6 +10,7 @@ import pytest
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
+from vnode.api.listeners import period
 from vnode.following import there as module
 from vnode.following.references import Ref
 from vnode.following.there import Copies
@@ -70,19 +71,23 @@ async def follow(monkeypatch):
         woken.append,
         lambda _node, kind: [MAP] if kind is kinds.CONFIG_MAPS else [],
     )
-    async with asyncio.TaskGroup() as group:
-        copies.open(group)
 
-        async def add(target):
-            links.add(target)
-            for _ in range(20):
-                await asyncio.sleep(0)
+    async def lead():
+        async with asyncio.TaskGroup() as group:
+            with period():
+                copies.open(group)
+                await asyncio.Event().wait()
 
-        yield SimpleNamespace(copies=copies, woken=woken, add=add)
-        copies.close()
-        for there in copies:
-            for task in there.tasks:
-                task.cancel()
+    async def add(target):
+        links.add(target)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    leading = asyncio.create_task(lead())
+    await asyncio.sleep(0)
+    yield SimpleNamespace(copies=copies, woken=woken, add=add, leading=leading)
+    leading.cancel()
+    await asyncio.wait([leading])
 
 
 async def test_a_target_without_copies_is_known_and_not_watched(follow):
@@ -121,6 +126,7 @@ async def test_a_target_that_has_copies_or_may_have_is_watched_at_once(follow, i
 
 async def test_who_no_longer_leads_follows_no_new_links(follow):
     """It raised in the connection to the target, which failed for everybody."""
-    follow.copies.close()
+    follow.leading.cancel()
+    await asyncio.sleep(0)
     await follow.add(Target([]))
     assert follow.copies.at("n1") is None

@@ -114,14 +114,16 @@ def world(clock, monkeypatch):
         clock=clock,
         chance=lambda: 0.0,
     )
-    return SimpleNamespace(source=source, target=target, link=link, tokens=kept, said=said)
+    return SimpleNamespace(
+        source=source, target=target, link=link, links=links, tokens=kept, said=said
+    )
 
 
 @asynccontextmanager
 async def running(world):
     task = asyncio.create_task(world.tokens.run())
     await asyncio.sleep(0.1)
-    yield
+    yield task
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -250,3 +252,11 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
         await asyncio.sleep(1)
 
     assert world.said[0][2] == "TokenNotRefreshed"
+
+
+async def test_who_no_longer_leads_follows_no_new_links(world):
+    """It raised in the connection to the target, which failed for everybody."""
+    async with running(world) as leading:
+        leading.cancel()
+        await asyncio.sleep(0)
+        world.links.add(SimpleNamespace(**{**vars(world.link), "node_name": "n2"}))
