@@ -48,6 +48,11 @@ class Fleet:
         """What kubectl prints; CalledProcessError, with its standard error, if it fails."""
         return run([*self.kubectl_command(name), *words], **options)
 
+    def opt_in(self, name: str) -> None:
+        """Have the webhook look at the namespace default of a cluster."""
+        label = "multicluster-scheduler=enabled"
+        self.kubectl(name, "label", "namespace", "default", label, "--overwrite")
+
     def kubectl_command(self, name: str) -> list[str]:
         """The command to put words behind."""
         return [kubectl(), "--kubeconfig", str(self.kubeconfig(name))]

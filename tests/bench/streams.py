@@ -72,8 +72,7 @@ def pod(lent: Fleet) -> Iterator[Ways]:
     """The pod that everything is measured with; it counts, five lines a second."""
     commands = kit.Fleet(lent.directory)
     source, target = Cluster(commands, SOURCE), Cluster(commands, TARGET)
-    label = "multicluster-scheduler=enabled"
-    source.ask("label", "namespace", "default", label, "--overwrite")
+    commands.opt_in(SOURCE)
     source.start(_POD, _COUNTING)
     try:
         yield Ways(target, target.delegate_of(source.get("pod", _POD)), source, _POD)

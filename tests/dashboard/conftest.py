@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.browser import Page, browser
-from tests.e2e.conftest import _clean, fleet, source
+from tests.e2e.conftest import _clean, c1, fleet, source
 from tests.kit import Fleet
 
-__all__ = ["_clean", "fleet", "source"]
+__all__ = ["_clean", "c1", "fleet", "source"]
 
 
 @asynccontextmanager

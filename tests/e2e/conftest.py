@@ -9,51 +9,28 @@ from pathlib import Path
 import pytest
 
 from tests import kit
+from tests.clients import c1, c2, c3, source
 from tests.kit import Fleet
 from vnode.api import kinds
-from vnode.kube.client import Client
+
+__all__ = ["c1", "c2", "c3", "fleet", "source"]
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three clusters, connected in namespace default; or those in $VNODE_TEST_FLEET, which stay."""
     if folder := os.environ.get("VNODE_TEST_FLEET"):
-        yield _elected(Fleet(Path(folder)))
+        fleet = Fleet(Path(folder))
+        fleet.opt_in("c1")
+        yield fleet
         return
 
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     words = ["c1", "c2", "c3", "--nodes", "3", "--agents"]
     fleet.run("up", *words, "--connect", "c1:c2", "--connect", "c1:c3")
-    yield _elected(fleet)
+    fleet.opt_in("c1")
+    yield fleet
     fleet.run("down")
-
-
-def _elected(fleet: Fleet) -> Fleet:
-    """The webhook looks at namespace default."""
-    label = "multicluster-scheduler=enabled"
-    fleet.kubectl("c1", "label", "namespace", "default", label, "--overwrite")
-    return fleet
-
-
-@pytest.fixture
-async def source(fleet: Fleet) -> AsyncIterator[Client]:
-    """The cluster that sends pods."""
-    async with fleet.client("c1") as client:
-        yield client
-
-
-@pytest.fixture
-async def c2(fleet: Fleet) -> AsyncIterator[Client]:
-    """The first target."""
-    async with fleet.client("c2") as client:
-        yield client
-
-
-@pytest.fixture
-async def c3(fleet: Fleet) -> AsyncIterator[Client]:
-    """The second target."""
-    async with fleet.client("c3") as client:
-        yield client
 
 
 @pytest.fixture(autouse=True)

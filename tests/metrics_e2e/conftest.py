@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.clients import c1, source
 from tests.kit import Fleet
-from vnode.kube.client import Client
+
+__all__ = ["c1", "fleet", "source"]
 
 _AUTOSCALER = (
     "--horizontal-pod-autoscaler-sync-period=2s",
@@ -41,8 +43,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def _prepared(fleet: Fleet) -> Fleet:
-    label = "multicluster-scheduler=enabled"
-    fleet.kubectl("c1", "label", "namespace", "default", label, "--overwrite")
+    fleet.opt_in("c1")
     fleet.kubectl("c3", "delete", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found")
     _allow(fleet, "c2", ("metrics.k8s.io", "nodes", "list"))
     _allow(fleet, "c3", ("", "nodes", "list"), ("", "nodes/proxy", "get"))
@@ -62,10 +63,3 @@ def _allow(fleet: Fleet, cluster: str, *rules: tuple[str, str, str]) -> None:
     }
     for thing in (role, binding):
         fleet.kubectl(cluster, "apply", "-f", "-", input=json.dumps(thing))
-
-
-@pytest.fixture
-async def source(fleet: Fleet) -> AsyncIterator[Client]:
-    """The cluster that sends pods."""
-    async with fleet.client("c1") as client:
-        yield client

@@ -38,8 +38,7 @@ def target(fleet: Fleet) -> Cluster:
 @pytest.fixture(scope="session")
 def source(fleet: Fleet) -> Cluster:
     """The cluster that users talk to."""
-    label = "multicluster-scheduler=enabled"
-    fleet.kubectl(SOURCE, "label", "namespace", "default", label, "--overwrite")
+    fleet.opt_in(SOURCE)
     return Cluster(fleet, SOURCE)
 
 
