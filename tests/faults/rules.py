@@ -75,18 +75,9 @@ def nothing_stays_half_deleted(world: World) -> Iterator[str]:
 
 
 def finalizers_are_those_of_targets(world: World) -> Iterator[str]:
-    """No pod is kept by a target that is gone.
-
-    One that has its place in another target may have come while the webhook had not heard of the
-    end of a Target yet: that finalizer keeps nothing, for all of them go together.
-    """
-    names_ = [objects.name(target) for target in world.targets.values()]
-    there = {names.finalizer("default", name) for name in names_}
-    places = {virtual_node(name) for name in names_}
+    """No pod has one of a target that is gone, also if it came before all had heard of that."""
+    there = {names.finalizer("default", objects.name(target)) for target in world.targets.values()}
     for key, pod in world.proxies.items():
-        if node_of(pod) in places and not objects.is_terminating(pod):
-            continue
-
         for name in objects.finalizers(pod):
             if name.startswith(keys.PREFIX) and name not in there:
                 yield f"pod {key} has finalizer {name} of no target"

@@ -277,6 +277,10 @@ class ProxyScheduler:
 
     async def _hold_and_bind(self, pod: Object, node: str) -> bool:
         link = self._links.get(node)
+        now = self._proxies.store.get(objects.key(pod))
+        if now is not None and objects.uid(now) == objects.uid(pod):
+            pod = now  # a finalizer may have gone meanwhile (`released`)
+
         held = link is not None and await placing.hold(self._client, pod, link.target.finalizer)
         return held and await placing.bind(self._client, pod, node)
 

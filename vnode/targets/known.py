@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from typing import NamedTuple
 
 from vnode.api import kinds
 from vnode.api.objects import Object
@@ -17,13 +18,20 @@ from vnode.runtime.links import TargetKey
 from vnode.targets import model
 
 
+class _Keys(NamedTuple):
+    """What there is, looked up."""
+
+    by_node: dict[str, TargetKey]
+    finalizers: frozenset[str]
+
+
 class Targets:
     """Those of the local cluster; `namespace` is for those who may see the Targets of one only."""
 
     def __init__(self, local: Client, namespace: str | None = None) -> None:
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
-        self._keys: dict[str, TargetKey] | None = None  # by node; None when it must be made anew
+        self._keys: _Keys | None = None  # None when they must be made anew
         for informer in self.informers:
             informer.subscribe(self._on_key)
 
@@ -55,11 +63,15 @@ class Targets:
 
     def keys(self) -> Collection[TargetKey]:
         """Every one that exists."""
-        return self._by_node.values()
+        return self._present.by_node.values()
 
     def has_node(self, name: str) -> bool:
         """A Node of that name stands for one that exists, or for one not known yet."""
-        return not self.synced or name in self._by_node
+        return not self.synced or name in self._present.by_node
+
+    def has_finalizer(self, name: str) -> bool:
+        """That finalizer belongs to one that exists, or to one not known yet."""
+        return not self.synced or name in self._present.finalizers
 
     def finalizers(self, namespace: str) -> list[str]:
         """The finalizers that a proxy pod of that namespace carries, in a stable order."""
@@ -72,11 +84,13 @@ class Targets:
             informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
 
     @property
-    def _by_node(self) -> dict[str, TargetKey]:
+    def _present(self) -> _Keys:
         """Asked for each pod, while Targets seldom come and go."""
         if self._keys is None:
             keys = [model.key_of(obj) for each in self.informers for obj in each.store.values()]
-            self._keys = {key.node_name: key for key in keys}
+            self._keys = _Keys(
+                {key.node_name: key for key in keys}, frozenset(key.finalizer for key in keys)
+            )
 
         return self._keys
 

@@ -24,6 +24,7 @@ from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
 from vnode.pods.proxies import ProxyController
+from vnode.pods.released import Releaser
 from vnode.pods.scheduler import ProxyScheduler
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.scheduling import registry
@@ -68,6 +69,9 @@ class Term:
                 tasks.start(self._make_chaperons().run(), "chaperons")
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
+                tasks.start(
+                    Releaser(shared.client, shared.proxies, shared.targets).run(), "finalizers"
+                )
                 self._follow(tasks)
                 await self._schedule(tasks)
 

@@ -1,0 +1,101 @@
+"""Finalizers of Targets that are gone leave proxy pods that live on."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from tests import kit
+from vnode.api import keys, kinds, names, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods.released import Releaser
+from vnode.runtime.supervisor import supervise
+from vnode.targets.known import Targets
+
+FOREIGN = "example.com/kept"
+
+
+@pytest.fixture
+async def namespace(client: Client) -> str:
+    """One in which pods can be created without a webhook."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+    await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, objects.uid)
+    return name
+
+
+@pytest.fixture
+async def targets(client: Client, namespace: str) -> AsyncIterator[Targets]:
+    """Targets `stays` and `goes`, and a releaser at work."""
+    for name in ("stays", "goes"):
+        body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"self": True}}
+        await client.create(kinds.TARGETS, body)
+
+    selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
+    known, proxies = Targets(client), Informer(client, kinds.PODS, field_selector=selector)
+    async with supervise() as tasks:
+        tasks.start(known.run(), "targets")
+        tasks.start(proxies.run(), "proxies")
+        await known.wait_synced()
+        tasks.start(Releaser(client, proxies, known).run(), "finalizers")
+        yield known
+
+
+async def create(
+    client: Client, namespace: str, name: str, finalizers: Sequence[str], node: str = ""
+) -> Object:
+    place = {"nodeName": node} if node else {}
+    pod = kit.pod(name, annotations={}, schedulerName=keys.PROXY_SCHEDULER, **place)
+    pod["metadata"]["finalizers"] = list(finalizers)
+    return await client.create(kinds.PODS, pod, namespace)
+
+
+async def has(client: Client, pod: Object, finalizers: Sequence[str]) -> None:
+    await kit.until_one(
+        client,
+        kinds.PODS,
+        objects.name(pod),
+        objects.namespace(pod),
+        lambda now: objects.finalizers(now) == list(finalizers),
+    )
+
+
+async def test_a_pod_that_waits_or_runs_elsewhere_is_released_when_a_target_goes(
+    client: Client, namespace: str, targets: Targets
+) -> None:
+    stays, goes = (names.finalizer(namespace, name) for name in ("stays", "goes"))
+    node = names.virtual_node(namespace, "stays")
+    pods = [
+        await create(client, namespace, name, (FOREIGN, stays, goes), place)
+        for name, place in (("waits", ""), ("runs", node))
+    ]
+    await client.delete(kinds.TARGETS, "goes", namespace)
+    for pod in pods:
+        await has(client, pod, (FOREIGN, stays))
+
+
+async def test_a_pod_that_came_late_is_released_and_those_that_are_about_to_end_are_not(
+    client: Client, namespace: str, targets: Targets
+) -> None:
+    stays, goes = (names.finalizer(namespace, name) for name in ("stays", "goes"))
+    ending = await create(client, namespace, "ending", (stays, goes))
+    await client.delete(kinds.PODS, "ending", namespace)
+    node = names.virtual_node(namespace, "goes")
+    on_lost = await create(client, namespace, "on-lost", (stays, goes), node)
+    await client.delete(kinds.TARGETS, "goes", namespace)
+    await has(client, await create(client, namespace, "late", (stays, goes)), (stays,))
+    for pod in (ending, on_lost):
+        now = await client.get(kinds.PODS, objects.name(pod), namespace)
+        assert objects.finalizers(now) == [stays, goes]
+        free = {"metadata": {"finalizers": []}}
+        await client.patch(kinds.PODS, objects.name(pod), free, namespace)
+
+
+async def test_nothing_is_taken_off_before_all_targets_are_known(
+    client: Client, namespace: str
+) -> None:
+    assert Targets(client).has_finalizer(names.finalizer(namespace, "any"))
