@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tests import kit
 from tests.e2e import own_targets as own
@@ -36,17 +37,32 @@ def held(secret: Object, name: str) -> str:
     return base64.b64decode(secret["data"][name]).decode()
 
 
+async def asks(fleet: Fleet, source: Client, namespace: str) -> SplitResult:
+    """A Target that asks for tokens; where the source's API server is."""
+    done = own.connect(fleet, namespace, "c2")
+    assert not done.code, done.err
+    await own.assert_connects(source, namespace)
+    reach, _name = kubeconfigs.read(fleet.kubeconfig("c1"))
+    address = urlsplit(reach.server)
+    await ask(source, namespace, f"source={address.hostname}:{address.port}")
+    return address
+
+
+async def ask(source: Client, namespace: str, text: str | None) -> None:
+    body = {"metadata": {"annotations": {keys.TOKENS: text}}}
+    await source.patch(kinds.TARGETS, "bad", body, namespace)
+
+
+def grant(fleet: Fleet, namespace: str) -> None:
+    """Only in this namespace: a right to make tokens is a strong one."""
+    words = ("create", "rolebinding", MINTER, f"--clusterrole={MINTER}")
+    fleet.kubectl("c1", "-n", namespace, *words, "--serviceaccount=vnode:vnode")
+
+
 async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its_pod(
     fleet: Fleet, source: Client, c2: Client, shared: str
 ) -> None:
-    done = own.connect(fleet, shared, "c2")
-    assert not done.code, done.err
-    await own.assert_connects(source, shared)
-    reach, _name = kubeconfigs.read(fleet.kubeconfig("c1"))
-    address = urlsplit(reach.server)
-    notes = {keys.TOKENS: f"source={address.hostname}:{address.port}"}
-    await source.patch(kinds.TARGETS, "bad", {"metadata": {"annotations": notes}}, shared)
-
+    address = await asks(fleet, source, shared)
     await source.create(kinds.PODS, kit.pod("web"), shared)
     await kit.until_one(
         *(source, kinds.PODS, "web", shared),
@@ -57,9 +73,7 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
     await source.delete(kinds.PODS, "web", shared)
     await kit.until_gone(source, kinds.PODS, shared)
 
-    # Only in this namespace: a right to make tokens is a strong one.
-    granted = ("create", "rolebinding", MINTER, f"--clusterrole={MINTER}")
-    fleet.kubectl("c1", "-n", shared, *granted, "--serviceaccount=vnode:vnode")
+    grant(fleet, shared)
     projected = {"path": "t", "audience": "vault.example.com", "expirationSeconds": 600}
     volumes = [
         {"name": "own", "projected": {"sources": [{"serviceAccountToken": projected}]}},
@@ -106,3 +120,31 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
             await asyncio.sleep(0.5)
 
     await kit.until_gone(c2, kinds.SECRETS, shared, seconds=30)
+
+
+async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    await asks(fleet, source, shared)
+    grant(fleet, shared)
+    await source.create(kinds.PODS, kit.pod("early"), shared)
+    early = await kit.until_one(
+        *(source, kinds.PODS, "early", shared), lambda pod: kit.phase(pod) == "Running"
+    )
+    await ask(source, shared, None)
+
+    # One that is sent without: the agent has heard.
+    async with asyncio.timeout(30):
+        for number in itertools.count():
+            await source.create(kinds.PODS, kit.pod(f"late-{number}"), shared)
+            late = await kit.until_one(
+                *(source, kinds.PODS, f"late-{number}", shared),
+                lambda pod: kit.phase(pod) == "Running",
+            )
+            delegate = names.chaperon(objects.name(late), objects.uid(late))
+            if "SERVICE_HOST" not in str(await c2.get(kinds.PODS, delegate, shared)):
+                break
+
+    await c2.get(kinds.SECRETS, names.token_secret("early", objects.uid(early)), shared)
+    await source.request("DELETE", kinds.PODS.path(shared))
+    await kit.until_gone(c2, kinds.SECRETS, shared, label_selector=keys.TOKEN, seconds=30)

@@ -28,7 +28,7 @@ CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "t
 
 # What vnode writes.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
-TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with a token of the source; presence
+TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with tokens of the source, and their chaperons
 TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
 PARENT_UID: Final = PREFIX + "parent-uid"

@@ -2,7 +2,9 @@
 
 A Secret a pod, with all its tokens, in the target where its containers or a candidate of it are.
 The source's own pods decide who has one; what a target shows of its Secrets can have one removed or
-made anew, never given to another pod. Targets that do not ask cost nothing, and are not watched.
+made anew, never given to another pod. A pod has what its delegate began with; what a Target asks
+for now is for new ones. One that does not ask is given none, and is watched only if it has some
+left of the time when it did.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, names, objects, shapes
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, ConfigError, NotFound
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound, VnodeError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.listeners import period
 from vnode.api.objects import Object
@@ -68,6 +70,7 @@ class Tokens:
         self._local = local
         self._links = links
         self._identity = identity
+        self._selector = f"{identity.selector},{keys.TOKEN}"
         self._complete = complete
         self._events = events
         self._clock = clock
@@ -145,7 +148,11 @@ class Tokens:
         if not link.health.healthy:
             return None
 
-        copy, need = self._copy(place), self._need(place, link)
+        if not link.synced:
+            return _SOON
+
+        copy = self._copy(place)
+        need = self._need(place, link, copy)
         if need is Need.NONE:
             return await self._remove(place, copy, link)
 
@@ -155,16 +162,20 @@ class Tokens:
 
         return _LOOK_AGAIN if need is Need.CLAIMED else None
 
-    def _need(self, place: Place, link: Link) -> Need:
+    def _need(self, place: Place, link: Link, copy: Object | None) -> Need:
         pod = self._pods.get(place.pod)
-        if pod is None or pod.uid != place.uid:
+        if pod is None or pod.uid != place.uid or pod.node not in ("", place.node):
             return Need.NONE
 
-        if pod.node:
-            return Need.WANTED if pod.node == place.node else Need.NONE
+        if link.wishes.source_api is None:
+            return Need.TOLERATED  # until the pod ends; whatever is there, it gets no new one
 
-        claim = self._claims.get(place)
-        if link.candidate(place.uid) is not None:
+        claim, candidate = self._claims.get(place), link.candidate(place.uid)
+        if pod.node:
+            mounted = candidate is not None and keys.TOKEN in objects.annotations(candidate)
+            return Need.WANTED if copy is not None or mounted or claim else Need.NONE
+
+        if candidate is not None:
             return Need.TOLERATED if claim is None else Need.WANTED
 
         return Need.CLAIMED if claim and claim > self._clock.monotonic() else Need.NONE
@@ -244,14 +255,36 @@ class Tokens:
         return found[1].store.get(key) if found else None
 
     def _on_link(self, link: Link, group: asyncio.TaskGroup) -> None:
-        if link.wishes.source_api is None or link.is_self:
+        if link.is_self:
             return
 
+        if link.wishes.source_api is not None:
+            self._watch(link, group)
+        else:
+            name = f"tokens-left-{link.node_name}"
+            group.create_task(self._watch_if_any(link, group), name=name)
+
+    async def _watch_if_any(self, link: Link, group: asyncio.TaskGroup) -> None:
+        """Remove in the end what was made while the Target asked for tokens."""
+        path = kinds.SECRETS.path(link.target.namespace or None)
+        query = {"labelSelector": self._selector, "limit": "1"}
+        try:
+            page = await link.client.request("GET", path, query=query)
+        except Denied:
+            return  # hence never made
+        except VnodeError:
+            page = None  # its informer meets the same, and tries again
+
+        is_empty = isinstance(page, dict) and not page.get("items")
+        if not is_empty and self._links.get(link.node_name) is link:
+            self._watch(link, group)
+
+    def _watch(self, link: Link, group: asyncio.TaskGroup) -> None:
         informer = Informer(
             link.client,
             kinds.SECRETS,
             namespace=link.target.namespace or None,
-            label_selector=f"{self._identity.selector},{keys.TOKEN}",
+            label_selector=self._selector,
             metadata_only=True,
             accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
         )

@@ -12,7 +12,17 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vnode.api import changeable, documents, keys, kinds, names, objects, patterns, route
+from vnode.api import (
+    changeable,
+    documents,
+    keys,
+    kinds,
+    names,
+    objects,
+    patterns,
+    route,
+    service_tokens,
+)
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import agreement, tokens
@@ -89,6 +99,9 @@ def build(
     notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
     notes[keys.TARGET] = target
     notes |= _onward(proxy, parent, there)
+    if source_api is not None and service_tokens.of(objects.spec(proxy)):
+        notes[keys.TOKEN] = ""
+
     if allowed:
         notes[keys.IS_ALLOWED] = "true"
 

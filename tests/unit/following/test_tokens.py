@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from vnode.api import keys, kinds, names, objects
-from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.service_tokens import LIFE, Wanted
 from vnode.following import minting, tokens
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.looptime
 
 US = Identity("c1", "uid-1")
 SECRET = names.token_secret("p", "u")
+WITH_TOKEN = {"metadata": {"annotations": {keys.TOKEN: ""}}}
 
 
 def pod(node="", uid="u", phase="Running", path=keys.SERVICE_ACCOUNT_MOUNT):
@@ -65,13 +66,20 @@ class Target:
     """What is in it, shown to its informer at once."""
 
     def __init__(self):
-        self.held, self.subscriber = {}, None
+        self.held, self.error = {}, None
 
     async def create(self, _kind, body):
         self.show(body)
 
     async def discard(self, _kind, copy):
         del self.held[objects.key(copy)]
+
+    async def request(self, _method, _path, *, query):
+        assert query["limit"] == "1"
+        if self.error:
+            raise self.error
+
+        return {"items": list(self.held.values())}
 
     def show(self, body):
         self.held[objects.key(body)] = body
@@ -102,10 +110,11 @@ def world(clock, monkeypatch):
         wishes=Wishes(source_api=("api", "6443")),
         health=SimpleNamespace(healthy=True),
         target=SimpleNamespace(name="t", namespace=""),
-        candidates=set(),
+        candidates={},
+        synced=True,
         on_health=lambda _listener: None,
     )
-    link.candidate = lambda uid: {} if uid in link.candidates else None
+    link.candidate = link.candidates.get
     links.add(link)
     kept = Tokens(
         *(source, links, US),
@@ -203,6 +212,7 @@ async def test_a_token_goes_when_its_candidate_has_lost(world):
 
 async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
     async with running(world):
+        world.link.candidates["u"] = WITH_TOKEN
         world.tokens.see(None, pod("n1"))
         await asyncio.sleep(1)
         for _ in range(10):
@@ -218,7 +228,7 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
 async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
     async with running(world):
         world.tokens.see(None, pod("elsewhere"))
-        world.link.candidates.add("u")
+        world.link.candidates["u"] = WITH_TOKEN
         forged = minting.secret(pod("n1"), US, "t", {}, world.source.clock.now())
         world.target.show(forged)
         world.tokens._look_at_all("n1")
@@ -229,7 +239,7 @@ async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
 async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
     async with running(world):
         world.tokens.see(None, pod())
-        world.link.candidates.add("u")
+        world.link.candidates["u"] = WITH_TOKEN
         world.tokens._on_copy("n1", minting.secret(pod(), US, "t", {}, world.source.clock.now()))
         await asyncio.sleep(120)
         assert not world.source.asked
@@ -247,11 +257,48 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
     with pytest.raises(ConfigError, match="create clusterrolebinding vnode-token-minter"):
         await world.tokens.bring(pod(), world.link)
 
+    world.link.candidates["u"] = WITH_TOKEN
     async with running(world):
         world.tokens.see(None, pod("n1"))
         await asyncio.sleep(1)
 
     assert world.said[0][2] == "TokenNotRefreshed"
+
+
+async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
+    world.link.candidates["u"] = {"metadata": {}}
+    async with running(world):
+        world.tokens.see(None, pod("n1"))
+        await asyncio.sleep(120)
+
+    assert not world.source.asked
+
+
+async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
+    await world.tokens.bring(pod("n1"), world.link)
+    world.link.candidates["u"] = WITH_TOKEN
+    world.link.wishes = Wishes()
+    world.tokens.see(None, pod("n1"))
+    async with running(world):
+        await asyncio.sleep(2 * LIFE)
+        assert len(world.source.asked) == 1
+        assert world.target.held
+        world.tokens.see(pod("n1"), None)
+        await asyncio.sleep(1)
+        assert not world.target.held
+
+
+@pytest.mark.parametrize("error", [None, Denied(403, "Forbidden", "no")])
+async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(world, error):
+    world.link.wishes, world.target.error = Wishes(), error
+    async with running(world):
+        assert not world.tokens._informers
+
+
+async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
+    world.link.wishes, world.target.error = Wishes(), Unreachable("no answer")
+    async with running(world):
+        assert world.tokens._informers
 
 
 async def test_who_no_longer_leads_follows_no_new_links(world):
