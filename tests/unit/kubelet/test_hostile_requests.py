@@ -98,7 +98,9 @@ async def test_no_request_is_a_500(server, asked, method, first, parts, query, h
         aiohttp.ClientSession() as session,
         session.request(method, URL(url, encoded=True), headers=headers) as answer,
     ):
-        assert answer.status != 500, await answer.text()
+        # This node has no connection, and that is how a kubelet says that it is not well.
+        unwell = method == "GET" and path == "/healthz"
+        assert answer.status != 500 or unwell, await answer.text()
 
     for pair in asked.names:
         assert not {"/", "%"} & set("".join(pair)), pair
