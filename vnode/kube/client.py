@@ -152,8 +152,11 @@ class Client(Transport):
         uid: str | None = None,
         grace: int | None = None,
         propagation: str | None = None,
-    ) -> None:
-        """Delete an object: of that UID only (else Conflict), with that grace period in seconds."""
+    ) -> Object | None:
+        """Delete an object: of that UID only (else Conflict), with that grace period in seconds.
+
+        The answer is the object, if finalizers or its grace period keep it for now, else None.
+        """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -164,21 +167,25 @@ class Client(Transport):
         if propagation:
             options["propagationPolicy"] = propagation
 
-        await self.request("DELETE", kind.path(namespace, name), body=options)
+        answer = _object(await self.request("DELETE", kind.path(namespace, name), body=options))
+        return answer if objects.uid(answer) else None
 
-    async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> None:
+    async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> Object | None:
         """Delete this very object; one that is gone, or was replaced by a namesake, is no error.
 
-        A Conflict may be about something else than the UID: then it is raised.
+        The answer is as that of `delete`. A Conflict may be about something else than the UID: then
+        it is raised.
         """
         name, namespace = objects.name(obj), objects.namespace(obj) or None
         try:
-            await self.delete(kind, name, namespace, uid=objects.uid(obj), grace=grace)
+            return await self.delete(kind, name, namespace, uid=objects.uid(obj), grace=grace)
         except errors.NotFound:
             log.debug("%s %s of %s is gone already", kind.kind, objects.key(obj), self.name)
         except errors.Conflict:
             if await self._uid(kind, name, namespace) == objects.uid(obj):
                 raise
+
+        return None
 
     async def _uid(self, kind: Kind, name: str, namespace: str | None) -> str:
         """Of the object that has the name now; "" if none has."""

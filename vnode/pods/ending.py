@@ -31,8 +31,8 @@ class Ending:
         self._links = links
         self._mirror = mirror
         self._target_exists = target_exists  # by node name; True while in doubt
-        # By key, the UID of a terminating pod whose chaperon was seen with our finalizer: when that
-        # chaperon ends, so has the delegate. Goes with the pod.
+        # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
+        # when that chaperon ends, so has the delegate. Goes with the pod.
         self._held: dict[str, str] = {}
 
     def forget(self, key: str) -> None:
@@ -73,11 +73,12 @@ class Ending:
         if candidate is None:
             return False
 
-        if keys.DELEGATE_FINALIZER in objects.finalizers(candidate):
-            self._held[objects.key(proxy)] = objects.uid(proxy)
+        ended: Object | None = candidate
+        if not objects.is_terminating(candidate):  # the answer counts: our copy may be an old one
+            ended = await link.client.discard(kinds.POD_CHAPERONS, candidate)
 
-        if not objects.is_terminating(candidate):
-            await link.client.discard(kinds.POD_CHAPERONS, candidate)
+        if keys.DELEGATE_FINALIZER in objects.finalizers(ended or {}):
+            self._held[objects.key(proxy)] = objects.uid(proxy)
 
         await self._mirror.feed_back(proxy, candidate, link)
         return True

@@ -3,15 +3,17 @@
 To end delegates, the door is closed first: sources lose the right to create chaperons, but not to
 see them, so that each of them follows the end of its pods and lets the proxies go. To keep them,
 nothing is deleted but finalizers; before CRDs go, delegates are detached from their chaperons, or
-the garbage collector would take them along.
+the garbage collector would take them along. Those that their source has already deleted end all
+the same: it takes the chaperon's end for that of the pod, and may then start another elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import NotFound
+from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
 from vnode.cli.removing import waiting
@@ -58,13 +60,26 @@ async def end_delegates(client: Client, *, led: bool, ends: Ends, report: Report
     if found:
         report.say(f"{len(found)} chaperons deleted; their pods end")
 
+    return await _see_end(client, _any, found, led=led, ends=ends, report=report)
+
+
+async def _see_end(
+    client: Client,
+    is_meant: Callable[[Object], bool],
+    found: Objects,
+    *,
+    led: bool,
+    ends: Ends,
+    report: Report,
+) -> int:
+    """Wait for deleted chaperons, of which some were `found`; how many are left in the end."""
     left = found
     if led:
-        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, _any, ends.seconds)
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, ends.seconds)
 
     if left:
-        await _end_without_agent(client, ends)
-        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, _any, _AGENTS_TIME)
+        await _end_without_agent(client, is_meant, ends)
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, _AGENTS_TIME)
 
     if left:
         report.left.append(
@@ -79,9 +94,12 @@ def _any(_obj: Object) -> bool:
     return True
 
 
-async def _end_without_agent(client: Client, ends: Ends) -> None:
+async def _end_without_agent(
+    client: Client, is_meant: Callable[[Object], bool], ends: Ends
+) -> None:
     """What an agent does for chaperons that are deleted: end the pod, then let the chaperon go."""
-    chaperons = {objects.uid(obj): obj for obj in await client.list(kinds.POD_CHAPERONS)}
+    found = await client.list(kinds.POD_CHAPERONS)
+    chaperons = {objects.uid(obj): obj for obj in found if is_meant(obj)}
 
     def is_delegate(pod: Object) -> bool:
         return objects.controller_uid(pod) in chaperons
@@ -99,9 +117,24 @@ async def _end_without_agent(client: Client, ends: Ends) -> None:
             await _let_go(client, chaperon)
 
 
-async def keep_delegates(client: Client, *, detach: bool, report: Report) -> None:
-    """Take the finalizers off all chaperons; `detach` makes their pods independent of them."""
-    chaperons = await client.list(kinds.POD_CHAPERONS)
+async def keep_delegates(
+    client: Client, *, detach: bool, led: bool, ends: Ends, report: Report
+) -> int:
+    """Take the finalizers off chaperons; `detach` makes their pods independent of them.
+
+    How many that were deleted before have not ended after `ends.seconds`; they keep theirs.
+    """
+    while not await _keep(client, detach=detach, report=report):
+        pass  # one was changed meanwhile, perhaps deleted
+
+    ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
+    return await _see_end(client, objects.is_terminating, ending, led=led, ends=ends, report=report)
+
+
+async def _keep(client: Client, *, detach: bool, report: Report) -> bool:
+    """All that have not been deleted; False if one has changed meanwhile."""
+    found = await client.list(kinds.POD_CHAPERONS)
+    chaperons = [chaperon for chaperon in found if not objects.is_terminating(chaperon)]
     if detach:
         owners = {objects.uid(chaperon) for chaperon in chaperons}
         for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
@@ -109,7 +142,10 @@ async def keep_delegates(client: Client, *, detach: bool, report: Report) -> Non
                 await _detach(client, pod, owners)
 
     for chaperon in chaperons:
-        await _let_go(client, chaperon)
+        try:
+            await _let_go(client, chaperon, unchanged=True)
+        except Conflict:
+            return False
 
     if chaperons and detach:
         report.left.append(f"{len(chaperons)} delegates run on as plain pods, as asked")
@@ -118,6 +154,8 @@ async def keep_delegates(client: Client, *, detach: bool, report: Report) -> Non
             f"{len(chaperons)} chaperons and their delegates stay as they are, as asked: an agent "
             "that is installed again takes them over; who deletes a chaperon ends its pod"
         )
+
+    return True
 
 
 async def _detach(client: Client, pod: Object, owners: set[str]) -> None:
@@ -133,15 +171,22 @@ async def _detach(client: Client, pod: Object, owners: set[str]) -> None:
         return
 
 
-async def _let_go(client: Client, chaperon: Object) -> None:
+async def _let_go(client: Client, chaperon: Object, *, unchanged: bool = False) -> None:
+    """Take our finalizer off; Conflict if it must be `unchanged` since it was read, and is not."""
     kept = [name for name in objects.finalizers(chaperon) if name != keys.DELEGATE_FINALIZER]
     if kept == objects.finalizers(chaperon):
         return
 
-    body = {"metadata": {"uid": objects.uid(chaperon), "finalizers": kept}}
+    metadata: Object = {"uid": objects.uid(chaperon), "finalizers": kept}
+    if unchanged:
+        metadata["resourceVersion"] = objects.resource_version(chaperon)
+
     try:
         await client.patch(
-            kinds.POD_CHAPERONS, objects.name(chaperon), body, objects.namespace(chaperon)
+            kinds.POD_CHAPERONS,
+            objects.name(chaperon),
+            {"metadata": metadata},
+            objects.namespace(chaperon),
         )
     except NotFound:
         return

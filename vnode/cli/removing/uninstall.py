@@ -81,7 +81,9 @@ async def _end_target_side(
     left = 0
     if await _listed(client, kinds.POD_CHAPERONS):
         if options.keep:
-            await target_side.keep_delegates(client, detach=options.crds, report=report)
+            left = await target_side.keep_delegates(
+                client, detach=options.crds, led=led, ends=ends, report=report
+            )
         else:
             await target_side.close(client, report)
             left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
