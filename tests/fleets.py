@@ -18,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import kit
 from tests.kit import Fleet, new_namespace
+from vnode.api import kinds, objects
 from vnode.kube.client import Client
 
 SOURCE = "c1"
@@ -98,3 +100,12 @@ async def client(fleet: Fleet) -> AsyncIterator[Client]:
 async def namespace(client: Client) -> str:
     """A fresh namespace in c1."""
     return await new_namespace(client, f"test-{uuid.uuid4().hex[:10]}")
+
+
+@pytest.fixture
+async def pod_namespace(client: Client) -> str:
+    """A fresh namespace in c1 in which pods can be created: no webhook looks at it."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
+    await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, objects.uid)
+    return name

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tests.fleets import bare_fleet, client, fleet, installation, kubelet_fleet, namespace
+from tests.fleets import (
+    bare_fleet,
+    client,
+    fleet,
+    installation,
+    kubelet_fleet,
+    namespace,
+    pod_namespace,
+)
 
-__all__ = ["bare_fleet", "client", "fleet", "installation", "kubelet_fleet", "namespace"]
+__all__ = [
+    "bare_fleet",
+    "client",
+    "fleet",
+    "installation",
+    "kubelet_fleet",
+    "namespace",
+    "pod_namespace",
+]

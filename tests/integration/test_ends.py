@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import uuid
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from tests import kit
 from vnode.api import keys, kinds, objects
@@ -22,15 +19,6 @@ from vnode.pods.ending import Ending
 from vnode.pods.mirroring import Mirror
 
 HOLD = "example.com/still-running"
-
-
-@pytest.fixture
-async def namespace(client: Client) -> str:
-    """One in which pods can be created without a webhook."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
-    await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, objects.uid)
-    return name
 
 
 async def chaperon(client: Client, namespace: str, name: str) -> Object:
@@ -71,47 +59,47 @@ def ending(client: Client) -> tuple[Ending, Any]:
 
 
 async def test_a_chaperon_that_has_lost_its_finalizer_does_not_speak_for_its_delegate(
-    client: Client, namespace: str
+    client: Client, pod_namespace: str
 ) -> None:
     """Our copy of it is older than that."""
     body = kit.pod("web", annotations={})
     body["metadata"]["finalizers"] = [keys.PREFIX + "any"]
-    proxy = await client.create(kinds.PODS, body, namespace)
-    await client.delete(kinds.PODS, "web", namespace)
-    proxy = await client.get(kinds.PODS, "web", namespace)
+    proxy = await client.create(kinds.PODS, body, pod_namespace)
+    await client.delete(kinds.PODS, "web", pod_namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
     lets_go, link = ending(client)
-    link.seen = await chaperon(client, namespace, "web-1")
+    link.seen = await chaperon(client, pod_namespace, "web-1")
     running = await delegate(client, link.seen, objects.uid(proxy))
     free = {"metadata": {"finalizers": None}}
-    await client.patch(kinds.POD_CHAPERONS, "web-1", free, namespace)
+    await client.patch(kinds.POD_CHAPERONS, "web-1", free, pod_namespace)
 
     await lets_go.end(proxy, "n1")
-    await kit.until_gone(client, kinds.POD_CHAPERONS, namespace)
+    await kit.until_gone(client, kinds.POD_CHAPERONS, pod_namespace)
     link.seen = None
     assert await lets_go.end(proxy, "n1") is not None
-    assert objects.finalizers(await client.get(kinds.PODS, "web", namespace))
+    assert objects.finalizers(await client.get(kinds.PODS, "web", pod_namespace))
 
     await release(client, running)
-    proxy = await client.get(kinds.PODS, "web", namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
     assert await lets_go.end(proxy, "n1") is None
-    await kit.until_gone(client, kinds.PODS, namespace)
+    await kit.until_gone(client, kinds.PODS, pod_namespace)
 
 
 async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_do_not(
-    client: Client, namespace: str
+    client: Client, pod_namespace: str
 ) -> None:
     for name in ("kept", "ends"):
-        made = await chaperon(client, namespace, name)
+        made = await chaperon(client, pod_namespace, name)
         pod = await delegate(client, made, f"uid-of-{name}")
 
-    await client.delete(kinds.POD_CHAPERONS, "ends", namespace)
+    await client.delete(kinds.POD_CHAPERONS, "ends", pod_namespace)
     report = Report(say=lambda _text: None)
     one = {"detach": False, "led": False, "ends": Ends(1.0, keep=True), "report": report}
     assert await target_side.keep_delegates(client, **one) == 1
-    kept = await client.get(kinds.POD_CHAPERONS, "kept", namespace)
+    kept = await client.get(kinds.POD_CHAPERONS, "kept", pod_namespace)
     assert not objects.finalizers(kept)
     assert not objects.is_terminating(kept)
-    ends = await client.get(kinds.POD_CHAPERONS, "ends", namespace)
+    ends = await client.get(kinds.POD_CHAPERONS, "ends", pod_namespace)
     assert objects.finalizers(ends) == [keys.DELEGATE_FINALIZER]
 
     await release(client, pod)

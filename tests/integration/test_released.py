@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -20,19 +19,10 @@ FOREIGN = "example.com/kept"
 
 
 @pytest.fixture
-async def namespace(client: Client) -> str:
-    """One in which pods can be created without a webhook."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    await client.create(kinds.NAMESPACES, {"metadata": {"name": name}})
-    await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", name, objects.uid)
-    return name
-
-
-@pytest.fixture
-async def targets(client: Client, namespace: str) -> AsyncIterator[Targets]:
+async def targets(client: Client, pod_namespace: str) -> AsyncIterator[Targets]:
     """Targets `stays` and `goes`, and a releaser at work."""
     for name in ("stays", "goes"):
-        body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"self": True}}
+        body = {"metadata": {"name": name, "namespace": pod_namespace}, "spec": {"self": True}}
         await client.create(kinds.TARGETS, body)
 
     selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
@@ -65,37 +55,35 @@ async def has(client: Client, pod: Object, finalizers: Sequence[str]) -> None:
 
 
 async def test_a_pod_that_waits_or_runs_elsewhere_is_released_when_a_target_goes(
-    client: Client, namespace: str, targets: Targets
+    client: Client, pod_namespace: str, targets: Targets
 ) -> None:
-    stays, goes = (names.finalizer(namespace, name) for name in ("stays", "goes"))
-    node = names.virtual_node(namespace, "stays")
+    stays, goes = (names.finalizer(pod_namespace, name) for name in ("stays", "goes"))
+    node = names.virtual_node(pod_namespace, "stays")
     pods = [
-        await create(client, namespace, name, (FOREIGN, stays, goes), place)
+        await create(client, pod_namespace, name, (FOREIGN, stays, goes), place)
         for name, place in (("waits", ""), ("runs", node))
     ]
-    await client.delete(kinds.TARGETS, "goes", namespace)
+    await client.delete(kinds.TARGETS, "goes", pod_namespace)
     for pod in pods:
         await has(client, pod, (FOREIGN, stays))
 
 
 async def test_a_pod_that_came_late_is_released_and_those_that_are_about_to_end_are_not(
-    client: Client, namespace: str, targets: Targets
+    client: Client, pod_namespace: str, targets: Targets
 ) -> None:
-    stays, goes = (names.finalizer(namespace, name) for name in ("stays", "goes"))
-    ending = await create(client, namespace, "ending", (stays, goes))
-    await client.delete(kinds.PODS, "ending", namespace)
-    node = names.virtual_node(namespace, "goes")
-    on_lost = await create(client, namespace, "on-lost", (stays, goes), node)
-    await client.delete(kinds.TARGETS, "goes", namespace)
-    await has(client, await create(client, namespace, "late", (stays, goes)), (stays,))
+    stays, goes = (names.finalizer(pod_namespace, name) for name in ("stays", "goes"))
+    ending = await create(client, pod_namespace, "ending", (stays, goes))
+    await client.delete(kinds.PODS, "ending", pod_namespace)
+    node = names.virtual_node(pod_namespace, "goes")
+    on_lost = await create(client, pod_namespace, "on-lost", (stays, goes), node)
+    await client.delete(kinds.TARGETS, "goes", pod_namespace)
+    await has(client, await create(client, pod_namespace, "late", (stays, goes)), (stays,))
     for pod in (ending, on_lost):
-        now = await client.get(kinds.PODS, objects.name(pod), namespace)
+        now = await client.get(kinds.PODS, objects.name(pod), pod_namespace)
         assert objects.finalizers(now) == [stays, goes]
         free = {"metadata": {"finalizers": []}}
-        await client.patch(kinds.PODS, objects.name(pod), free, namespace)
+        await client.patch(kinds.PODS, objects.name(pod), free, pod_namespace)
 
 
-async def test_nothing_is_taken_off_before_all_targets_are_known(
-    client: Client, namespace: str
-) -> None:
-    assert Targets(client).has_finalizer(names.finalizer(namespace, "any"))
+async def test_nothing_is_taken_off_before_all_targets_are_known(client: Client) -> None:
+    assert Targets(client).has_finalizer(names.finalizer("default", "any"))
