@@ -14,7 +14,7 @@ from tests.faults import things
 from tests.faults.leaving import Leaver
 from tests.faults.plan import LEAVING, SOURCE, Action, Kind, Verb, Workload
 from tests.faults.rig import Rig
-from tests.faults.world import APP, World, node_of, phase
+from tests.faults.world import APP, VERSION, World, node_of, phase
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import AlreadyExists, Conflict, Invalid, NotFound, VnodeError
 from vnode.api.kinds import Kind as Resource
@@ -56,7 +56,7 @@ def build(workload: Workload) -> Object:
 
 
 def _template(workload: Workload) -> Object:
-    notes = {keys.ELECT: "", "example.com/version": str(workload.version)}
+    notes = {keys.ELECT: "", VERSION: str(workload.version)}
     constraints: list[str] = []
     if workload.hopeless:
         constraints.append("nodeSelector: {example.com/no: where}")

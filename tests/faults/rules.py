@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tests.faults import things
 from tests.faults.plan import Kind, Workload
-from tests.faults.world import ALIVE, APP, Violation, World, node_of, phase, virtual_node
+from tests.faults.world import ALIVE, APP, VERSION, Violation, World, node_of, phase, virtual_node
 from vnode.api import keys, names, objects
 from vnode.api.objects import Object
 from vnode.nodes import virtual
@@ -107,7 +107,10 @@ def nodes_are_those_of_targets(world: World) -> Iterator[str]:
 
 
 def what_is_wanted_runs(world: World) -> Iterator[str]:
-    """Every pod that can run runs, in the number that was asked for, and no others are there."""
+    """Every pod that can run runs, as many and as new as was asked for; no others are there.
+
+    One that is about to be replaced would be missed in the next step, as if nobody had ended it.
+    """
     for workload in world.wish.workloads.values():
         pods = world.of(workload)
         if workload.kind is Kind.JOB:
@@ -117,6 +120,11 @@ def what_is_wanted_runs(world: World) -> Iterator[str]:
             running = [pod for pod in pods if phase(pod) == "Running"]
             if len(running) != workload.replicas or len(pods) != workload.replicas:
                 yield f"{workload.name} wants {workload.replicas}, has {states}"
+
+            for pod in pods:
+                version = objects.annotations(pod).get(VERSION)
+                if version != str(workload.version):
+                    yield f"{objects.key(pod)} is v{version}, v{workload.version} is wanted"
 
     for key, pod in world.proxies.items():
         if objects.labels(pod).get(APP) not in world.wish.workloads:

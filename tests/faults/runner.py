@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, drawing, rules, world
-from tests.faults.acting import Actor, remove_all
+from tests.faults.acting import NAMESPACE, Actor, remove_all
 from tests.faults.plan import ENDING, TARGETS, Action, Kind, Step, Verb, Wish
 from tests.faults.rig import Rig
 from tests.faults.watching import Watcher
 from tests.faults.world import Violation, World
-from vnode.api import objects
+from vnode.api import kinds, objects
 from vnode.api.errors import VnodeError
 
 SETTLED = 180.0  # seconds within which all must be well again
@@ -56,6 +56,7 @@ class Runner:
         while time.monotonic() < end:
             self.tally.steps += 1
             if found := await self._step(longest):
+                await self._tell_events(found)
                 return found
 
         return []
@@ -156,6 +157,21 @@ class Runner:
                 self.tally.settled.append(time.monotonic() - began)
                 self._say(f"  settled after {time.monotonic() - began:.1f} s")
                 return found
+
+    async def _tell_events(self, found: list[Violation]) -> None:
+        """What the source says of the objects that are about it: why they were ended, perhaps."""
+        text = " ".join(map(str, found))
+        try:
+            events = await self._rig.source.list(kinds.EVENTS, NAMESPACE)
+        except VnodeError as error:
+            self._say(f"  no events: {error}")
+            return
+
+        for event in sorted(events, key=lambda one: str(one.get("lastTimestamp"))):
+            name = (event.get("involvedObject") or {}).get("name") or ""
+            if name and name in text:
+                said = [event.get(field) for field in ("lastTimestamp", "reason", "message")]
+                self._say(f"  event of {name}: {' '.join(map(str, said))}")
 
     async def _ask(self, survivors: dict[str, str]) -> list[Violation]:
         try:

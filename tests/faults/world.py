@@ -11,6 +11,7 @@ from vnode.api.objects import Object
 from vnode.following.references import Ref
 
 APP = "app"  # the label that says which workload a pod is of
+VERSION = "example.com/version"  # the annotation that says of which version of it
 ALIVE = ("", "Pending", "Running", "Unknown")
 
 

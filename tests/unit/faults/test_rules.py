@@ -31,6 +31,7 @@ def proxy(name: str, app: str, *, node: str = "", phase: str = "Running") -> Obj
         "namespace": "default",
         "uid": f"uid-{name}",
         "labels": {world.APP: app},
+        "annotations": {world.VERSION: "1"},
     }
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "podIP": "10.0.0.1"}}
 
@@ -172,6 +173,11 @@ def with_a_service_that_stayed(well: World) -> World:
     return replace(well, originals={SERVICE: things.build(Thing("web", ThingKind.SERVICE))})
 
 
+def with_an_old_pod(well: World) -> World:
+    newer = replace(well.wish.workloads["web"], version=2)
+    return replace(well, wish=well.wish.with_(newer))
+
+
 def with_a_service_of_nobody(well: World) -> World:
     service = things.build(Thing("gone", ThingKind.SERVICE))
     return replace(well, originals={SERVICE: service}, followed={"c2": {SERVICE: service}})
@@ -269,6 +275,7 @@ def with_another_pod_of_that_name(well: World) -> World:
         (without_nodes, rules.nodes_are_those_of_targets),
         (with_more_wanted, rules.what_is_wanted_runs),
         (with_less_wanted, rules.what_is_wanted_runs),
+        (with_an_old_pod, rules.what_is_wanted_runs),
         (with_a_job_that_did_not_end, rules.what_is_wanted_runs),
         (without_a_reason, rules.rejected_pods_say_why),
         (with_another_phase, rules.statuses_agree),
