@@ -45,6 +45,14 @@ class There(NamedTuple):
         return informer.store.get(objects.join_key(ref.namespace, ref.name)) if informer else None
 
 
+async def has_none(link: Link, kind: Kind, selector: str) -> bool:
+    """The target surely has no such object, by a request for one; VnodeError if it fails."""
+    path = kind.path(link.target.namespace or None)
+    query = {"labelSelector": selector, "limit": "1"}
+    page = await link.client.request("GET", path, query=query)
+    return isinstance(page, dict) and page.get("items") == []
+
+
 class Copies:
     """Follows them; `wake` hears of each that changed, and, after a list, of all that is `wanted`
     of that kind on a node."""
@@ -99,14 +107,10 @@ class Copies:
                 self._follow(there, kind)
 
     async def _has_none(self, link: Link, kind: Kind) -> bool:
-        path = kind.path(link.target.namespace or None)
-        query = {"labelSelector": self._selector, "limit": "1"}
         try:
-            page = await link.client.request("GET", path, query=query)
+            return await has_none(link, kind, self._selector)
         except VnodeError:
             return False  # its informer meets the same, and tries again
-
-        return isinstance(page, dict) and page.get("items") == []
 
     def follow(self, there: There, kind: Kind) -> None:
         """One of an empty kind is wanted: list it again, and watch it from now on."""

@@ -25,6 +25,7 @@ from vnode.api.objects import Object
 from vnode.api.service_tokens import LIFE
 from vnode.following import copies
 from vnode.following.minting import Grant, Minter, wants
+from vnode.following.there import has_none
 from vnode.following.users import FINISHED, Need
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
@@ -142,14 +143,11 @@ class Tokens:
 
     async def _reconcile(self, place: Place) -> float | None:
         link, found = self._links.get(place.node), self._informers.get(place.node)
-        if link is None or found is None or not found[1].synced.is_set():
-            return None  # the link, or the end of the list, wakes us
+        if link is None or found is None or not (found[1].synced.is_set() and link.synced):
+            return None  # the link, or the end of a list, wakes us
 
         if not link.health.healthy:
             return None
-
-        if not link.synced:
-            return _SOON
 
         copy = self._copy(place)
         need = self._need(place, link, copy)
@@ -266,17 +264,15 @@ class Tokens:
 
     async def _watch_if_any(self, link: Link, group: asyncio.TaskGroup) -> None:
         """Remove in the end what was made while the Target asked for tokens."""
-        path = kinds.SECRETS.path(link.target.namespace or None)
-        query = {"labelSelector": self._selector, "limit": "1"}
         try:
-            page = await link.client.request("GET", path, query=query)
+            if await has_none(link, kinds.SECRETS, self._selector):
+                return
         except Denied:
             return  # hence never made
-        except VnodeError:
-            page = None  # its informer meets the same, and tries again
+        except VnodeError as error:  # its informer meets the same, and tries again
+            log.debug("%s does not say whether it has tokens: %s", link.target, error)
 
-        is_empty = isinstance(page, dict) and not page.get("items")
-        if not is_empty and self._links.get(link.node_name) is link:
+        if self._links.get(link.node_name) is link:
             self._watch(link, group)
 
     def _watch(self, link: Link, group: asyncio.TaskGroup) -> None:
@@ -290,7 +286,7 @@ class Tokens:
         )
         node = link.node_name
         informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
-        task = group.create_task(self._follow(informer, node), name=f"tokens-{node}")
+        task = group.create_task(self._follow(informer, link), name=f"tokens-{node}")
         self._informers[node] = link, informer, task
         link.on_health(lambda: self._look_at_all(node))
 
@@ -299,11 +295,12 @@ class Tokens:
         target = objects.annotations(copy).get(keys.TARGET)
         return self._identity.owns(copy) and target == str(link.target)
 
-    async def _follow(self, informer: Informer, node: str) -> None:
+    async def _follow(self, informer: Informer, link: Link) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(informer.run(), name=f"tokens-list-{node}")
+            group.create_task(informer.run(), name=f"tokens-list-{link.node_name}")
             await informer.synced.wait()
-            self._look_at_all(node)
+            await link.chaperons.synced.wait()
+            self._look_at_all(link.node_name)
 
     def _on_link_gone(self, link: Link) -> None:
         found = self._informers.get(link.node_name)

@@ -112,6 +112,7 @@ def world(clock, monkeypatch):
         target=SimpleNamespace(name="t", namespace=""),
         candidates={},
         synced=True,
+        chaperons=Shown(target),
         on_health=lambda _listener: None,
     )
     link.candidate = link.candidates.get
