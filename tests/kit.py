@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import endpoint, watching
@@ -50,7 +50,7 @@ class Fleet:
 
     def opt_in(self, name: str) -> None:
         """Have the webhook look at the namespace default of a cluster."""
-        label = "multicluster-scheduler=enabled"
+        label = "=".join(keys.WEBHOOK_NAMESPACE_LABEL)
         self.kubectl(name, "label", "namespace", "default", label, "--overwrite")
 
     def kubectl_command(self, name: str) -> list[str]:

@@ -29,8 +29,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         for cluster in (SOURCE, TARGET):
             admiralty.install(found.kubeconfig(cluster), chart)
 
-        label = "multicluster-scheduler=enabled"
-        found.kubectl(SOURCE, "label", "namespace", "default", label)
+        found.opt_in(SOURCE)
         yield found
     finally:
         found.run("down")

@@ -26,8 +26,7 @@ def own_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     try:
         fleet.run("up", "c1", "c2", "--nodes", "1", "--agents", "--connect", "c1:c2")
-        label = "multicluster-scheduler=enabled"
-        fleet.kubectl("c1", "label", "namespace", "default", label)
+        fleet.opt_in("c1")
         yield fleet
     finally:
         fleet.run("down")

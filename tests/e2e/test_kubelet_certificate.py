@@ -33,7 +33,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             *("up", "c1", "c2", "--agents", "--connect", "c1:c2"),
             *(f"--apiserver-arg={checked}", f"--agent-arg=--config={config}"),
         )
-        fleet.kubectl("c1", "label", "namespace", "default", "multicluster-scheduler=enabled")
+        fleet.opt_in("c1")
         yield fleet
     finally:
         fleet.run("down")

@@ -8,12 +8,15 @@ and the hash are Admiralty's (contract, section 4), so that peers and leftovers 
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import lru_cache
 from typing import Final
 
 from vnode.api import keys
 
 NAME_LIMIT: Final = 253  # DNS-1123 subdomain, the limit of most object names
+SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""RFC 1123, for `fullmatch`: what most objects can be called."""
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
 _CACHED: Final = 4096  # names, which are asked for again with each look at a pod
 _HASH_LENGTH: Final = 10

@@ -6,19 +6,14 @@ carries name and namespace of the delegate.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
 from vnode.runtime.links import Link, Links
-
-_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-"""RFC 1123. What is no name must not become part of a path that the agent asks for."""
 
 FindPod = Callable[[str, str, str], Awaitable[Object | None]]
 """(node, namespace, name) -> the proxy pod bound to that node, or None if there is none."""
@@ -69,7 +64,8 @@ class VirtualNode:
 
     async def pod(self, namespace: str, name: str, uid: str = "") -> Object:
         """The proxy pod. Raises Refused (404)."""
-        named = _NAME.fullmatch(namespace) and _NAME.fullmatch(name)
+        # What is no name must not become part of a path that the agent asks for.
+        named = names.SUBDOMAIN.fullmatch(namespace) and names.SUBDOMAIN.fullmatch(name)
         pod = await self.find_pod(self.name, namespace, name) if named else None
         if pod is None or objects.spec(pod).get("nodeName") != self.name:
             raise Refused(404, f'pod "{name}" does not exist')

@@ -10,6 +10,7 @@ EndpointSlice with one, so they would take a Service's other pods down with them
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -123,10 +124,12 @@ def has_started(proxy: Object) -> bool:
     )
 
 
-def without_finalizers(proxy: Object) -> Object | None:
-    """The merge patch that takes Admiralty's and our finalizers off; None if there are none."""
+def without_finalizers(
+    proxy: Object, stays: Callable[[str], bool] = keys.is_foreign
+) -> Object | None:
+    """The merge patch that takes off all finalizers but those that stay; None if all do."""
     present = objects.finalizers(proxy)
-    kept = [entry for entry in present if keys.is_foreign(entry)]
+    kept = [entry for entry in present if stays(entry)]
     if kept == present:
         return None
 

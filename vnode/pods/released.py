@@ -19,6 +19,7 @@ from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.pods import feedback
 from vnode.runtime.controller import Controller
 
 
@@ -65,32 +66,22 @@ class Releaser:
 
     async def _reconcile(self, key: str) -> None:
         pod = self._proxies.store.get(key)
-        body = self._body(pod) if pod is not None else None
-        if body is None:
+        if pod is None or (body := self._body(pod)) is None:
             return
 
-        name, namespace = objects.name(pod or {}), objects.namespace(pod or {})
         try:
-            await self._client.patch(kinds.PODS, name, body, namespace)
+            await self._client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
         except NotFound:
             return
 
     def _body(self, pod: Object) -> Object | None:
         """The merge patch; None if there is nothing to take off."""
-        if all(map(self._stays, objects.finalizers(pod))) or objects.is_terminating(pod):
-            return None
-
         node = objects.spec(pod).get("nodeName") or ""
-        if names.may_be_virtual_node(node) and not self._targets.has_node(node):
+        is_lost = names.may_be_virtual_node(node) and not self._targets.has_node(node)
+        if is_lost or objects.is_terminating(pod):
             return None
 
-        return {
-            "metadata": {
-                "uid": objects.uid(pod),
-                "resourceVersion": objects.resource_version(pod),
-                "finalizers": list(filter(self._stays, objects.finalizers(pod))),
-            }
-        }
+        return feedback.without_finalizers(pod, self._stays)
 
     def _stays(self, finalizer: str) -> bool:
         return not finalizer.startswith(keys.PREFIX) or self._targets.has_finalizer(finalizer)

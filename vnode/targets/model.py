@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, objects, patterns
+from vnode.api import keys, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import NO_WISHES, TargetKey, Wishes
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")  # RFC 1123, as names must be
 
 
 _SOURCE_API: Final = re.compile(
@@ -137,7 +136,7 @@ def _secret(key: TargetKey, reference: Object) -> SecretReference:
         )
 
     for field, value in (("name", name), ("namespace", namespace)):
-        if not _NAME.fullmatch(str(value)):
+        if not names.SUBDOMAIN.fullmatch(str(value)):
             raise ConfigError(f"spec.kubeconfigSecret.{field} {value!r} cannot be a {field}")
 
     return SecretReference(

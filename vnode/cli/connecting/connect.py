@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.cli import kubeconfigs
 from vnode.cli.access import Access
@@ -26,7 +26,6 @@ from vnode.cli.kubeconfigs import Reach
 from vnode.kube.client import Client
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
-_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _SHORTEST: Final = 600  # seconds; the API server gives no shorter token
 
 
@@ -108,10 +107,10 @@ async def connect(source: Side, target: Side, options: Options) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not names.SUBDOMAIN.fullmatch(name):
         raise ConfigError(
             f"--name {name!r} cannot be the name of a Target: use lower case letters, digits, "
-            "dashes and dots"
+            f"dashes and dots, {names.NAME_LIMIT} at most"
         )
 
 
