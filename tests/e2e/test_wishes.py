@@ -62,13 +62,11 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
     await source.create(kinds.PODS, claimant("waits"), shared)
     missing = 'persistentvolumeclaim "data" not found'
     await kit.until_one(source, kinds.PODS, "waits", shared, lambda p: missing in scheduled(p))
-    await source.delete(kinds.PODS, "waits", shared)
 
     notes = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
     await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, shared)
-    await source.create(kinds.PODS, claimant("runs"), shared)
     await kit.until_one(
-        source, kinds.PODS, "runs", shared, lambda p: kit.phase(p) == "Running", seconds=60
+        source, kinds.PODS, "waits", shared, lambda p: kit.phase(p) == "Running", seconds=60
     )
     copy = await c2.get(kinds.CLAIMS, "data", shared)
     assert objects.spec(copy)["storageClassName"] == volume
@@ -78,7 +76,7 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
         c2, kinds.CLAIMS, "data", shared, lambda c: objects.labels(c).get("tier") == "db"
     )
     assert objects.uid(later) == objects.uid(copy)
-    await source.delete(kinds.PODS, "runs", shared)
+    await source.delete(kinds.PODS, "waits", shared)
     await kit.until_gone(source, kinds.PODS, shared)
     await source.delete(kinds.CLAIMS, "data", shared)
     await kit.until_gone(c2, kinds.CLAIMS, shared)

@@ -118,6 +118,38 @@ async def pods_of_kubelet(fleet: Fleet, address: str, port: int) -> int:
         return response.status
 
 
+@pytest.fixture
+async def claims_follow(source: Client) -> AsyncIterator[None]:
+    """The Target asks for claims of volumes."""
+    for classes in ("=", None):
+        notes = {"annotations": {keys.STORAGE_CLASSES: classes}}
+        await source.patch(kinds.TARGETS, "c2", {"metadata": notes}, "default")
+        if classes:
+            yield
+
+
+async def test_a_new_leader_brings_what_candidates_of_the_last_one_wait_for(
+    fleet: Fleet, source: Client, target: Client, claims_follow: None
+) -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    await source.create(kinds.PODS, kit.pod("waits", volumes=[volume]), "default")
+    missing = 'persistentvolumeclaim "data" not found'
+    await kit.until_one(source, kinds.PODS, "waits", "default", lambda p: missing in str(p))
+    victim = await leader(fleet, source, "c1")
+    await asyncio.to_thread(fleet.run, "stop", "c1", victim, "--kill")
+    size = {"requests": {"storage": "1Gi"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": size}
+    await source.create(kinds.CLAIMS, {"metadata": {"name": "data"}, "spec": claim}, "default")
+    await kit.until_one(
+        target, kinds.CLAIMS, "data", "default", lambda c: bool(objects.spec(c)), seconds=60
+    )
+    await asyncio.to_thread(fleet.run, "start", "c1", victim)
+    await source.delete(kinds.PODS, "waits", "default")
+    await source.delete(kinds.CLAIMS, "data", "default")
+    for gone in (kinds.PODS, kinds.CLAIMS):
+        await kit.until_gone(source, gone, "default", seconds=60)
+
+
 async def test_a_leader_killed_amid_300_pods_loses_and_doubles_none(
     fleet: Fleet, source: Client, target: Client
 ) -> None:

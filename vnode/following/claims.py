@@ -68,7 +68,7 @@ class Claims:
         return Need.NONE if gone else Need.TOLERATED
 
     def on(self, node: str) -> list[Key]:
-        """All that bound pods use there."""
+        """All that is wanted there."""
         return self._users.on(node)
 
     def users(self, key: Key) -> Iterator[Object]:

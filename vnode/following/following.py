@@ -110,6 +110,15 @@ class Following:
 
         return note
 
+    def renew(self, pod: Object, link: Link) -> None:
+        """A pending pod still has a candidate there: have what it refers to looked at again.
+
+        Whoever led before may have made the candidate, and the Target may ask for more since.
+        """
+        if self._wanted.config_maps_and_secrets and not link.is_self:
+            for key in self._users.claim(pod, link.node_name):
+                self._follower.wake(key)
+
     def _say(self, pod: Object, text: str) -> None:
         self._events.event(objects.reference(pod, "Pod", "v1"), WARNING, REASON, text)
 

@@ -124,8 +124,13 @@ class Users:
                 yield objects.reference(body, kinds.PODS.kind, kinds.PODS.api_version)
 
     def on(self, node: str) -> list[Key]:
-        """All that bound pods use in one target."""
-        return [key for key in self._bound if key.node == node]
+        """All that pods use in one target, and what those that have a claim there would."""
+        claimed = (
+            Key(node, ref)
+            for ref, pods in self._pending.items()
+            if any(node in self._claims.get(self._uses[pod].uid, ()) for pod in pods)
+        )
+        return list({*(key for key in self._bound if key.node == node), *claimed})
 
     def release(self, pod_key: str, node: str) -> None:
         """The candidate of a pod is gone from a target."""

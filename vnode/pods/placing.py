@@ -40,6 +40,8 @@ _NEWCOMERS: Final = 16  # chaperons that are being created at any moment
 Bring = Callable[[Object, Link], Awaitable[str]]
 """Sees that a target has what a pod refers to, before its candidate is created there. The answer,
 if not "", is for the pod's user; VnodeError if the target must not have the pod now."""
+Renew = Callable[[Object, Link], None]
+"""Has the same looked at for a candidate that is there already."""
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +85,7 @@ class Placer:
         assume: Callable[[Object, str], None],
         forget: Callable[[str, str], None],
         bring: Bring,
+        renew: Renew,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -93,6 +96,7 @@ class Placer:
         self._assume = assume
         self._forget = forget
         self._bring = bring
+        self._renew = renew
         self._clock = clock
         # Few at once: whoever has a reservation must not wait behind a burst of newcomers.
         self._creating = asyncio.Semaphore(_NEWCOMERS)
@@ -112,6 +116,7 @@ class Placer:
         """
         # Where the pod may no longer be: its target was cordoned, say.
         await self._drop(phase, phase.barred)
+        self._renew_earlier(phase)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
@@ -179,6 +184,17 @@ class Placer:
         said = {node: candidate.message or silent for node, candidate in known.items()}
         notes = {node: f" ({note})" for node, note in phase.notes.items()}
         return {node: text + notes.get(node, "") for node, text in said.items()}
+
+    def _renew_earlier(self, phase: Phase) -> None:
+        """Candidates of earlier attempts, where this one would make them too."""
+        pod = self._lookup(phase.key)
+        if pod is None or not _is_pending(pod, phase.uid):
+            return
+
+        for node in phase.ranked:
+            link = self._links.get(node)
+            if link is not None and link.candidate(phase.uid) is not None:
+                self._renew(pod, link)
 
     async def _create(self, phase: Phase, pod: Object, node: str) -> None:
         link = self._links.get(node)

@@ -22,7 +22,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import candidates, chaperon, delegate, placing
 from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
-from vnode.pods.placing import Bring, Outcome, Phase, Placer
+from vnode.pods.placing import Bring, Outcome, Phase, Placer, Renew
 from vnode.pods.reservations import Refusal
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import diagnosis, status
@@ -70,6 +70,7 @@ class ProxyScheduler:
         settings: Settings,
         allowed: Callable[[Object], Awaitable[None]],
         bring: Bring,
+        renew: Renew,
         unconnected: Callable[[str], dict[str, str]],
         events: EventRecorder,
         clock: Clock,
@@ -94,6 +95,7 @@ class ProxyScheduler:
             assume=lambda pod, node: cache.assume(pod, node, clock.monotonic()),
             forget=cache.forget,
             bring=bring,
+            renew=renew,
             clock=clock,
         )
 

@@ -91,6 +91,7 @@ async def test_a_claim_holds_while_there_is_a_candidate(users, woken):
     assert users.claim(waiting, "n1") == [Key("n1", MAP)]
     assert users.need(Key("n1", MAP), Link()) is Need.CLAIMED
     assert users.need(Key("n2", MAP), Link("n2")) is Need.NONE
+    assert (users.on("n1"), users.on("n2")) == ([Key("n1", MAP)], [])
     await asyncio.sleep(61)
     assert users.need(Key("n1", MAP), Link()) is Need.NONE
     assert users.need(Key("n1", MAP), Link("n1", "u")) is Need.WANTED
@@ -98,6 +99,7 @@ async def test_a_claim_holds_while_there_is_a_candidate(users, woken):
     users.release("ns/p", "n1")
     assert woken == [Key("n1", MAP)]
     assert users.need(Key("n1", MAP), Link()) is Need.NONE
+    assert users.on("n1") == []
 
 
 async def test_binding_ends_the_claims_elsewhere(users, woken):

@@ -175,6 +175,7 @@ class Term:
             settings=config.candidates,
             allowed=shared.reservations.allowed,
             bring=self._following.bring,
+            renew=self._following.renew,
             unconnected=books.unconnected,
             events=self._events,
             clock=shared.clock,
