@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -58,10 +58,11 @@ class Transport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections; running requests fail."""
-        for session in (self._short, self._long, self._urgent):
-            if session is not None:
-                await session.close()
+        """Close all connections, also if that is cancelled; running requests fail."""
+        async with AsyncExitStack() as stack:
+            for session in (self._short, self._long, self._urgent):
+                if session is not None:
+                    stack.push_async_callback(session.close)
 
     def _session(self, limit: int) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
