@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 
 from vnode.api import errors
+from vnode.api.objects import Object
 
 LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
 ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
@@ -58,6 +59,34 @@ def decode(payload: bytes) -> Any:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, RecursionError) as error:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+
+def one(answer: Any, name: str, what: str) -> Object:
+    """The object that was asked for; Unreachable if this is something else.
+
+    What is not there is a 404. Anything else without the object, from a proxy in between perhaps,
+    says nothing about it.
+    """
+    if isinstance(answer, dict) and isinstance(answer.get("metadata"), dict):
+        return answer
+
+    raise errors.Unreachable(f"{name}: the answer has no {what}")
+
+
+def page(answer: Any, name: str, plural: str) -> Object:
+    """One page of a list; Unreachable if it is none, which is not the same as an empty one.
+
+    An API server says what it sends; Go writes a list that was never filled as null.
+    """
+    if (
+        isinstance(answer, dict)
+        and str(answer.get("kind") or "").endswith("List")
+        and isinstance(answer.get("metadata"), dict)
+        and isinstance(answer.get("items", ""), list | None)
+    ):
+        return answer
+
+    raise errors.Unreachable(f"{name}: the answer is no list of {plural}")
 
 
 def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from vnode.api import errors, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.kube import answers
 from vnode.kube.transport import JSON, Transport
 
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -19,7 +20,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
-MOST_OBJECTS: Final = 500_000  # in one list; what no cluster has is a server that does not stop
+MOST_PAGES: Final = 1000  # of one list; more than any cluster has is a server that does not stop
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,8 @@ class Client(Transport):
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """One object; NotFound if it is not there."""
-        return _object(await self.request("GET", kind.path(namespace, name)))
+        answer = await self.request("GET", kind.path(namespace, name))
+        return answers.one(answer, self.name, f"{kind.kind} {name}")
 
     async def list(
         self,
@@ -53,11 +55,13 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
+        limit: int | None = None,
     ) -> tuple[Objects, str]:
         """All objects that match, and the resource version to watch from.
 
         Read in pages of one consistent snapshot; Gone if that expires on the way. With
-        `metadata_only` the server sends nothing but metadata.
+        `metadata_only` the server sends nothing but metadata. Unreachable if all pages together
+        have more than `limit` bytes, and if there is no end to them.
         """
         query = {"limit": str(PAGE)}
         if label_selector:
@@ -67,20 +71,26 @@ class Client(Transport):
             query["fieldSelector"] = field_selector
 
         items: Objects = []
-        while True:
-            accept = METADATA_LIST if metadata_only else JSON
-            path = kind.path(namespace)
-            page = _object(await self.request("GET", path, query=query, accept=accept))
-            items += page.get("items") or ()
-            if len(items) > MOST_OBJECTS:
+        size = 0
+        accept = METADATA_LIST if metadata_only else JSON
+        for _ in range(MOST_PAGES):
+            payload = await self.payload(kind.path(namespace), query=query, accept=accept)
+            size += len(payload)
+            if limit is not None and size > limit:
                 raise errors.Unreachable(
-                    f"{self.name}: a list of {kind.plural} has no end (over {MOST_OBJECTS})"
+                    f"{self.name}: a list of {kind.plural} has more than {limit} bytes"
                 )
 
+            page = answers.page(answers.decode(payload), self.name, kind.plural)
+            items += page["items"] or ()
             if not (token := objects.metadata(page).get("continue")):
                 return items, objects.resource_version(page)
 
             query["continue"] = token
+
+        raise errors.Unreachable(
+            f"{self.name}: a list of {kind.plural} has no end (over {MOST_PAGES} pages)"
+        )
 
     async def create(
         self,

@@ -33,6 +33,11 @@ _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 5.0  # seconds; a server that returns is seen at most this much later
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
+# Bytes of JSON in one list of a server that need not be honest, and again in the events after it:
+# chaperons of some 25,000 pods. Whoever sends more events is asked for a list, which shows what is
+# left of them.
+LIMIT: Final = 512 * 1024 * 1024
+
 _running: Final[set[Informer]] = set()  # for `measure`
 
 log = logging.getLogger(__name__)
@@ -57,9 +62,9 @@ class Informer:
     """Objects of one kind, kept up to date by `run`.
 
     `trim` makes an object smaller before it is kept; with `metadata_only` the server sends no more
-    than metadata. `accept` is for API servers that need not be
-    honest: what it refuses is treated as if it had not been sent. `failure` says why the last
-    attempt failed, None while all is well.
+    than metadata. `accept` is for API servers that need not be honest: what it refuses is treated
+    as if it had not been sent, and what is held is bounded. `failure` says why the last attempt
+    failed, None while all is well.
     """
 
     def __init__(
@@ -84,6 +89,8 @@ class Informer:
         self._selection = Selection(kind, namespace, label_selector, field_selector, metadata_only)
         self._trim = trim
         self._accept = accept
+        self._limit = None if accept is None else LIMIT
+        self._taken = 0  # bytes of the events since the last list
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -183,7 +190,11 @@ class Informer:
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             metadata_only=self._selection.metadata_only,
+            limit=self._limit,
         )
+        if not version:
+            raise Unreachable(f"{self._client.name}: a list of {self.kind.plural} has no version")
+
         metrics.RELISTS.labels(*self.series).inc()
         self._heard = self._clock.monotonic()
         items = [item for item in items if self._is_acceptable(item)]
@@ -195,6 +206,7 @@ class Informer:
             self._put(item)
 
         self._version = version
+        self._taken = 0
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -209,6 +221,7 @@ class Informer:
                 self._heard = self._clock.monotonic()
                 for event in batch:
                     self._take(event)
+                    self._weigh(event.size)
 
         self._count_end("clean")
         if not events and self._clock.monotonic() - started < _HOT:
@@ -225,6 +238,12 @@ class Informer:
             self._put(obj)
 
         self._version = objects.resource_version(obj) or self._version
+
+    def _weigh(self, size: int) -> None:
+        """Gone, which asks for a list, once the events since the last one exceed the limit."""
+        self._taken += size
+        if self._limit is not None and self._taken > self._limit:
+            raise Gone(410, "Expired", f"the events have more than {self._limit} bytes")
 
     def _is_acceptable(self, obj: Any) -> bool:
         if self._accept is None or self._accept(obj):

@@ -91,9 +91,13 @@ class Transport:
         headers = {"Content-Type": content_type, "Accept": accept}
         return answers.decode(await self._exchange(method, path, query, data, headers))
 
+    async def payload(self, path: str, *, query: Mapping[str, str], accept: str) -> bytes:
+        """What is there, as it came. Raises as `request` does."""
+        return await self._exchange("GET", path, query, None, {"Accept": accept})
+
     async def text(self, path: str) -> str:
         """An answer that is text, not JSON. Raises as `request` does."""
-        payload = await self._exchange("GET", path, None, None, {"Accept": "*/*"})
+        payload = await self.payload(path, query={}, accept="*/*")
         return payload.decode(errors="replace")
 
     async def _exchange(

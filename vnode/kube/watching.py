@@ -31,10 +31,14 @@ BOOKMARK: Final = "BOOKMARK"
 
 
 class Event(msgspec.Struct, gc=False):
-    """One line of a watch: `type` as the constants above, or ERROR with a metav1.Status."""
+    """One line of a watch: `type` as the constants above, or ERROR with a metav1.Status.
+
+    `size` is how many bytes the line has.
+    """
 
     type: str
     object: Object
+    size: int = 0
 
 
 _decoder: Final = msgspec.json.Decoder(Event)
@@ -109,4 +113,5 @@ def _event(line: bytes) -> Event:
             str(status.get("message", "")),
         )
 
+    event.size = len(line)
     return event

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -13,9 +16,11 @@ from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
 from vnode.kube import answers, watching
 from vnode.kube import client as clients
+from vnode.kube import informer as informers
 from vnode.kube.client import Client
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
+from vnode.kube.informer import Informer
 from vnode.kube.watching import Selection
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -98,14 +103,113 @@ async def test_a_compressed_answer_is_measured_as_it_unfolds(
 
 
 async def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "MOST_OBJECTS", 1000)
+    monkeypatch.setattr(clients, "MOST_PAGES", 3)
 
     async def page(_request: web.Request) -> web.Response:
-        return web.json_response({"metadata": {"continue": "more"}, "items": [{}] * 500})
+        metadata = {"continue": "more"}
+        return web.json_response({"kind": "PodList", "metadata": metadata, "items": []})
 
     async with server(page) as client:
         with pytest.raises(Unreachable, match="has no end"):
             await client.list(kinds.PODS)
+
+
+async def test_all_pages_of_a_list_have_one_bound() -> None:
+    async def page(_request: web.Request) -> web.Response:
+        metadata = {"continue": "more"}
+        items = [{"metadata": {"name": "x" * 1000}}] * 500
+        return web.json_response({"kind": "PodList", "metadata": metadata, "items": items})
+
+    async with server(page) as client:
+        with pytest.raises(Unreachable, match="more than 1000000 bytes"):
+            await client.list_at(kinds.PODS, limit=1_000_000)
+
+
+NO_LIST = {
+    "nothing": b"",
+    "null": b"null",
+    "an object": b"{}",
+    "an error page": b'"please log in"',
+    "no kind": b'{"metadata": {"resourceVersion": "7"}, "items": []}',
+    "one pod": b'{"kind": "Pod", "metadata": {"resourceVersion": "7"}, "items": []}',
+    "no metadata": b'{"kind": "PodList", "items": []}',
+    "no items": b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}}',
+    "no array": b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": {}}',
+    "no version": b'{"kind": "PodList", "metadata": {}, "items": []}',
+}
+
+
+@pytest.mark.parametrize("body", NO_LIST.values(), ids=NO_LIST.keys())
+async def test_what_is_no_list_is_not_an_empty_one(body: bytes) -> None:
+    """A proxy that answers 200 with something of its own must not end all that runs there."""
+    pod = {"metadata": {"name": "runs", "namespace": "default", "uid": "1"}}
+    pods = {"kind": "PodList", "metadata": {"resourceVersion": "5"}, "items": [pod]}
+    bodies = [json.dumps(pods).encode(), body]
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=bodies.pop(0), content_type="application/json")
+
+    async with server(answer) as client:
+        informer = Informer(client, kinds.PODS)
+        await informer._list()
+        with pytest.raises(Unreachable):
+            await informer._list()
+
+    assert list(informer.store) == ["default/runs"]
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]"])
+async def test_what_is_no_object_is_not_one_without_fields(body: bytes) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    async with server(answer) as client:
+        with pytest.raises(Unreachable, match="has no Pod x"):
+            await client.get(kinds.PODS, "x", "default")
+
+
+async def test_a_flood_of_events_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends more than what is kept is asked for a list again, which has its own bound."""
+    monkeypatch.setattr(informers, "LIMIT", 100_000)
+    lists = 0
+    listed_again = asyncio.Event()
+    most = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal lists
+        if "watch" not in request.query:
+            lists += 1
+            if lists == 3:
+                listed_again.set()
+
+            metadata = {"resourceVersion": "5"}
+            return web.json_response({"kind": "PodList", "metadata": metadata, "items": []})
+
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            for number in itertools.count():
+                pod = {"metadata": {"name": f"p{number}", "namespace": "x" * 1000}}
+                event = {"type": "ADDED", "object": pod}
+                await response.write(json.dumps(event).encode() + b"\n")
+        except ConnectionError:
+            pass
+
+        return response
+
+    def count(_old: object, _new: object) -> None:
+        nonlocal most
+        most = max(most, len(informer.store))
+
+    async with server(answer) as client:
+        informer = Informer(client, kinds.PODS, accept=lambda _obj: True)
+        informer.subscribe(count)
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            running = group.create_task(informer.run())
+            await listed_again.wait()
+            running.cancel()
+
+    assert 0 < most < 200
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> Non
     """
 
     async def answer(_request: web.Request) -> web.Response:
-        return web.json_response({})
+        return web.json_response({"metadata": {}})
 
     app = web.Application()
     app.router.add_get("/{rest:.*}", answer)
