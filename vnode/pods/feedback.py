@@ -26,7 +26,10 @@ _CONTAINERS: Final = {
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
 FINISHED: Final = ("Succeeded", "Failed")
-LIMIT: Final = 128 * 1024  # bytes; a kubelet's status of a pod with fifty containers takes some 50
+# Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
+# takes some 50 KiB. Of the 256 KiB of annotations that an API server takes, some stay for users.
+STATUS_LIMIT: Final = 128 * 1024
+ANNOTATIONS_LIMIT: Final = 192 * 1024
 
 
 def status_patch(proxy: Object, chaperon: Object) -> Object:
@@ -55,9 +58,25 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
     return {"metadata": {"uid": objects.uid(proxy)}, "status": diff} if diff else {}
 
 
-def is_oversized(patch: Object) -> bool:
-    """The patch is larger than any that honest clusters have reason for."""
-    return len(msgspec.json.encode(patch)) > LIMIT
+def exceeds(proxy: Object, patch: Object) -> str:
+    """What the pod would have after this patch, if honest clusters have no reason for it; else "".
+
+    The result counts: many small patches come to as much as a large one.
+    """
+    if _outgrows(objects.status(proxy), objects.status(patch), STATUS_LIMIT):
+        return f"a status of over {STATUS_LIMIT} bytes"
+
+    if _outgrows(objects.annotations(proxy), objects.annotations(patch), ANNOTATIONS_LIMIT):
+        return f"annotations of over {ANNOTATIONS_LIMIT} bytes"
+
+    return ""
+
+
+def _outgrows(known: Object, patch: Object, limit: int) -> bool:
+    """Whether something is over the limit after a patch, and not smaller than it was."""
+    result = objects.without_nulls(objects.merge_patches(known, patch))
+    after = len(msgspec.json.encode(result))
+    return after > limit and after > len(msgspec.json.encode(known))
 
 
 def _drop_special_addresses(wanted: Object) -> None:

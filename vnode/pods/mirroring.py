@@ -48,21 +48,21 @@ class Mirror:
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
         """Take over annotations and status of the delegate, as far as they have changed."""
         notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
-        if notes and not self._is_oversized(proxy, notes, "annotations"):
+        if notes and not self._refuses(proxy, notes):
             proxy = await self.patch(proxy, notes)
 
         status = feedback.status_patch(proxy, candidate)
-        if status and not self._is_oversized(proxy, status, "status"):
+        if status and not self._refuses(proxy, status):
             await self.patch(proxy, status, subresource="status")
             self._lags.stop(objects.key(proxy))
         else:
             self._lags.forget(objects.key(proxy))
 
-    def _is_oversized(self, proxy: Object, patch: Object, what: str) -> bool:
-        if not feedback.is_oversized(patch):
+    def _refuses(self, proxy: Object, patch: Object) -> bool:
+        if not (what := feedback.exceeds(proxy, patch)):
             return False
 
-        text = f"the {what} of the delegate pod are over {feedback.LIMIT} bytes: not taken over"
+        text = f"the delegate pod would give this pod {what}: not taken over"
         self._events.event(
             objects.reference(proxy, "Pod", "v1"), "Warning", "FeedbackRefused", text
         )

@@ -103,7 +103,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     assert isinstance(objects.key(chaperon), str)
     candidates.read(chaperon, 0.0)
     delegate.rejection(objects.status(chaperon))
-    feedback.is_oversized(feedback.status_patch(pod, chaperon))
+    feedback.exceeds(pod, feedback.status_patch(pod, chaperon))
     feedback.annotations_patch(pod, chaperon, two_way=True)
     kept = trim_chaperon(chaperon)
     changes.is_news(pod, kept, PARENT)

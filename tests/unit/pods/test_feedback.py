@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys
+from vnode.api import keys, objects
 from vnode.pods import feedback
 
 
@@ -144,6 +144,36 @@ def test_addresses_that_no_pod_has_stay_behind():
 
 
 def test_a_status_without_bounds_is_oversized():
-    long = chaperon({"phase": "Running", "message": "x" * feedback.LIMIT})
-    assert feedback.is_oversized(feedback.status_patch(proxy(), long))
-    assert not feedback.is_oversized(feedback.status_patch(proxy(), chaperon({"phase": "Failed"})))
+    long = chaperon({"phase": "Running", "message": "x" * feedback.STATUS_LIMIT})
+    assert "status" in feedback.exceeds(proxy(), feedback.status_patch(proxy(), long))
+    failed = feedback.status_patch(proxy(), chaperon({"phase": "Failed"}))
+    assert not feedback.exceeds(proxy(), failed)
+
+
+def test_a_status_that_grows_in_steps_is_oversized_too():
+    """Each of them is small; the API server takes more than a megabyte."""
+    pod, told, taken = proxy(), {"phase": "Running"}, 0
+    for step in range(8):
+        told[f"field{step}"] = "x" * (feedback.STATUS_LIMIT // 4)
+        patch = feedback.status_patch(pod, chaperon(told))
+        if not feedback.exceeds(pod, patch):
+            pod["status"] = _merged(objects.status(pod), patch["status"])
+            taken += 1
+
+    assert taken == 3
+
+
+def test_annotations_that_grow_in_steps_leave_room_for_those_of_users():
+    pod = proxy()
+    for step in range(8):
+        long = {f"a.b/{step}": "x" * (feedback.ANNOTATIONS_LIMIT // 4)}
+        if not feedback.exceeds(pod, {"metadata": {"annotations": long}}):
+            pod["metadata"]["annotations"] |= long
+
+    assert len(objects.annotations(pod)) == 3
+
+
+def test_what_gets_smaller_is_taken_over_though_it_is_large():
+    pod = proxy(annotations={"a": "x" * feedback.ANNOTATIONS_LIMIT, "b": "x"})
+    assert not feedback.exceeds(pod, {"metadata": {"annotations": {"b": None}}})
+    assert feedback.exceeds(pod, {"metadata": {"annotations": {"b": "xx"}}})
