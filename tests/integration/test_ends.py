@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests import kit
+from tests.integration.delegates import chaperon, delegate, free, make_link, release
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.cli.removing import target_side
@@ -17,70 +18,65 @@ from vnode.cli.removing.source_side import Ends
 from vnode.kube.client import Client
 from vnode.pods.ending import Ending
 from vnode.pods.mirroring import Mirror
+from vnode.runtime.links import Link, TargetKey
 
-HOLD = "example.com/still-running"
-
-
-async def chaperon(client: Client, namespace: str, name: str) -> Object:
-    body = {
-        "metadata": {"name": name, "finalizers": [keys.DELEGATE_FINALIZER]},
-        "spec": {"containers": [{"name": "main", "image": "busybox"}]},
-    }
-    return await client.create(kinds.POD_CHAPERONS, body, namespace)
+C2 = TargetKey("", "c2")
 
 
-async def delegate(client: Client, of: Object, parent_uid: str) -> Object:
-    """One that does not end as long as it is held."""
-    pod = kit.pod(objects.name(of), annotations={})
-    owner = objects.reference(of, kinds.POD_CHAPERONS.kind, kinds.POD_CHAPERONS.api_version)
-    owner = {k: owner[k] for k in ("apiVersion", "kind", "name", "uid")} | {"controller": True}
-    pod["metadata"] |= {
-        "finalizers": [HOLD],
-        "labels": {keys.PARENT_UID: parent_uid},
-        "ownerReferences": [owner],
-    }
-    return await client.create(kinds.PODS, pod, objects.namespace(of))
-
-
-async def release(client: Client, pod: Object) -> None:
-    namespace, name = objects.namespace(pod), objects.name(pod)
-    await client.patch(kinds.PODS, name, {"metadata": {"finalizers": None}}, namespace)
-    await client.discard(kinds.PODS, pod, grace=0)
-    await kit.until_gone(client, kinds.PODS, namespace, field_selector=f"metadata.name={name}")
-
-
-def ending(client: Client) -> tuple[Ending, Any]:
-    """And the link; one cluster is source and target."""
-    link = SimpleNamespace(client=client, synced=True, runs_vnode=False, seen=None)
-    link.candidate = lambda _uid: link.seen
+def ending(client: Client, link: Link) -> Ending:
     links: Any = SimpleNamespace(get=lambda _node: link)
     mirror: Any = Mirror(client, SimpleNamespace())  # type: ignore[arg-type]
-    return Ending(client, links, mirror, lambda _node: True), link
+    return Ending(client, links, mirror, lambda _node: True)
+
+
+async def ending_pod(client: Client, namespace: str) -> Object:
+    """A proxy pod that was deleted, and waits for us."""
+    body = kit.pod("web", annotations={})
+    body["metadata"]["finalizers"] = [keys.PREFIX + "any"]
+    await client.create(kinds.PODS, body, namespace)
+    await client.delete(kinds.PODS, "web", namespace)
+    return await client.get(kinds.PODS, "web", namespace)
 
 
 async def test_a_chaperon_that_has_lost_its_finalizer_does_not_speak_for_its_delegate(
     client: Client, pod_namespace: str
 ) -> None:
     """Our copy of it is older than that."""
-    body = kit.pod("web", annotations={})
-    body["metadata"]["finalizers"] = [keys.PREFIX + "any"]
-    proxy = await client.create(kinds.PODS, body, pod_namespace)
-    await client.delete(kinds.PODS, "web", pod_namespace)
-    proxy = await client.get(kinds.PODS, "web", pod_namespace)
-    lets_go, link = ending(client)
-    link.seen = await chaperon(client, pod_namespace, "web-1")
-    running = await delegate(client, link.seen, objects.uid(proxy))
-    free = {"metadata": {"finalizers": None}}
-    await client.patch(kinds.POD_CHAPERONS, "web-1", free, pod_namespace)
+    proxy = await ending_pod(client, pod_namespace)
+    link = make_link(client, C2)
+    lets_go = ending(client, link)
+    known = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    link.chaperons.store.put(known)
+    running = await delegate(client, known, objects.uid(proxy))
+    await free(client, known)
 
     await lets_go.end(proxy, "n1")
     await kit.until_gone(client, kinds.POD_CHAPERONS, pod_namespace)
-    link.seen = None
+    link.chaperons.store.pop(objects.key(known))
     assert await lets_go.end(proxy, "n1") is not None
     assert objects.finalizers(await client.get(kinds.PODS, "web", pod_namespace))
 
     await release(client, running)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
+    assert await lets_go.end(proxy, "n1") is None
+    await kit.until_gone(client, kinds.PODS, pod_namespace)
+
+
+async def test_a_chaperon_of_which_no_event_has_come_ends_before_its_pod(
+    client: Client, pod_namespace: str
+) -> None:
+    """A target's API server that was restored, or lags, shows less than there is."""
+    proxy = await ending_pod(client, pod_namespace)
+    lets_go = ending(client, make_link(client, C2))
+    unseen = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    for _ in range(2):
+        assert await lets_go.end(proxy, "n1") is not None
+        there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+        assert objects.is_terminating(there)
+        assert objects.finalizers(await client.get(kinds.PODS, "web", pod_namespace))
+
+    await free(client, unseen)
+    await kit.until_gone(client, kinds.POD_CHAPERONS, pod_namespace)
     assert await lets_go.end(proxy, "n1") is None
     await kit.until_gone(client, kinds.PODS, pod_namespace)
 

@@ -36,7 +36,7 @@ from vnode.following.users import Key, Need
 from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import Links
+from vnode.runtime.links import Link, Links
 
 GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
 PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
@@ -166,7 +166,7 @@ class Follower:
     def _is_first(self, there: There, key: Key) -> bool:
         """It is wanted where there has been none of its kind."""
         family = self._families[key.ref.kind]
-        return key.ref.kind in there.empty and family.need(key, there.link) is not Need.NONE
+        return key.ref.kind in there.empty and _need(family, key, there.link) is not Need.NONE
 
     def _problem(self, there: There | None, key: Key) -> VnodeError | None:
         """Why nothing can be done there now."""
@@ -188,7 +188,7 @@ class Follower:
         if copy is not None and not self._identity.owns(copy):
             copy = None  # of another cluster of our name: to us, somebody else's
 
-        need = self._families[key.ref.kind].need(key, there.link)
+        need = _need(self._families[key.ref.kind], key, there.link)
         if need is Need.NONE:
             return "", await self._remove(key, there, copy)
 
@@ -223,7 +223,7 @@ class Follower:
             same = other.copy(key.ref) if other.link.node_name != key.node else None
             if same is not None and objects.uid(same) == objects.uid(copy):
                 node = other.link.node_name
-                if family.need(Key(node, key.ref), other.link) is not Need.NONE:
+                if _need(family, Key(node, key.ref), other.link) is not Need.NONE:
                     return True
 
                 if not self._complete(node):
@@ -268,3 +268,8 @@ class Follower:
         for number, about in enumerate(self._families[key.ref.kind].users(key)):
             if number < _EVENTS:
                 self._events.event(about, WARNING, REASON, text)
+
+
+def _need(family: Family, key: Key, link: Link) -> Need:
+    """Anybody may name a virtual node in a pod; what it refers to goes nowhere by that alone."""
+    return family.need(key, link) if link.covers(key.ref.namespace) else Need.NONE

@@ -18,7 +18,7 @@ from vnode.pods.bound import is_daemon
 from vnode.pods.mirroring import Mirror
 from vnode.runtime.links import Link, Links
 
-_LOOK_AGAIN: Final = 2.0  # seconds between looks at a delegate that only a list can show
+_LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
 
 
 class Ending:
@@ -46,7 +46,7 @@ class Ending:
             if link is None and self._target_exists(node_name):
                 return None  # the link's return wakes us
 
-            if link is not None:
+            if link is not None and link.covers(objects.namespace(proxy)):
                 if not link.synced or await self._ask_to_end(proxy, link):
                     return None  # the chaperon's end wakes us
 
@@ -84,10 +84,18 @@ class Ending:
         return True
 
     async def _lingers(self, proxy: Object, link: Link) -> bool:
-        """Whether a delegate outlives its chaperon, which only one without our finalizer can."""
+        """Whether something of the pod is there that no event tells of.
+
+        It can be a chaperon that has not come to our knowledge, or a delegate that outlives its
+        chaperon, which only one without our finalizer can.
+        """
         if self._held.get(objects.key(proxy)) == objects.uid(proxy):
             return False
 
-        selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
-        pods = await link.client.list(kinds.PODS, objects.namespace(proxy), label_selector=selector)
-        return bool(pods)
+        uid, namespace = objects.uid(proxy), objects.namespace(proxy)
+        if (unseen := await link.look_for_candidate(uid, namespace)) is not None:
+            await link.client.discard(kinds.POD_CHAPERONS, unseen)
+            return True
+
+        selector = f"{keys.PARENT_UID}={uid}"
+        return bool(await link.client.list(kinds.PODS, namespace, label_selector=selector))

@@ -6,8 +6,9 @@ candidate is allowed, all others are deleted, the delegate's status is the proxy
 the proxy is sent, and the proxy ends when its delegate has. Any process may die between any two of
 these steps; the next one finds the same pod and goes on.
 
-Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
-chaperon is an orphan only if the API server itself says that its parent is gone.
+Three rules guard against harm: nothing is concluded from a target whose list is not complete, a
+chaperon is an orphan only if the API server itself says that its parent is gone, and a chaperon is
+lost only if the target itself says that there is none.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
 
 _COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
+_LOOK_AGAIN: Final = 2.0  # seconds until the informer should show what is there
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 
 log = logging.getLogger(__name__)
@@ -230,11 +232,19 @@ class ProxyController:
         One that went through a reservation had one, so it is lost, and the proxy goes, for its
         owner to replace (contract, 10). A finished pod just outlives its delegate.
         """
+        uid, namespace = objects.uid(proxy), objects.namespace(proxy)
+        if not link.covers(namespace):
+            self._refuse(proxy, f"target {link.target} is not for pods of namespace {namespace}")
+            return None
+
         if objects.status(proxy).get("phase") in feedback.FINISHED:
             return None
 
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
             return await self._create(proxy, link)
+
+        if await link.look_for_candidate(uid, namespace) is not None:
+            return _LOOK_AGAIN
 
         await self._lost(proxy, _gone_in(link))
         return None
@@ -262,15 +272,17 @@ class ProxyController:
             else:
                 message = f"target {link.target} refused the pod: {error.message}"
 
-            self._events.event(
-                objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateRefused", message
-            )
+            self._refuse(proxy, message)
             if route.is_delegate(live) and objects.status(live).get("message") != message:
                 await self._mirror.patch(proxy, chains.stuck(live, message), subresource="status")
 
             return _REFUSED
 
         return None
+
+    def _refuse(self, proxy: Object, why: str) -> None:
+        about = objects.reference(proxy, "Pod", "v1")
+        self._events.event(about, "Warning", "DelegateRefused", why)
 
 
 def _gone_in(link: Link) -> str:

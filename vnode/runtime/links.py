@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, names, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -138,6 +138,16 @@ class Link:
         """The chaperon of the proxy pod with that UID, if the target has one."""
         found = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
         return found[0] if found else None
+
+    async def look_for_candidate(self, pod_uid: str, namespace: str) -> Object | None:
+        """The same, asked of the target itself: for who deletes what has none."""
+        ours, selector = str(self.target), f"{keys.PARENT_UID}={pod_uid}"
+        kind = kinds.POD_CHAPERONS
+        for chaperon in await self.client.list(kind, namespace, label_selector=selector):
+            if objects.annotations(chaperon).get(keys.TARGET, ours) == ours:
+                return chaperon
+
+        return None
 
     def candidates(self) -> Iterator[tuple[str, Object]]:
         """All chaperons of this cluster in the target, with the UIDs of their pods."""

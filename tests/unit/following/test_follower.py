@@ -64,8 +64,10 @@ class Target:
         self.admit = lambda body: body  # a mutating webhook
         self.store, self.synced, self.failure = Store(), asyncio.Event(), None
         self.synced.set()
-        target = SimpleNamespace(name=node, namespace="")
-        self.link = SimpleNamespace(node_name=node, target=target, client=self, health=WELL)
+        target, self.covered = SimpleNamespace(name=node, namespace=""), True
+        self.link = SimpleNamespace(
+            node_name=node, target=target, client=self, health=WELL, covers=lambda _: self.covered
+        )
 
     def there(self):
         return There(self.link, {kinds.CONFIG_MAPS: self}, [], set())
@@ -137,6 +139,13 @@ async def test_what_is_wanted_is_brought_once(world):
     assert await bring(world) == ""
     assert world.n1.calls == ["create"]
     assert US.made(world.n1.objects["copy"])
+
+
+async def test_a_pod_on_the_node_of_a_target_for_other_namespaces_brings_nothing(world):
+    """Whoever makes pods may name any node in them."""
+    world.n1.covered = False
+    await bring(world)
+    assert world.n1.calls == []
 
 
 async def test_a_copy_that_differs_is_updated(world):

@@ -1,0 +1,111 @@
+"""Bound pods, where the agent knows less of the target than there is, or the pod is none of its."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests import kit
+from tests.integration.delegates import chaperon, free, make_link
+from vnode.api import kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.pods import proxy as proxy_pods
+from vnode.pods.chaperon import Parent
+from vnode.pods.proxies import ProxyController
+from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.supervisor import supervise
+
+
+@asynccontextmanager
+async def looked_after(client: Client, namespace: str, link: Link) -> AsyncIterator[None]:
+    """The pods of one namespace are, as by an agent with one target."""
+    proxies = Informer(
+        client, kinds.PODS, namespace=namespace, indexes={proxy_pods.NODE_INDEX: proxy_pods.node_of}
+    )
+    links, events = Links(), EventRecorder(client, "vnode")
+    links.add(link)
+    controller = ProxyController(
+        client,
+        proxies,
+        links,
+        Parent("c1", "uid-of-c1"),
+        target_exists=lambda _node: True,
+        trim=proxy_pods.trim,
+        bring=_bring_nothing,
+        events=events,
+    )
+    async with supervise() as tasks:
+        for name, run in (("pods", proxies), ("events", events), ("proxies", controller)):
+            tasks.start(run.run(), name)
+
+        yield
+
+
+async def _bring_nothing(_pod: Object, _link: Link) -> str:
+    return ""
+
+
+async def bound_pod(client: Client, namespace: str, link: Link) -> Object:
+    """A pod of the link's node, whose container has run."""
+    await client.create(kinds.PODS, kit.pod("web", nodeName=link.node_name), namespace)
+    status = {"status": {"phase": "Running"}}
+    return await client.patch(kinds.PODS, "web", status, namespace, subresource="status")
+
+
+async def event_of(client: Client, pod: Object, reason: str) -> Object:
+    """The Event, once it is there."""
+    found = await kit.until(
+        client,
+        kinds.EVENTS,
+        bool,
+        namespace=objects.namespace(pod),
+        field_selector=f"involvedObject.uid={objects.uid(pod)},reason={reason}",
+    )
+    return next(iter(found.values()))
+
+
+async def test_a_pod_is_lost_only_if_its_target_says_so(
+    client: Client, pod_namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chaperon is there, and no event of it has come."""
+    link = make_link(client, TargetKey("", "c2"))
+    pod = await bound_pod(client, pod_namespace, link)
+    unseen = await chaperon(client, pod_namespace, "web-1", objects.uid(pod))
+    answers: asyncio.Queue[Object | None] = asyncio.Queue()
+    ask = link.look_for_candidate
+
+    async def look(uid: str, namespace: str) -> Object | None:
+        found = await ask(uid, namespace)
+        answers.put_nowait(found)
+        return found
+
+    monkeypatch.setattr(link, "look_for_candidate", look)
+    async with looked_after(client, pod_namespace, link):
+        for _ in range(2):
+            assert objects.uid(await answers.get() or {}) == objects.uid(unseen)
+
+        assert not objects.is_terminating(await client.get(kinds.PODS, "web", pod_namespace))
+        await free(client, unseen)
+        await client.discard(kinds.POD_CHAPERONS, unseen)
+        await event_of(client, pod, "DelegateLost")
+
+
+async def test_a_node_of_a_namespaced_target_runs_no_pod_of_another_namespace(
+    client: Client, pod_namespace: str
+) -> None:
+    """Anybody who may create pods may name a node; the credentials behind it are others'."""
+    link = make_link(client, TargetKey("default", "c2"))
+    pod = await bound_pod(client, pod_namespace, link)
+    async with looked_after(client, pod_namespace, link):
+        event = await event_of(client, pod, "DelegateRefused")
+        assert "default/c2 is not for pods of namespace" in event["message"]
+        assert await client.list(kinds.POD_CHAPERONS, pod_namespace) == []
+
+        await client.delete(kinds.PODS, "web", pod_namespace)
+        await kit.until_gone(client, kinds.PODS, pod_namespace)
