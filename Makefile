@@ -108,7 +108,7 @@ random-faults: binaries
 
 .PHONY: soak
 soak: binaries
-	$(RUN) -m tests.faults --minutes 60 --longest 120 $(SOAK)
+	$(RUN) -m tests.faults --minutes 60 --longest 120 --replicas 2 $(SOAK)
 
 .PHONY: realnode
 realnode: binaries realnode-programs

@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--longest", type=float, default=25, help="seconds that a fault takes at most (25)"
     )
+    found.add_argument("--replicas", type=int, default=1, help="agents in each cluster (1)")
     found.add_argument("--keep", action="store_true", help="leave the fleet up after a violation")
     found.add_argument(
         "--fleet", type=Path, metavar="DIR", help="use this fleet of c1, c2, c3 with agents"
@@ -49,7 +50,12 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
         yield Fleet(arguments.fleet.resolve())
         return
 
-    wishes = Wishes(names=rig.CLUSTERS, clusters=clusters.Options(nodes=3), agents=True)
+    wishes = Wishes(
+        names=rig.CLUSTERS,
+        clusters=clusters.Options(nodes=3),
+        agents=True,
+        replicas=arguments.replicas,
+    )
     folder = Path(tempfile.mkdtemp(prefix="vnode-faults-"))
     started = fleet.up(folder, wishes)
     try:

@@ -8,6 +8,7 @@ that number, modulo how many there are.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.faults.plan import (
@@ -35,16 +36,26 @@ _USABLE = [
     Thing(name, kind).key for name in NAMES for kind in (ThingKind.CONFIG_MAP, ThingKind.SECRET)
 ]
 
-PROCESSES = (
-    *(f"{cluster}/agent" for cluster in (SOURCE, SOURCE, *TARGETS)),  # the source's twice as often
-    *(f"{target}/candidate-scheduler" for target in TARGETS),
-    *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
-    f"{SOURCE}/kube-controller-manager",
-)
+_LONG = 0.1  # of all faults; a pod's patience with a lost node is some thirty seconds at least
 
 
-def draw(dice: random.Random, wish: Wish, *, longest: float) -> tuple[Step, Wish]:
-    """The next step, and what users want after it. No fault takes longer than `longest` seconds."""
+def processes(agents: Sequence[str]) -> tuple[str, ...]:
+    """What may be killed, where each cluster has these agents; the source's are twice as often."""
+    return (
+        *(f"{cluster}/{agent}" for cluster in (SOURCE, SOURCE, *TARGETS) for agent in agents),
+        *(f"{target}/candidate-scheduler" for target in TARGETS),
+        *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
+        f"{SOURCE}/kube-controller-manager",
+    )
+
+
+def draw(
+    dice: random.Random, wish: Wish, *, longest: float, agents: Sequence[str]
+) -> tuple[Step, Wish]:
+    """The next step, and what users want after it.
+
+    No fault takes longer than `longest` seconds. `agents` are the processes of each cluster's.
+    """
     actions: list[Action] = []
     touched: set[str] = set()
     for _ in range(dice.randint(2, 8)):
@@ -53,7 +64,7 @@ def draw(dice: random.Random, wish: Wish, *, longest: float) -> tuple[Step, Wish
             actions.append(action)
             touched.add(_about(action))
 
-    faults = tuple(_fault(dice, longest) for _ in range(dice.randint(2, 6)))
+    faults = tuple(_fault(dice, longest, processes(agents)) for _ in range(dice.randint(2, 6)))
     return Step(tuple(sorted(actions, key=lambda a: a.at)), faults), wish
 
 
@@ -141,11 +152,12 @@ def _changed(dice: random.Random, workload: Workload) -> Workload:
     return replace(workload, replicas=dice.randint(1, most))
 
 
-def _fault(dice: random.Random, longest: float) -> Fault:
-    at, seconds = round(dice.uniform(0, 5), 1), round(min(longest, dice.expovariate(1 / 8)) + 1, 1)
+def _fault(dice: random.Random, longest: float, killable: Sequence[str]) -> Fault:
+    at, short = round(dice.uniform(0, 5), 1), min(longest, dice.expovariate(1 / 8)) + 1
+    seconds = round(dice.uniform(1, longest) if dice.random() < _LONG else short, 1)
     trouble = dice.choice((Trouble.KILL, *Trouble))
     if trouble is Trouble.KILL:
-        return Fault(trouble, dice.choice(PROCESSES), at, min(seconds, 10.0))
+        return Fault(trouble, dice.choice(killable), at, min(seconds, 10.0))
 
     lane = dice.choice((*LANES, *LANES[1:3]))
     match trouble:

@@ -26,7 +26,7 @@ _AGAIN = 1.0
 _STEP = ("--timeout", "15")  # seconds that a step of a removal waits for pods
 _NOT_YET = "run vnode uninstall again"
 _NO_TARGET = "there is no Target"
-_PROCESSES = (agents.AGENT, agents.CANDIDATE_SCHEDULER)
+_PROCESSES = (*agents.AGENTS, agents.CANDIDATE_SCHEDULER)
 
 
 class Leaver:
@@ -121,13 +121,15 @@ class Leaver:
         return True
 
     def _start(self, target: str) -> bool:
-        """The agent, with the token of its new account, and the scheduler, with the new CA."""
+        """The agents, with the token of their new account, and the scheduler, with the new CA."""
         fleet, place = self._rig.fleet, self._rig.fleet.site(target)
-        scheduler = fleet.state().process(target, agents.CANDIDATE_SCHEDULER)
-        if not fleet.state().process(target, agents.AGENT).alive:
+        state, names = fleet.state(), rigs.agents_of(fleet, target)
+        scheduler = state.process(target, agents.CANDIDATE_SCHEDULER)
+        if down := [name for name in names if not state.process(target, name).alive]:
             agents.as_service_account(place, "vnode")
             rigs.point_at(place.folder / "vnode.kubeconfig", self._rig.urls[f"{target}>{target}"])
-            fleet.start(target, agents.AGENT)
+            for name in down:
+                fleet.start(target, name)
 
         agents.start_candidate_scheduler(fleet.directory, place, Path(scheduler.argv[0]))
         return True

@@ -27,8 +27,8 @@ from vnode.kube.client import Client
 
 CLUSTERS = (SOURCE, *TARGETS)
 KEPT = (
-    "agent",
-    "candidate-scheduler",
+    *agents.AGENTS,
+    agents.CANDIDATE_SCHEDULER,
     "kube-apiserver",
     "kube-controller-manager",
 )  # what faults may end
@@ -138,7 +138,7 @@ async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Rig]:
                 point_at(fleet.site(name).folder / "vnode.kubeconfig", urls[f"{name}>{name}"])
 
             await rig.heal()  # an earlier run may have ended in the middle of a fault
-            await asyncio.gather(*(_restart_agent(fleet, name) for name in CLUSTERS))
+            await asyncio.gather(*(_restart_agents(fleet, name) for name in CLUSTERS))
             for target in TARGETS:
                 await asyncio.to_thread(connect, fleet, target, urls[f"{SOURCE}>{target}"])
 
@@ -162,9 +162,15 @@ async def _clients(fleet: Fleet) -> AsyncIterator[dict[str, Client]]:
             await client.aclose()
 
 
-async def _restart_agent(fleet: Fleet, cluster: str) -> None:
-    await asyncio.to_thread(fleet.stop, cluster, agents.AGENT)
-    await asyncio.to_thread(fleet.start, cluster, agents.AGENT)
+def agents_of(fleet: Fleet, cluster: str) -> tuple[str, ...]:
+    """The names of the processes."""
+    return agents.AGENTS[: len(fleet.site(cluster).agents)]
+
+
+async def _restart_agents(fleet: Fleet, cluster: str) -> None:
+    for do in (fleet.stop, fleet.start):
+        for name in agents_of(fleet, cluster):
+            await asyncio.to_thread(do, cluster, name)
 
 
 def point_at(file: Path, url: str) -> None:

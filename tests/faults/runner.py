@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, drawing, rules, world
 from tests.faults.acting import NAMESPACE, Actor, remove_all
-from tests.faults.plan import ENDING, TARGETS, Action, Kind, Step, Verb, Wish
-from tests.faults.rig import Rig
+from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
+from tests.faults.rig import Rig, agents_of
 from tests.faults.watching import Watcher
 from tests.faults.world import Violation, World
 from vnode.api import kinds, objects
@@ -76,7 +76,8 @@ class Runner:
         return await self._settle({})
 
     async def _step(self, longest: float) -> list[Violation]:
-        step, wish = drawing.draw(self._dice, self._wish, longest=longest)
+        agents = agents_of(self._rig.fleet, SOURCE)
+        step, wish = drawing.draw(self._dice, self._wish, longest=longest, agents=agents)
         self._tell(step)
         before = self._watcher.world(self._wish)
         survivors = untouched(before, step)

@@ -21,12 +21,14 @@ from tests.faults.plan import (
     Wish,
 )
 
+AGENTS = ("agent", "agent-2")
+
 
 def drawn(seed: int, count: int) -> list[tuple[Step, Wish, Wish]]:
     """(step, what was wanted before, what after)."""
     dice, wish, found = random.Random(seed), Wish(), []
     for _ in range(count):
-        step, after = drawing.draw(dice, wish, longest=25)
+        step, after = drawing.draw(dice, wish, longest=25, agents=AGENTS)
         found.append((step, wish, after))
         wish = after
 
@@ -62,7 +64,7 @@ def test_faults_are_of_what_there_is_and_end_in_time(seed: int) -> None:
     for step, _before, _after in drawn(seed, 8):
         assert step.faults
         for fault in step.faults:
-            known = drawing.PROCESSES if fault.trouble is Trouble.KILL else plan.LANES
+            known = drawing.processes(AGENTS) if fault.trouble is Trouble.KILL else plan.LANES
             assert fault.where in known
             assert 0 < fault.seconds <= 26
 
