@@ -32,6 +32,15 @@ def ingress(name: str, backend: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"rules": rules}}
 
 
+def certified(name: str) -> Object:
+    body = ingress(name, name)
+    return {**body, "spec": {**body["spec"], "tls": [{"secretName": name}]}}
+
+
+def node_ports(obj: Object) -> list[int]:
+    return [port["nodePort"] for port in objects.spec(obj)["ports"]]
+
+
 async def run(source: Client, name: str, target: str = "c2") -> Object:
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
     pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})
@@ -109,6 +118,39 @@ async def test_a_service_and_its_ingress_go_where_its_pods_are(
         await source.delete(kind, name, "default")
 
 
+async def test_what_a_service_and_its_ingress_lose_goes_from_their_copies(
+    source: Client, c2: Client
+) -> None:
+    name = fresh("lean")
+    body = service(name, name, sessionAffinity="ClientIP", loadBalancerClass="example.com/x")
+    body["spec"] |= {"type": "LoadBalancer", "loadBalancerSourceRanges": ["192.0.2.0/24"]}
+    body["spec"]["ports"][0]["appProtocol"] = "h2c"
+    await source.create(kinds.SERVICES, body, "default")
+    await source.create(kinds.INGRESSES, certified(name), "default")
+    await run(source, name)
+    copy = await until_there(c2, kinds.SERVICES, name)
+    assert objects.spec(copy)["ports"][0]["appProtocol"] == "h2c"
+    await until_there(c2, kinds.INGRESSES, name)
+
+    lost: Object = {"loadBalancerSourceRanges": None, "ports": [{"port": 80, "targetPort": 8080}]}
+    await source.patch(kinds.SERVICES, name, {"spec": lost}, "default")
+    later = await kit.until_one(
+        c2, kinds.SERVICES, name, "default", lambda s: "appProtocol" not in str(objects.spec(s))
+    )
+    assert "loadBalancerSourceRanges" not in objects.spec(later)
+    given = ("clusterIP", "ipFamilies", "sessionAffinityConfig")
+    assert [objects.spec(later)[k] for k in given] == [objects.spec(copy)[k] for k in given]
+    assert node_ports(later) == node_ports(copy)
+    await source.patch(kinds.INGRESSES, name, {"spec": {"tls": None}}, "default")
+    await kit.until_one(
+        c2, kinds.INGRESSES, name, "default", lambda i: "tls" not in objects.spec(i)
+    )
+    await source.delete(kinds.PODS, name, "default")
+    for kind in (kinds.SERVICES, kinds.INGRESSES):
+        await until_gone(c2, kind, name)
+        await source.delete(kind, name, "default")
+
+
 async def test_the_certificate_of_an_ingress_goes_with_it(
     source: Client, c2: Client, c3: Client
 ) -> None:
@@ -118,9 +160,7 @@ async def test_the_certificate_of_an_ingress_goes_with_it(
         await source.create(kinds.SECRETS, body, "default")
 
     await source.create(kinds.SERVICES, service(name, name), "default")
-    entry = ingress(name, name)
-    entry["spec"]["tls"] = [{"secretName": name}]
-    await source.create(kinds.INGRESSES, entry, "default")
+    await source.create(kinds.INGRESSES, certified(name), "default")
     await run(source, name)
     await until_there(c2, kinds.SECRETS, name)
     await source.patch(kinds.SECRETS, name, {"data": {"tls.crt": "Mg=="}}, "default")

@@ -4,7 +4,9 @@ A copy has the name, namespace, labels and annotations of its original, and says
 by Admiralty's labels and annotations (contract, 11), so that either program recognises it.
 
 A note on the copy lists which labels and annotations it has from its original. So one that the
-original loses goes from the copy, and those that somebody in the target added stay.
+original loses goes from the copy, and those that somebody in the target added stay. Where a target
+fills in fields of a specification, the note has a digest of the one that was sent: it tells a field
+that the original has lost from one that the target has added.
 """
 
 from __future__ import annotations
@@ -50,20 +52,31 @@ _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
 class _Followed(msgspec.Struct, omit_defaults=True):
-    """Keys of labels and annotations that a copy has from its original."""
+    """Keys of labels and annotations that a copy has from its original; what its spec was."""
 
     labels: list[str] = []
     annotations: list[str] = []
+    spec: str = ""
 
 
-def metadata(original: Object, identity: Identity, more: Mapping[str, str] | None = None) -> Object:
-    """The metadata of a copy, with `more` annotations, which it is to have in any case."""
+def metadata(
+    original: Object,
+    identity: Identity,
+    more: Mapping[str, str] | None = None,
+    *,
+    spec: Object | None = None,
+) -> Object:
+    """The metadata of a copy, with `more` annotations, which it is to have in any case.
+
+    `spec` is noted as sent.
+    """
     notes = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
         more or {}
     )
     labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
-    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)))
-    if followed.labels or followed.annotations:
+    sent = "" if spec is None else _sha256(spec)
+    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)), sent)
+    if followed != _Followed():
         notes[keys.FOLLOWED] = msgspec.json.encode(followed).decode()
 
     notes[keys.PARENT_NAMESPACE] = objects.namespace(original)
@@ -96,6 +109,11 @@ def marks(copy: Object) -> str:
             {key: notes.get(key) for key in followed.annotations},
         ]
     )
+
+
+def sent(copy: Object) -> str:
+    """The digest of the specification that was last sent; "" where that is not noted."""
+    return _followed(copy).spec
 
 
 def _followed(copy: Object) -> _Followed:

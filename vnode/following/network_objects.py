@@ -208,10 +208,8 @@ class NetworkObjects:
 
     def same(self, ref: Ref, copy: Object, original: Original) -> bool:
         """Specification and parent are right."""
-        wanted = self._copy(ref.kind, _body(original))
-        wanted = services.without_node_ports(wanted) or wanted
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
-        return ours and services.holds(objects.spec(copy), wanted["spec"])
+        return ours and services.same(copy, self._copy(ref.kind, _body(original)))
 
     def alike(self, _other: Object, _original: Original) -> bool:
         """One that somebody else made leads to somebody else's pods."""

@@ -62,39 +62,55 @@ def _stays(ingress: Object) -> bool:
 
 def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
     """The copy of a Service."""
-    body = _copy(original, identity, dict.fromkeys(keys.CILIUM_GLOBAL, "true"))
-    spec = body["spec"]
-    headless = spec.get("clusterIP") == _HEADLESS
-    for field in _TARGETS_OWN:
-        spec.pop(field, None)
-
-    if headless:
+    spec = {k: v for k, v in objects.spec(original).items() if k not in _TARGETS_OWN}
+    if is_headless(original):
         spec["clusterIP"] = _HEADLESS
 
     kept = objects.annotations(original).get(keys.NO_PREFIX_LABEL_REGEXP, "")
     spec["selector"] = relabel(spec.get("selector") or {}, kept)
-    return body
+    return _copy(original, identity, spec, dict.fromkeys(keys.CILIUM_GLOBAL, "true"))
+
+
+def is_headless(service: Object) -> bool:
+    """It has no address, by its own wish; one that is made without can never have one."""
+    return objects.spec(service).get("clusterIP") == _HEADLESS
 
 
 def ingress(original: Object, identity: Identity) -> Object:
     """The copy of an Ingress."""
-    return _copy(original, identity, {})
+    return _copy(original, identity, objects.spec(original), {})
 
 
-def _copy(original: Object, identity: Identity, more: dict[str, str]) -> Object:
+def _copy(original: Object, identity: Identity, spec: Object, more: dict[str, str]) -> Object:
     own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
-    meta = copies.metadata(original, identity, own)
-    return {"metadata": meta, "spec": dict(objects.spec(original))}
+    meta = copies.metadata(original, identity, own, spec=_without_node_ports(spec) or spec)
+    return {"metadata": meta, "spec": spec}
 
 
 def without_node_ports(service: Object) -> Object | None:
     """The same with node ports of the target's choice; None if it names none."""
-    ports = objects.spec(service).get("ports") or ()
+    free = _without_node_ports(objects.spec(service))
+    return None if free is None else {**service, "spec": free}
+
+
+def _without_node_ports(spec: Object) -> Object | None:
+    ports = spec.get("ports") or ()
     if not any("nodePort" in port for port in ports):
         return None
 
     free = [{k: v for k, v in port.items() if k != "nodePort"} for port in ports]
-    return {**service, "spec": {**objects.spec(service), "ports": free}}
+    return {**spec, "ports": free}
+
+
+def same(copy: Object, wanted: Object) -> bool:
+    """The copy was made of that specification, and still has all of it.
+
+    What else it has is the target's, which fills in addresses, ports and defaults of its own: so
+    a field that the original has lost shows only in what was sent.
+    """
+    spec = objects.spec(wanted)
+    as_kept = _without_node_ports(spec) or spec
+    return copies.sent(copy) == copies.sent(wanted) and holds(objects.spec(copy), as_kept)
 
 
 def holds(present: Any, wanted: Any) -> bool:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import copy
+import functools
+import operator
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +107,61 @@ def test_what_a_server_fills_in_does_not_matter_and_the_rest_does():
     assert not services.holds(present, {"ports": []})
     assert not services.holds(present, {"other": 1})
     assert not services.holds({"selector": ["a"]}, {"selector": {"a": "b"}})
+
+
+PORT = {"port": 80, "protocol": "TCP", "appProtocol": "h2c", "nodePort": 30000}
+
+
+def present(original):
+    """The copy, as a server has it that has filled in what it likes to."""
+    made = services.service(original, US, relabel)
+    ports = [{**port, "nodePort": 31000} for port in made["spec"]["ports"]]
+    return {**made, "spec": {**made["spec"], "ports": ports, "clusterIP": "10.0.0.2", "new": True}}
+
+
+def without(original, *path):
+    """The same without the field at that path."""
+    changed = copy.deepcopy(original)
+    *way, last = path
+    holder = functools.reduce(operator.getitem, way, changed)
+    del holder[last]
+    return changed
+
+
+def test_what_the_target_fills_in_is_no_difference():
+    original = service(ports=[PORT])
+    wanted = services.service(original, US, relabel)
+    assert services.same(present(original), wanted)
+    other_port = service(ports=[{**PORT, "nodePort": 30001}])
+    assert services.same(present(original), services.service(other_port, US, relabel))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("spec", "sessionAffinity"),
+        ("spec", "selector", "example.com/tier"),
+        ("spec", "ports", 0, "appProtocol"),
+    ],
+)
+def test_what_the_original_loses_is_a_difference(path):
+    original = service(ports=[PORT], sessionAffinity="ClientIP")
+    wanted = services.service(without(original, *path), US, relabel)
+    assert not services.same(present(original), wanted)
+
+
+def test_an_ingress_that_loses_its_certificates_differs():
+    before = {"metadata": {"name": "i"}, "spec": {"rules": [], "tls": [{"secretName": "s"}]}}
+    made = services.ingress(before, US)
+    assert services.same(made, services.ingress(before, US))
+    assert not services.same(made, services.ingress(without(before, "spec", "tls"), US))
+
+
+def test_what_somebody_changes_of_a_copy_is_a_difference():
+    original = service(type="ClusterIP", ports=[PORT])
+    changed = present(original)
+    changed["spec"]["type"] = "NodePort"
+    assert not services.same(changed, services.service(original, US, relabel))
 
 
 def test_addresses_come_and_go_with_their_targets():
