@@ -248,6 +248,42 @@ async def test_a_node_port_that_is_taken_is_replaced_by_another(source: Client, 
     await c2.delete(kinds.SERVICES, f"{name}-taken", "default")
 
 
+async def test_a_service_that_has_become_headless_is_so_in_the_target(
+    fleet: Fleet, source: Client, c2: Client
+) -> None:
+    """And one that no longer is: API servers keep the address of a Service, or the lack of one."""
+    less, more = fresh("headless"), fresh("headed")
+    await source.create(kinds.SERVICES, service(less, less), "default")
+    await source.create(kinds.SERVICES, service(more, more, clusterIP="None"), "default")
+    for name in (less, more):
+        await run(source, name)
+        await until_there(c2, kinds.SERVICES, name)
+
+    fleet.run("stop", "c1", "agent", "--kill")
+    for name, spec in ((less, {"clusterIP": "None"}), (more, {})):
+        await source.delete(kinds.SERVICES, name, "default")
+        await source.create(kinds.SERVICES, service(name, name, **spec), "default")
+
+    fleet.run("start", "c1", "agent")
+    for name, headless in ((less, True), (more, False)):
+        await kit.until_one(
+            c2,
+            kinds.SERVICES,
+            name,
+            "default",
+            lambda s, h=headless: (objects.spec(s)["clusterIP"] == "None") is h,
+        )
+        await kit.until(
+            source,
+            kinds.EVENTS,
+            lambda all_: any("made anew" in e["message"] for e in all_.values()),
+            namespace="default",
+            field_selector=f"involvedObject.name={name},reason=FollowedAnew",
+        )
+        await source.delete(kinds.SERVICES, name, "default")
+        await until_gone(c2, kinds.SERVICES, name)
+
+
 async def test_a_selector_that_admiralty_replaced_is_restored(source: Client) -> None:
     name = fresh("rerouted")
     body = service(name, name)

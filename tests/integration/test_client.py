@@ -121,6 +121,35 @@ async def test_refusals_are_told_apart(client: Client, namespace: str) -> None:
     assert await client.get(kinds.CONFIG_MAPS, "a", namespace) == made
 
 
+def claim(namespace: str, mode: str) -> Object:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": "a", "namespace": namespace}, "spec": spec}
+
+
+async def test_a_change_that_cannot_be_is_told_from_what_is_wrong(
+    client: Client, namespace: str
+) -> None:
+    fixed = config_map(namespace, a="1") | {"immutable": True}
+    head = {"metadata": fixed["metadata"]}
+    plain = {**head, "spec": {"ports": [{"port": 80}]}}
+    headless = {**head, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
+    for kind, before, after, immutable in (
+        (kinds.CONFIG_MAPS, fixed, {**fixed, "data": {"a": "2"}}, True),
+        (kinds.CONFIG_MAPS, fixed, {**fixed, "data": {"field is immutable": "2"}}, False),
+        (kinds.SECRETS, head, {**head, "type": "example.com/other"}, True),
+        (kinds.SECRETS, head, {**head, "type": "kubernetes.io/tls"}, False),
+        (kinds.SERVICES, plain, headless, True),
+        (kinds.CLAIMS, claim(namespace, "ReadWriteOnce"), claim(namespace, "ReadOnlyMany"), True),
+    ):
+        made = await client.create(kind, before)
+        type_ = {"apiVersion": kind.api_version, "kind": kind.kind}
+        with pytest.raises(Invalid) as raised:
+            await client.replace(kind, {**type_, **after})
+
+        assert raised.value.immutable is immutable, raised.value
+        await client.discard(kind, made)
+
+
 async def test_a_wrong_token_is_denied_and_not_quoted(client: Client) -> None:
     endpoint = dataclasses.replace(
         client.endpoint,

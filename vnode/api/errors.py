@@ -71,7 +71,9 @@ class Denied(ApiError):
 
 
 class Invalid(ApiError):
-    """400, 413, 415 or 422."""
+    """400, 413, 415 or 422; `immutable` if it would be acceptable as a new object."""
+
+    immutable: bool = False
 
 
 class TooManyRequests(ApiError):

@@ -63,8 +63,11 @@ class Family(Protocol):
     def relaxed(self, body: Object) -> Object | None:
         """The same copy without what the target may have to choose itself; None if all is ours."""
 
-    def update(self, body: Object, copy: Object) -> Object:
-        """The copy as it should be, with what the target has chosen in the one that is there."""
+    def update(self, body: Object, copy: Object) -> Object | None:
+        """The copy as it should be, with what the target has chosen in the one that is there.
+
+        None if that one can never be so.
+        """
 
     def seen(self, key: Key) -> None:
         """A copy is, or is not, in the target: as it should be."""

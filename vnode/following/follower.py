@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from vnode.api import objects
@@ -21,6 +22,7 @@ from vnode.api.errors import (
     ConfigError,
     Conflict,
     Denied,
+    Invalid,
     NotFound,
     Unreachable,
     VnodeError,
@@ -34,7 +36,7 @@ from vnode.following.references import Ref
 from vnode.following.there import Copies, There
 from vnode.following.users import Key, Need
 from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
-from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 
@@ -42,6 +44,7 @@ GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may 
 PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
 _EVENTS: Final = 20  # objects on which one complaint is said
 REASON: Final = "NotFollowed"  # of Events
+ANEW: Final = "FollowedAnew"
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +72,7 @@ class Follower:
         self._copies = Copies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
-        self._writer = Writer(identity, self._complain, clock)
+        self._writer = Writer(identity, self._complain, self._tell, clock)
 
     def carry(self, family: Family) -> None:
         """Carry that family; before `run`."""
@@ -148,7 +151,7 @@ class Follower:
 
         try:
             note, later = await self._settle(key, there)
-        except (Denied, ConfigError, NotFound) as error:
+        except (Denied, Invalid, ConfigError, NotFound) as error:
             text = self._explain(key, there, error)
             self._complain(key, text)
             self._answer(key, ConfigError(text))
@@ -254,6 +257,9 @@ class Follower:
         return found
 
     def _explain(self, key: Key, there: There, error: VnodeError) -> str:
+        if isinstance(error, Invalid):
+            return f"{key.ref} cannot follow to target {there.link.target.name}: {error.message}"
+
         if not isinstance(error, Denied):
             return error.message if isinstance(error, NotFound) else str(error)
 
@@ -264,10 +270,15 @@ class Follower:
         )
 
     def _complain(self, key: Key, text: str) -> None:
+        self._say(key, WARNING, REASON, text)
+
+    def _tell(self, key: Key, text: str) -> None:
+        self._say(key, NORMAL, ANEW, text)
+
+    def _say(self, key: Key, type_: str, reason: str, text: str) -> None:
         log.info("%s: %s", key.node, text)
-        for number, about in enumerate(self._families[key.ref.kind].users(key)):
-            if number < _EVENTS:
-                self._events.event(about, WARNING, REASON, text)
+        for about in islice(self._families[key.ref.kind].users(key), _EVENTS):
+            self._events.event(about, type_, reason, text)
 
 
 def _need(family: Family, key: Key, link: Link) -> Need:

@@ -194,8 +194,11 @@ class NetworkObjects:
         """The copy."""
         return self._copy(ref.kind, _body(original))
 
-    def update(self, body: Object, copy: Object) -> Object:
+    def update(self, body: Object, copy: Object) -> Object | None:
         """With the node ports that the target has chosen."""
+        if services.is_headless(body) != services.is_headless(copy):
+            return None  # an API server keeps the address silently, or the lack of one
+
         return copies.successor(self.relaxed(body) or body, copy)
 
     def relaxed(self, body: Object) -> Object | None:

@@ -40,13 +40,19 @@ class _Marked(NamedTuple):
 
 
 class Writer:
-    """Writes one copy at a time; `complain` hears once of each object that is in the way."""
+    """Writes one copy at a time; `complain` hears once of each object that is in the way, `tell`
+    of copies that had to be deleted for others to take their place."""
 
     def __init__(
-        self, identity: Identity, complain: Callable[[Key, str], None], clock: Clock
+        self,
+        identity: Identity,
+        complain: Callable[[Key, str], None],
+        tell: Callable[[Key, str], None],
+        clock: Clock,
     ) -> None:
         self._identity = identity
         self._complain = complain
+        self._tell = tell
         self._clock = clock
         self._foreign: dict[Key, _Foreign] = {}
         self._marked: dict[Key, _Marked] = {}
@@ -94,7 +100,7 @@ class Writer:
 
         try:
             await self._update(key, there, family, original, copy)
-        except Denied as error:  # no reason to keep a pod waiting
+        except (Denied, Invalid) as error:  # no reason to keep a pod waiting
             name = there.link.target.name
             self._complain(key, f"labels of {key.ref} do not follow to {name}: {error.message}")
             return "", LOOK_AGAIN
@@ -143,18 +149,30 @@ class Writer:
             return
 
         after = family.update(body, copy)
-        try:
-            made = await client.replace(
-                kind, {"apiVersion": kind.api_version, "kind": kind.kind, **after}
-            )
-        except Invalid:  # immutable, or of another type
-            if family.same(key.ref, copy, original):
-                raise  # not for the sake of a label
+        if after is None:
+            why = "it cannot become what the original is"
+            made = await self._renew(key, there, family, body, copy, why)
+        else:
+            head = {"apiVersion": kind.api_version, "kind": kind.kind}
+            try:
+                made = await client.replace(kind, {**head, **after})
+            except Invalid as error:
+                if not error.immutable or family.same(key.ref, copy, original):
+                    raise  # never for the sake of a label
 
-            await client.discard(kind, copy)
-            made = await _post(client, family, kind, body)
+                made = await self._renew(key, there, family, body, copy, error.message)
 
         self._note(key, body, made)
+
+    async def _renew(
+        self, key: Key, there: There, family: Family, body: Object, copy: Object, why: str
+    ) -> Object:
+        """Put a new copy in the place of one that is perhaps in use."""
+        await there.link.client.discard(key.ref.kind, copy)
+        made = await _post(there.link.client, family, key.ref.kind, body)
+        target = there.link.target.name
+        self._tell(key, f"{key.ref} of target {target} was deleted and made anew: {why}")
+        return made
 
     def _note(self, key: Key, wanted: Object, made: Object) -> None:
         """Remember what became of the labels and annotations that were written."""

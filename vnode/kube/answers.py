@@ -7,6 +7,7 @@ are bounded, and its words are passed on only if they are those of an API server
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Final
 
 import aiohttp
@@ -17,6 +18,25 @@ from vnode.api.objects import Object
 
 LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
 ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
+
+_IMMUTABLE: Final = re.compile(
+    # All of the message: the value that is quoted in it may say anything.
+    r"Forbidden: (field|spec) is immutable.*"
+    r"|Invalid value: .*: (field is immutable|may not change once set)",
+    re.DOTALL,
+)
+
+
+class _Cause(msgspec.Struct):
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _Status(msgspec.Struct):
+    details: _Details = msgspec.field(default_factory=_Details)
 
 
 async def hang_up(response: aiohttp.ClientResponse) -> None:
@@ -106,6 +126,9 @@ def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiErro
     if isinstance(error, errors.TooManyRequests):
         error.retry_after = _seconds(response.headers.get("Retry-After"))
 
+    if isinstance(error, errors.Invalid):
+        error.immutable = is_about_immutable(status)
+
     return error
 
 
@@ -114,3 +137,13 @@ def _seconds(value: str | None) -> float:
         return min(max(float(value or 1), 0.1), 60.0)
     except ValueError:
         return 1.0
+
+
+def is_about_immutable(status: Any) -> bool:
+    """A refusal that names fields which cannot change, and nothing else that is wrong."""
+    try:
+        causes = msgspec.convert(status, _Status).details.causes
+    except msgspec.ValidationError:
+        return False
+
+    return bool(causes) and all(_IMMUTABLE.fullmatch(cause.message) for cause in causes)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from vnode.api import keys, kinds
-from vnode.api.errors import AlreadyExists, ConfigError, Conflict, Denied, Unreachable
+from vnode.api.errors import AlreadyExists, ConfigError, Conflict, Denied, Invalid, Unreachable
 from vnode.api.identity import Identity
 from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
@@ -207,12 +207,53 @@ async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_th
     assert world.n1.calls == ["create", "replace"]
 
 
-async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world):
+@pytest.mark.parametrize(
+    "error", [Denied(403, "Forbidden", "no way"), Invalid(422, "Invalid", "no way")]
+)
+async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world, error):
     await bring(world)
     world.family.body = labelled(app="x")
-    world.n1.fail("replace", Denied(403, "Forbidden", "no way"))
+    world.n1.fail("replace", error)
     assert await bring(world) == ""
     assert world.said == ["labels of ConfigMap m do not follow to n1: no way"]
+
+
+def refused(*, immutable):
+    error = Invalid(422, "Invalid", "no way")
+    error.immutable = immutable
+    return error
+
+
+async def test_a_copy_that_cannot_change_is_made_anew_and_that_is_said(world):
+    await bring(world)
+    world.family.body = content("later", uid="original", resourceVersion="6")
+    world.n1.fail("replace", refused(immutable=True))
+    assert await bring(world) == ""
+    assert world.n1.holds() == ["later"]
+    assert world.n1.calls == ["create", "replace", "discard", "create"]
+    assert world.said == ["ConfigMap m of target n1 was deleted and made anew: no way"]
+
+
+async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(world):
+    await bring(world)
+    world.family.body = content("later", uid="original", resourceVersion="6")
+    world.n1.fail("replace", refused(immutable=False))
+    with pytest.raises(ConfigError, match="ConfigMap m cannot follow to target n1: no way"):
+        await bring(world)
+
+    assert world.n1.holds() == ["now"]
+    assert world.said == ["ConfigMap m cannot follow to target n1: no way"]
+    await asyncio.sleep(LOOK_AGAIN)
+    assert world.n1.holds() == ["later"]
+
+
+async def test_a_copy_that_can_never_be_what_it_should_is_made_anew(world):
+    await bring(world)
+    world.family.body = content("later", uid="original", resourceVersion="6")
+    world.family.update = lambda _body, _copy: None
+    await bring(world)
+    assert world.n1.holds() == ["later"]
+    assert world.n1.calls == ["create", "discard", "create"]
 
 
 async def test_an_unused_copy_goes_after_a_while(world):
