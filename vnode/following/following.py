@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from vnode.api import objects
+from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
@@ -96,11 +96,11 @@ class Following:
             return ""
 
         wanted = self._wanted.config_maps_and_secrets
-        keys = self._users.claim(pod, link.node_name) if wanted else []
+        claimed = self._users.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             await self._tokens.bring(pod, link)
-            note = await self._follower.bring(keys) if keys else ""
+            note = await self._follower.bring(claimed) if claimed else ""
         except ConfigError as error:
             self._say(pod, str(error))
             raise
@@ -126,8 +126,10 @@ class Following:
         """Without its candidate, a pending pod needs nothing in a target."""
 
         def on_chaperon(old: Object | None, new: Object | None) -> None:
-            if new is None:
-                self._users.release(parent_key(old or {}), link.node_name)
-                self._tokens.release(parent_key(old or {}), link.node_name)
+            if old is not None and new is None:
+                # That of an earlier pod of the name says nothing about the present one.
+                pod, uid = parent_key(old), objects.labels(old).get(keys.PARENT_UID, "")
+                self._users.release(pod, uid, link.node_name)
+                self._tokens.release(pod, uid, link.node_name)
 
         link.chaperons.subscribe(on_chaperon)

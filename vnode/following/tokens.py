@@ -124,12 +124,11 @@ class Tokens:
 
         self._controller.add_after(place, _CLAIM)
 
-    def release(self, pod_key: str, node: str) -> None:
-        """The candidate of a pod is gone from a target."""
-        if pod := self._pods.get(pod_key):
-            place = Place(node, pod_key, pod.uid)
-            self._claims.pop(place, None)
-            self._wake(place)
+    def release(self, pod_key: str, uid: str, node: str) -> None:
+        """The candidate of that very pod is gone from a target."""
+        place = Place(node, pod_key, uid)
+        self._claims.pop(place, None)
+        self._wake(place)
 
     def _wake(self, place: Place) -> None:
         if place.node in self._informers:

@@ -132,9 +132,10 @@ class Users:
         )
         return list({*(key for key in self._bound if key.node == node), *claimed})
 
-    def release(self, pod_key: str, node: str) -> None:
-        """The candidate of a pod is gone from a target."""
-        if use := self._uses.get(pod_key):
+    def release(self, pod_key: str, uid: str, node: str) -> None:
+        """The candidate of that very pod is gone from a target."""
+        use = self._uses.get(pod_key)
+        if use is not None and use.uid == uid:
             self._claims.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
                 self.wake(Key(node, ref))

@@ -211,6 +211,18 @@ async def test_a_token_goes_when_its_candidate_has_lost(world):
         assert not world.target.held
 
 
+async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_namesake(world):
+    async with running(world):
+        world.tokens.see(None, pod())
+        await world.tokens.bring(pod(), world.link)
+        world.tokens.release("ns/p", "earlier", "n1")
+        await asyncio.sleep(1)
+        assert world.target.held
+        world.tokens.release("ns/p", "u", "n1")
+        await asyncio.sleep(1)
+        assert not world.target.held
+
+
 async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
     async with running(world):
         world.link.candidates["u"] = WITH_TOKEN

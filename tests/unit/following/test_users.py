@@ -96,10 +96,20 @@ async def test_a_claim_holds_while_there_is_a_candidate(users, woken):
     assert users.need(Key("n1", MAP), Link()) is Need.NONE
     assert users.need(Key("n1", MAP), Link("n1", "u")) is Need.WANTED
     woken.clear()
-    users.release("ns/p", "n1")
+    users.release("ns/p", "u", "n1")
     assert woken == [Key("n1", MAP)]
     assert users.need(Key("n1", MAP), Link()) is Need.NONE
     assert users.on("n1") == []
+
+
+async def test_the_end_of_a_namesakes_candidate_leaves_a_claim_as_it_is(users):
+    """As of a pod of a StatefulSet, whose chaperon may outlive it."""
+    users.see(None, pod(uid="u"))
+    users.see(pod(uid="u"), None)
+    users.see(None, pod(uid="w"))
+    users.claim(pod(uid="w"), "n1")
+    users.release("ns/p", "u", "n1")
+    assert users.need(Key("n1", MAP), Link()) is Need.CLAIMED
 
 
 async def test_binding_ends_the_claims_elsewhere(users, woken):

@@ -1,0 +1,64 @@
+"""What the parts of following hear of candidates in targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnode.api import keys, kinds
+from vnode.api.identity import Identity
+from vnode.following import settings
+from vnode.following.following import Following
+from vnode.following.references import Ref
+from vnode.following.users import Key, Need
+from vnode.runtime.links import Links
+
+pytestmark = pytest.mark.looptime
+
+US = Identity("c1", "uid-1")
+MAP = Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "m"))
+
+
+def pod(uid):
+    spec = {"volumes": [{"name": "v", "configMap": {"name": "m"}}]}
+    return {"metadata": {"name": "p", "namespace": "ns", "uid": uid}, "spec": spec}
+
+
+def chaperon(uid):
+    labels, notes = {keys.PARENT_UID: uid}, {keys.PARENT_NAME: "p", keys.PARENT_NAMESPACE: "ns"}
+    return {"metadata": {"name": f"p-{uid}", "labels": labels, "annotations": notes}}
+
+
+class Link:
+    """A target that says of chaperons what the test does, and has none to be seen."""
+
+    def __init__(self):
+        self.node_name, self.chaperons = "n1", self
+
+    def subscribe(self, handler):
+        self.say = handler
+
+    def candidate(self, _uid):
+        return None
+
+
+@pytest.fixture
+def following(clock):
+    return Following(
+        *(None, Links(), US, settings.Following()),
+        relabel=None,
+        target_exists=None,
+        complete=lambda _node: True,
+        events=None,
+        clock=clock,
+    )
+
+
+async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_namesake(following):
+    link = Link()
+    following._on_link(link)
+    following.see(None, pod("now"))
+    following._users.claim(pod("now"), "n1")
+    link.say(chaperon("earlier"), None)
+    assert following._users.need(MAP, link) is Need.CLAIMED
+    link.say(chaperon("now"), None)
+    assert following._users.need(MAP, link) is Need.NONE
