@@ -115,7 +115,11 @@ class Following:
 
         Whoever led before may have made the candidate, and the Target may ask for more since.
         """
-        if self._wanted.config_maps_and_secrets and not link.is_self:
+        if link.is_self:
+            return
+
+        self._tokens.renew(pod, link)
+        if self._wanted.config_maps_and_secrets:
             for key in self._users.claim(pod, link.node_name):
                 self._follower.wake(key)
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, names, objects, shapes
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound, VnodeError
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound, VnodeError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.listeners import period
 from vnode.api.objects import Object
@@ -124,6 +124,18 @@ class Tokens:
 
         self._controller.add_after(place, _CLAIM)
 
+    def renew(self, pod: Object, link: Link) -> None:
+        """A pending pod still has a candidate there: keep the token fresh that this one mounts.
+
+        Whoever led before may have made it. A candidate of the time before its Target asked for
+        tokens mounts none.
+        """
+        candidate = link.candidate(objects.uid(pod))
+        if link.wishes.source_api is not None and _mounts(candidate) and wants(pod):
+            place = Place(link.node_name, objects.key(pod), objects.uid(pod))
+            self._claims[place] = self._clock.monotonic() + _CLAIM
+            self._wake(place)
+
     def release(self, pod_key: str, uid: str, node: str) -> None:
         """The candidate of that very pod is gone from a target."""
         place = Place(node, pod_key, uid)
@@ -169,7 +181,7 @@ class Tokens:
 
         claim, candidate = self._claims.get(place), link.candidate(place.uid)
         if pod.node:
-            mounted = candidate is not None and keys.TOKEN in objects.annotations(candidate)
+            mounted = _mounts(candidate)
             return Need.WANTED if copy is not None or mounted or claim else Need.NONE
 
         if candidate is not None:
@@ -207,9 +219,10 @@ class Tokens:
 
         try:
             await self._write(place, pod, link)
-        except ConfigError as error:
+        except (ConfigError, Denied, Invalid, NotFound) as error:  # to be mended by somebody
             about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
             self._events.event(about, WARNING, "TokenNotRefreshed", str(error))
+            log.info("%s: no token for %s: %s", place.node, place.pod, error)
             return _LOOK_AGAIN
 
         return max(self._left(place, {}), _RARELY)
@@ -320,6 +333,10 @@ class Tokens:
     def _on_copy(self, node: str, copy: Object) -> None:
         uid = objects.labels(copy).get(keys.PARENT_UID, "")
         self._wake(Place(node, parent_key(copy), uid))
+
+
+def _mounts(candidate: Object | None) -> bool:
+    return candidate is not None and keys.TOKEN in objects.annotations(candidate)
 
 
 def _seen(pod: Object | None) -> _Seen | None:

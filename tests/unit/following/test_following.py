@@ -32,7 +32,7 @@ class Link:
     """A target that says of chaperons what the test does, and has none to be seen."""
 
     def __init__(self):
-        self.node_name, self.chaperons = "n1", self
+        self.node_name, self.chaperons, self.is_self = "n1", self, False
 
     def subscribe(self, handler):
         self.say = handler
@@ -62,3 +62,15 @@ async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_names
     assert following._users.need(MAP, link) is Need.CLAIMED
     link.say(chaperon("now"), None)
     assert following._users.need(MAP, link) is Need.NONE
+
+
+async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypatch):
+    link, asked = Link(), []
+    monkeypatch.setattr(following._tokens, "renew", lambda *words: asked.append(words))
+    following.see(None, pod("now"))
+    following.renew(pod("now"), link)
+    assert following._users.need(MAP, link) is Need.CLAIMED
+    assert asked == [(pod("now"), link)]
+    link.is_self = True
+    following.renew(pod("now"), link)
+    assert len(asked) == 1

@@ -258,6 +258,46 @@ async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
         assert not world.source.asked
 
 
+async def test_a_new_leader_keeps_the_token_of_a_pending_pod_fresh(world):
+    """Else the pod would begin with one whose life is over."""
+    world.source.pod = pod()
+    world.link.candidates["u"] = WITH_TOKEN
+    world.target.show(minting.secret(pod(), US, "t", {}, world.source.clock.now()))
+    async with running(world):
+        world.tokens.see(None, pod())
+        await asyncio.sleep(120)
+        assert not world.source.asked
+        world.tokens.renew(pod(), world.link)
+        await asyncio.sleep(0.81 * LIFE)
+        assert len(world.source.asked) == 2
+
+
+async def test_a_candidate_that_mounts_no_token_is_not_given_one_by_a_new_leader(world):
+    world.link.candidates["u"] = {"metadata": {}}
+    async with running(world):
+        world.tokens.see(None, pod())
+        world.tokens.renew(pod(), world.link)
+        await asyncio.sleep(120)
+        assert not world.source.asked
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound(404, "NotFound", "no account"), Unreachable("away")], ids=["said", "quiet"]
+)
+async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, error):
+    world.source.error = error
+    world.link.candidates["u"] = WITH_TOKEN
+    async with running(world):
+        world.tokens.see(None, pod("n1"))
+        await asyncio.sleep(1)
+        assert not world.target.held
+        texts = [words[3] for words in world.said]
+        assert texts == (["404 NotFound: no account"] if isinstance(error, NotFound) else [])
+        world.source.error = None
+        await asyncio.sleep(30)
+        assert world.target.held
+
+
 async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
     await world.tokens.bring(pod(path="/elsewhere"), world.link)
     world.link.wishes = Wishes()
