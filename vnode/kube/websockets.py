@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -23,12 +24,14 @@ async def connect(
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     """An open WebSocket that speaks `protocol`; closed at the end.
 
-    Raises an ApiError if the API server refuses, Unreachable if it cannot be reached.
+    Raises an ApiError if the API server refuses or redirects, Unreachable if it cannot be reached.
     """
     authorization = await client.authorization()
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
     connector = aiohttp.TCPConnector(ssl=client.endpoint.ssl or False)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, middlewares=(_no_redirect,)
+    ) as session:
         try:
             socket = await session.ws_connect(
                 client.endpoint.url + path,
@@ -40,8 +43,28 @@ async def connect(
             )
         except aiohttp.WSServerHandshakeError as error:
             raise errors.from_status(error.status, "", f"{client.name}: {error.message}") from error
+        except aiohttp.ClientResponseError as error:
+            # Its text quotes what came, which may be the words of a server of quite another kind.
+            raise errors.Unreachable(f"{client.name}: the answer is not HTTP") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise errors.Unreachable(f"{client.name}: {error}") from error
 
         async with socket:
             yield socket
+
+
+async def _no_redirect(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """End a handshake that is redirected: aiohttp has no other way to refuse for a WebSocket.
+
+    It would be followed with our credentials, and could lead to a server that only we can reach.
+    """
+    response = await handler(request)
+    if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
+        response.close()
+        raise aiohttp.WSServerHandshakeError(
+            response.request_info, (), status=response.status, message="a redirect, not followed"
+        )
+
+    return response

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
-from vnode.kube import answers, watching
+from vnode.kube import answers, watching, websockets
 from vnode.kube import client as clients
 from vnode.kube import informer as informers
 from vnode.kube.client import Client
@@ -53,6 +53,10 @@ async def test_a_redirect_is_not_followed() -> None:
             async with client.stream("GET", "/api/v1/pods", query={}, silence=5):
                 pass
 
+        with pytest.raises(ApiError, match="302"):
+            async with websockets.connect(client, "/exec", [], "v4.channel.k8s.io"):
+                pass
+
     assert "/elsewhere" not in paths
 
 
@@ -68,6 +72,20 @@ async def test_words_of_other_servers_are_not_passed_on() -> None:
 
     assert "1234" not in str(caught.value)
     assert "not in the words of an API server" in str(caught.value)
+
+
+async def test_a_websocket_does_not_quote_a_server_that_speaks_no_http() -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 the password is 1234\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1") as listening:
+        host, port = listening.sockets[0].getsockname()
+        where = Endpoint(f"http://{host}:{port}", None, Constant(None))
+        async with Client(where, name="hostile") as client:
+            with pytest.raises(Unreachable, match="the answer is not HTTP"):
+                async with websockets.connect(client, "/exec", [], "v4.channel.k8s.io"):
+                    pass
 
 
 async def test_an_answer_without_bounds_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
