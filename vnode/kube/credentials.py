@@ -1,8 +1,8 @@
 """What goes into the Authorization header, by each of the ways a kubeconfig can say it.
 
-Each class is called before every request and gives the header's value. kubernetes-asyncio does the
-exec plugins and auth providers, and is imported only when a kubeconfig has one: its import alone
-costs 40 MiB.
+Each class is called before every request and gives the header's value; `vnode.kube.oidc` has one
+more. kubernetes-asyncio does the exec plugins and the other auth providers, and is imported only
+when a kubeconfig has one: its import alone costs 40 MiB.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from vnode.api import objects
 from vnode.api.errors import ConfigError, Unreachable
 
 _FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
-_EARLY: Final = 60.0  # seconds before its end that a token is fetched anew
-_DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
+EARLY: Final = 60.0  # seconds before its end that a token is fetched anew
+DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
 
 
 class Constant:
@@ -53,20 +53,20 @@ class TokenFile:
         return self._value
 
 
-class _Cached:
+class Cached:
     """A value with an end, fetched once at a time."""
 
     def __init__(self) -> None:
         self._value: str | None = None
-        self._ends = float("-inf")  # monotonic; the value is used until _EARLY before it
+        self._ends = float("-inf")  # monotonic; the value is used until EARLY before it
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> str | None:
         """The value, fetched anew shortly before it ends."""
         async with self._lock:
-            if time.monotonic() >= self._ends - _EARLY:
+            if time.monotonic() >= self._ends - EARLY:
                 self._value, life = await self._fetch()
-                self._ends = time.monotonic() + max(life, 2 * _EARLY)
+                self._ends = time.monotonic() + max(life, 2 * EARLY)
 
             return self._value
 
@@ -74,7 +74,7 @@ class _Cached:
         raise NotImplementedError
 
 
-class ExecPlugin(_Cached):
+class ExecPlugin(Cached):
     """An exec credential plugin (client.authentication.k8s.io) that prints a token."""
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -97,12 +97,12 @@ class ExecPlugin(_Cached):
             )
 
         ends = objects.parse_timestamp(str(status.get("expirationTimestamp", "")))
-        life = ends.timestamp() - time.time() if ends else _DEFAULT_LIFE
+        life = ends.timestamp() - time.time() if ends else DEFAULT_LIFE
         return f"Bearer {status['token']}", life
 
 
-class AuthProvider(_Cached):
-    """An auth provider of old (oidc, gcp, azure), as kubernetes-asyncio reads it."""
+class AuthProvider(Cached):
+    """An auth provider of old (gcp, azure) of the operator, as kubernetes-asyncio reads it."""
 
     def __init__(self, user: dict[str, Any]) -> None:
         super().__init__()
@@ -125,4 +125,4 @@ class AuthProvider(_Cached):
         except (ConfigException, OSError, ValueError, KeyError) as error:
             raise Unreachable(f"the kubeconfig's auth-provider failed: {error}") from error
 
-        return target.api_key.get("BearerToken"), _DEFAULT_LIFE
+        return target.api_key.get("BearerToken"), DEFAULT_LIFE

@@ -10,20 +10,24 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 import ssl
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from vnode.api import documents
 from vnode.api.errors import ConfigError
-from vnode.kube import credentials
+from vnode.kube import credentials, oidc, tls
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _ALONE: Final = "kubectl config view --flatten --minify --raw"  # without --raw it hides the secrets
+_SERVER: Final = re.compile(
+    r"https?://(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|[A-Za-z0-9._-]+)(:[0-9]+)?"
+    r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
+)
 _SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 
@@ -104,18 +108,39 @@ def from_kubeconfig(
     entry = _chosen(config, context)
     cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster")
     user = _user(config, entry)
-    url = cluster.get("server")
-    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
-        raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
-
+    url = _server(cluster)
     files = _Files(base, trust)
     return Endpoint(
-        url.rstrip("/"),
+        url,
         _ssl_context(cluster, user, files) if url.startswith("https://") else None,
         _authorization(user, files, trust),
         str(entry.get("namespace") or "default"),
         cluster.get("tls-server-name"),
     )
+
+
+def _server(cluster: dict[str, Any]) -> str:
+    """Where the API server is: paths are put behind it as they are, so it may hold nothing else.
+
+    After `?` or `#` they would not be paths, and another server's address would answer for ours.
+    """
+    url = cluster.get("server")
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+        raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
+
+    try:
+        plain = _SERVER.fullmatch(url) and (urlsplit(url).port or 0) >= 0
+    except ValueError:  # a port beyond 65535, brackets around no address
+        plain = False
+
+    if not plain:
+        raise ConfigError(
+            "the kubeconfig's server is not of the form https://HOST:PORT/PATH: take away what "
+            "begins with ? or #, spaces, and letters that need escaping; a user's name and "
+            "password belong under users"
+        )
+
+    return url.rstrip("/")
 
 
 def user_of(text: bytes | str, context: str | None = None) -> dict[str, Any]:
@@ -214,47 +239,14 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
     certificate = files.data(user, "client-certificate")
     key = files.data(user, "client-key")
     if not certificate and not key:
-        return _shared_context(authority, insecure)
+        return tls.shared(authority, insecure)
 
     if not certificate or not key:
         raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
 
-    context = _trusting(authority, insecure)
-    load_client_certificate(context, certificate, key)
+    context = tls.trusting(authority, insecure)
+    tls.load_client_certificate(context, certificate, key)
     return context
-
-
-def _trusting(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
-        raise ConfigError("the kubeconfig's certificate-authority is no PEM certificate") from error
-
-    # Since Python 3.13 the default refuses CAs without key identifiers, which clusters have.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-
-    return context
-
-
-_shared_context: Final = lru_cache(maxsize=64)(_trusting)
-"""Without credentials a context is the same for all that trust the same authority: it takes ten
-milliseconds to make, and many Targets may share a cluster."""
-
-
-def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Make `context` present this PEM certificate; ConfigError if the two are not a pair."""
-    with tempfile.NamedTemporaryFile() as file:  # the ssl module takes no certificate from memory
-        file.write(certificate.rstrip() + b"\n" + key)
-        file.flush()
-        try:
-            context.load_cert_chain(file.name)
-        except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(
-                "the kubeconfig's client-certificate and client-key are not a PEM pair"
-            ) from error
 
 
 def _authorization(
@@ -293,10 +285,11 @@ def _authorization(
                 "only use oidc, a token, a certificate, or an exec plugin that the agent allows"
             )
 
-        config = provider.get("config") if isinstance(provider, dict) else None
-        if isinstance(config, dict):
-            files.path(config, "idp-certificate-authority")
+        if name != "oidc":
+            return credentials.AuthProvider(user)
 
-        return credentials.AuthProvider(user)
+        config = provider.get("config")
+        section = config if isinstance(config, dict) else {}
+        return oidc.Oidc(oidc.settings(section, files.data(section, "idp-certificate-authority")))
 
     return credentials.Constant(None)

@@ -157,6 +157,34 @@ def test_bad_input_is_refused_with_its_cure(text, cure):
         endpoint.from_kubeconfig(text)
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        *("https://internal/secret?x=", "https://internal/secret#", "https://internal?"),
+        *(f"https://me:{TOKEN}@host", "https://me@host:6443", "https://a\\@b"),
+        *("https://host/a b", "https://host/\r\nX: y", "https://höst", "https://host/ä"),
+        *("https://", "https://host:65536", "https://host:x", "https://[::1", "https://[1:2]"),
+    ],
+)
+def test_a_server_with_more_than_host_port_and_path_is_refused(server):
+    """What is put behind `?` is no path: any address could be read in an API server's place."""
+    with pytest.raises(ConfigError, match="not of the form https://HOST:PORT/PATH") as caught:
+        endpoint.from_kubeconfig(json.dumps(config(cluster={"server": server})))
+
+    assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        *("https://host", "https://10.0.0.1:6443", "https://[::1]:6443", "https://[fe80::1%eth0]"),
+        *("https://rancher.example.com/k8s/clusters/c-m-1", "https://host/a%20b", "http://x_y:80"),
+    ],
+)
+def test_a_server_with_a_path_is_used_as_it_stands(server):
+    assert endpoint.from_kubeconfig(json.dumps(config(cluster={"server": server}))).url == server
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read kubeconfig .*gone"):
         endpoint.from_kubeconfig_file(tmp_path / "gone")

@@ -1,0 +1,184 @@
+"""The auth provider `oidc` of a kubeconfig: an ID token, and a refresh token for the next one.
+
+Where to ask for it is written in the kubeconfig, or said by the server that is named there. Neither
+need be honest: so what is asked for goes over TLS that is verified, redirects are not followed, and
+what an issuer says is not passed on but for the error codes that all issuers share.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from vnode.api.errors import ConfigError, Unreachable
+from vnode.kube import answers, tls
+from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
+
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+_ERRORS: Final = frozenset(  # RFC 6749, 5.2
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client"),
+        *("unsupported_grant_type", "invalid_scope"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a kubeconfig says of the issuer; without a refresh token only the ID token counts."""
+
+    id_token: str
+    refresh_token: str
+    issuer: str
+    client: str
+    secret: str
+    authority: bytes | None  # PEM; None: whom the machine trusts
+
+
+def settings(config: dict[str, Any], authority: bytes | None) -> Settings:
+    """The settings in a provider's `config`. ConfigError for what cannot work."""
+    made = Settings(
+        id_token=_text(config, "id-token"),
+        refresh_token=_text(config, "refresh-token"),
+        issuer=_text(config, "idp-issuer-url").rstrip("/"),
+        client=_text(config, "client-id"),
+        secret=_text(config, "client-secret"),
+        authority=authority,
+    )
+    if not made.id_token and not made.refresh_token:
+        raise ConfigError(
+            "the kubeconfig's auth-provider oidc has neither id-token nor refresh-token: log in "
+            "again, or use an exec plugin"
+        )
+
+    if made.refresh_token:
+        if not made.client:
+            raise ConfigError("the kubeconfig's auth-provider oidc has no client-id: add it")
+
+        if not _secure(made.issuer) or set("?#@") & set(made.issuer):
+            raise ConfigError(
+                "the kubeconfig's idp-issuer-url must start with https://, and have no user, ? or #"
+            )
+
+    tls.shared(authority, False)  # so that a wrong authority is told here
+    return made
+
+
+def _text(config: dict[str, Any], field: str) -> str:
+    value = config.get(field) or ""
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise ConfigError(f"the kubeconfig's {field} is not a line of plain text")
+
+    return value
+
+
+def _secure(url: object) -> bool:
+    return isinstance(url, str) and url.startswith("https://")
+
+
+class Oidc(Cached):
+    """`Bearer ID-TOKEN`, refreshed when it ends. What is refreshed is kept in memory only."""
+
+    def __init__(self, known: Settings) -> None:
+        super().__init__()
+        self._known = known
+        self._token = known.id_token
+        self._refresh_token = known.refresh_token
+
+    async def _fetch(self) -> tuple[str | None, float]:
+        life = _life(self._token)
+        if life <= 0 or (life <= EARLY and self._refresh_token):
+            await self._refresh()
+            life = _life(self._token)
+
+        return f"Bearer {self._token}", life
+
+    async def _refresh(self) -> None:
+        if not self._refresh_token:
+            raise ConfigError(
+                "the kubeconfig's id-token has ended, and there is no refresh-token: log in again, "
+                "or use an exec plugin"
+            )
+
+        connector = aiohttp.TCPConnector(ssl=tls.shared(self._known.authority, False))
+        async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
+            found = await _ask(session, "GET", self._known.issuer + _DISCOVERY)
+            where = found.get("token_endpoint")
+            if not isinstance(where, str) or not _secure(where):
+                raise Unreachable("the OIDC issuer names no token_endpoint with https://")
+
+            answer = await _ask(session, "POST", where, self._form(), self._headers())
+
+        token, renewed = answer.get("id_token"), answer.get("refresh_token")
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise Unreachable("the OIDC issuer gave no id_token")
+
+        self._token = token
+        if renewed and isinstance(renewed, str):
+            self._refresh_token = renewed
+
+    def _form(self) -> dict[str, str]:
+        form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
+        return form if self._known.secret else {**form, "client_id": self._known.client}
+
+    def _headers(self) -> dict[str, str]:
+        if not self._known.secret:
+            return {}
+
+        pair = f"{quote(self._known.client, safe='')}:{quote(self._known.secret, safe='')}"
+        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+async def _ask(
+    session: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    form: dict[str, str] | None = None,
+    headers: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """The JSON object of an answer 200; Unreachable for all else."""
+    try:
+        async with session.request(
+            method, url, data=form, headers=headers, allow_redirects=False
+        ) as response:
+            payload = await answers.read(response, answers.ERROR_LIMIT)
+    except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError) as error:
+        raise Unreachable("the OIDC issuer's answer is not HTTP, or too large") from error
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        raise Unreachable(f"no answer from the OIDC issuer: {str(error) or 'timed out'}") from error
+
+    try:
+        found = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+
+    known = found if isinstance(found, dict) else {}
+    if response.status != 200:
+        code = known.get("error")
+        said = f" ({code})" if isinstance(code, str) and code in _ERRORS else ""
+        raise Unreachable(f"the OIDC issuer answers {method} with HTTP {response.status}{said}")
+
+    return known
+
+
+def _life(token: str) -> float:
+    """Seconds until an ID token ends; 0 for what is none."""
+    try:
+        part = token.split(".")[1]
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        ends = msgspec.convert(claims, _Claims).exp
+    except (IndexError, ValueError, msgspec.DecodeError, RecursionError):
+        return 0.0
+
+    return DEFAULT_LIFE if ends is None else ends - time.time()
+
+
+class _Claims(msgspec.Struct):
+    exp: float | None = None
