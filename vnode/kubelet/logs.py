@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp import web
 
 from vnode.api.errors import ApiError, Unreachable
-from vnode.kubelet import queries, sockets
+from vnode.kubelet import queries, sockets, words
 from vnode.kubelet.delegates import Delegate, VirtualNode, has_container
 from vnode.kubelet.refusal import Refused
 
@@ -44,6 +44,7 @@ async def _copy(
     async with delegate.client.stream(
         "GET", delegate.path("log"), query=options, silence=None
     ) as answer:
+        words.check_log(delegate.client.name, answer)
         if answer.connection is not None:  # a short answer has let its connection go already
             sockets.keep_alive(answer.connection.transport)
 

@@ -14,7 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from vnode.api.errors import VnodeError
-from vnode.kubelet import queries, sockets, upgrading, upstream
+from vnode.kubelet import queries, sockets, upgrading, upstream, words
 from vnode.kubelet.delegates import Delegate, VirtualNode
 from vnode.kubelet.hangups import HangupWatch
 from vnode.kubelet.refusal import Refused
@@ -94,7 +94,7 @@ class Streams:
             answer = await remote.answer()
             if answer.status != SWITCHING_PROTOCOLS:
                 body = await remote.body(answer)
-                raise upstream.refusal(delegate.client.name, answer, body)
+                raise words.refusal(delegate.client.name, answer, body)
 
             caller = request.transport
             if remote.ended or remote.transport.is_closing():

@@ -122,18 +122,3 @@ async def opened(
     finally:
         if not upstream.taken:
             transport.abort()
-
-
-def refusal(cluster: str, answer: upgrading.Answer, body: bytes) -> Refused:
-    """What the user is told when the target says no: its own words, with its own status.
-
-    A 401 concerns our credentials, not the user's, and a success is no upgrade: both are 502.
-    """
-    if answer.status == 401:
-        return Refused(502, f"target {cluster} refuses the credentials of its kubeconfig")
-
-    if answer.status < 400:
-        return Refused(502, f"target {cluster} did not upgrade the connection ({answer.status})")
-
-    kind = answer.header("content-type").partition(";")[0].strip() or "text/plain"
-    return Refused(answer.status, body.decode(errors="replace"), kind)
