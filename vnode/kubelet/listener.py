@@ -18,8 +18,10 @@ from typing import Final
 from aiohttp import web
 
 from vnode.kubelet.routes import Routes
+from vnode.kubelet.strangers import Door, Strangers
 
-_HEAD_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
+_LINE_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
+_FIELD_LIMIT: Final = 64 * 1024  # bytes: a token is in a header
 _BACKLOG: Final = 512  # connections
 _HANDSHAKE: Final = 10.0  # seconds
 _FLUSH: Final = 60.0  # seconds for a slow caller to take the last bytes of a session
@@ -33,11 +35,18 @@ log = logging.getLogger(__name__)
 class Listener:
     """Serves the routes of a virtual node on one socket."""
 
-    def __init__(self, routes: Routes, listening: socket.socket, context: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        listening: socket.socket,
+        context: ssl.SSLContext,
+        strangers: Strangers,
+    ) -> None:
         self.port: int = listening.getsockname()[1]
         self._routes = routes
         self._socket = listening
         self._context = context
+        self._strangers = strangers
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
 
@@ -48,14 +57,15 @@ class Listener:
             access_log=None,
             handler_cancellation=True,  # a caller who leaves ends what runs for it
             shutdown_timeout=_SHORT_REQUESTS,
-            max_line_size=_HEAD_LIMIT,
-            max_field_size=_HEAD_LIMIT,
+            max_line_size=_LINE_LIMIT,
+            max_field_size=_FIELD_LIMIT,
         )
         await runner.setup()
         self._runner = runner
-        assert runner.server is not None, "set up"
+        serve = runner.server
+        assert serve is not None, "set up"
         self._server = await asyncio.get_running_loop().create_server(
-            runner.server,
+            lambda: Door(self._strangers, serve()),
             sock=self._socket,
             ssl=self._context,
             backlog=_BACKLOG,

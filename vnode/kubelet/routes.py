@@ -36,14 +36,24 @@ log = logging.getLogger(__name__)
 
 
 class Routes:
-    """Builds the application of one virtual node; knows the long requests that are being served."""
+    """Builds the application of one virtual node; knows the long requests that are being served.
+
+    `let_in` is told of each request that the gate lets pass.
+    """
 
     def __init__(
-        self, node: VirtualNode, gate: Gate, streams: Streams, clock: Clock | None = None
+        self,
+        node: VirtualNode,
+        gate: Gate,
+        streams: Streams,
+        clock: Clock | None = None,
+        *,
+        let_in: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
         self._node = node
         self._usage = serving.UsageRoutes(node, clock or SystemClock())
         self._gate = gate
+        self._let_in = let_in
         self._streams = streams
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
 
@@ -112,6 +122,7 @@ class Routes:
             code = 499  # the caller left before there was an answer
             try:
                 await self._gate.check(self._node.name, request)
+                self._let_in(request)
                 response = await self._served(route, request, handler)
                 code = response.status
             except Refused as refused:

@@ -26,6 +26,7 @@ from vnode.kubelet.delegates import FindPod, ListPods, VirtualNode
 from vnode.kubelet.hangups import HangupWatch
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.routes import Routes
+from vnode.kubelet.strangers import Strangers
 from vnode.kubelet.streaming import Streams
 from vnode.runtime import supervisor
 from vnode.runtime.certificates import Pair
@@ -71,6 +72,7 @@ class KubeletServer:
         self._grace = grace
         self._clock: Clock = clock or SystemClock()
         self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
+        self._strangers = Strangers()
         self._gate = Gate(
             lambda: self._authorities.certificates,
             Authenticator(client, clock),
@@ -141,14 +143,17 @@ class KubeletServer:
 
     async def _open(self, node: str, streams: Streams) -> bool:
         routes = Routes(
-            VirtualNode(node, self._links, self._find_pod, self._list_pods), self._gate, streams
+            VirtualNode(node, self._links, self._find_pod, self._list_pods),
+            self._gate,
+            streams,
+            let_in=self._strangers.let_in,
         )
         recorded = dict(self._recorded_ports())
         wanted = recorded.pop(node, None)
         used = {served.port for served in self._listeners.values()} | set(recorded.values())
         try:
             listening = listener.bind(self._address, self._first_port, wanted, used)
-            served = Listener(routes, listening, self._tls())
+            served = Listener(routes, listening, self._tls(), self._strangers)
             try:
                 await served.start()
             except BaseException:

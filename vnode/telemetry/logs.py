@@ -80,3 +80,13 @@ def configure(level: str, style: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.getLogger("aiohttp.access").setLevel("WARNING")
+    logging.getLogger("aiohttp.server").addFilter(_not_of_a_bad_request)
+
+
+def _not_of_a_bad_request(record: logging.LogRecord) -> bool:
+    """Requests that are no HTTP are answered 400, and no error of ours.
+
+    aiohttp would log a trace of each, with what it did not understand: it may be a token.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__module__ != "aiohttp.http_exceptions"
