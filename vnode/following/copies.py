@@ -121,7 +121,7 @@ def _followed(copy: Object) -> _Followed:
     try:
         text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
         return msgspec.json.decode(text, type=_Followed)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return _Followed()
 
 

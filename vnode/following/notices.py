@@ -99,7 +99,7 @@ def _brought(original: Object) -> dict[str, Objects]:
 
     try:
         return msgspec.json.decode(text, type=dict[str, list[dict[str, Any]]])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 

@@ -92,9 +92,12 @@ class Authenticator:
 
 
 def bearer_token(authorization: str | None) -> str:
-    """The token of an Authorization header, "" if it holds none."""
+    """The token of an Authorization header, "" if it holds none.
+
+    No token has letters beyond ASCII; bytes that are no text could not even be asked about.
+    """
     scheme, _space, token = (authorization or "").strip().partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""
 
 
 def from_certificate(certificate: x509.Certificate) -> Identity | None:

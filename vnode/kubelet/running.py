@@ -65,7 +65,7 @@ async def _run(
 
     try:
         status = msgspec.json.decode(bytes(parts[_STATUS]))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         status = None
 
     if not isinstance(status, dict):

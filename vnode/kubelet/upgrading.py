@@ -52,13 +52,19 @@ def request(
 ) -> bytes:
     """The head of the request to the target: its protocol headers kept, ours added.
 
-    The caller's credentials and everything else that concerns one hop only is left behind.
+    The caller's credentials and everything else that concerns one hop only is left behind. Raises
+    Refused (400) for a header that is not ASCII: what it means to the target nobody can say.
     """
     pairs = list(query)
+    kept = [(name, value) for name, value in headers if name.lower().startswith(_PASSED_ON)]
+    for name, value in kept:
+        if not value.isascii():
+            raise Refused(400, f"the header {name} has other letters than those of ASCII")
+
     lines = [f"{method} {path}{'?' + urlencode(pairs) if pairs else ''} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in own]
     lines += ["Connection: Upgrade"]
-    lines += [f"{name}: {value}" for name, value in headers if name.lower().startswith(_PASSED_ON)]
+    lines += [f"{name}: {value}" for name, value in kept]
     if method == "POST":
         lines.append("Content-Length: 0")
 

@@ -82,7 +82,7 @@ def read(obj: Object, key: str) -> Object:
 
     try:
         record = msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
     return record if isinstance(record, dict) else {}

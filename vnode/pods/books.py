@@ -23,6 +23,7 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 
 _FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
+_NONSENSE: Final = (msgspec.DecodeError, RecursionError, ConfigError)
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ def read_free(summary: Object | None) -> tuple[Resources | None, Resources | Non
     try:
         said: Any = msgspec.json.decode(text)
         return resources.parse(said["sum"]), resources.parse(said["largest"])
-    except (msgspec.DecodeError, ConfigError, KeyError, TypeError, AttributeError) as error:
+    except (*_NONSENSE, KeyError, TypeError, AttributeError) as error:
         log.warning("a target's free resources cannot be read: %s", error)
         return None, None
 

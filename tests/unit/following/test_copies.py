@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vnode.api import keys
@@ -106,6 +106,7 @@ def test_an_update_brings_marks_and_takes_away_those_that_the_original_lost(
 
 
 @given(st.text(max_size=20))
+@example('{"more":' + '{"a":' * 10_000)
 def test_a_note_that_somebody_spoilt_does_no_harm(text):
     copy = copies.content(marked({"app": "x"}, {}), US)
     copy["metadata"]["annotations"][keys.FOLLOWED] = text

@@ -197,8 +197,9 @@ def test_a_target_cannot_flood_a_status_nor_smuggle_fields_into_it():
     assert written == [{"ip": f"192.0.2.{n}"} for n in range(16)]
 
 
-def test_a_note_that_somebody_spoilt_is_no_obstacle():
-    spoilt = service({keys.ADDRESSES: "{"}, status=[{"ip": "192.0.2.1"}])
+@pytest.mark.parametrize("note", ["{", '{"a":[{"b":' + '{"c":' * 10_000], ids=["cut", "deep"])
+def test_a_note_that_somebody_spoilt_is_no_obstacle(note):
+    spoilt = service({keys.ADDRESSES: note}, status=[{"ip": "192.0.2.1"}])
     assert addresses(spoilt, {}, bool) == {}
 
 

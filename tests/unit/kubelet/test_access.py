@@ -64,7 +64,14 @@ def test_a_review_that_says_no_names_nobody():
 
 @pytest.mark.parametrize(
     ("header", "token"),
-    [("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Basic abc", ""), ("Bearer", ""), (None, "")],
+    [
+        ("Bearer abc", "abc"),
+        ("bearer  abc ", "abc"),
+        ("Basic abc", ""),
+        ("Bearer", ""),
+        (None, ""),
+        ("Bearer \udcff", ""),
+    ],
 )
 def test_only_bearer_headers_hold_tokens(header, token):
     assert authentication.bearer_token(header) == token

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 from urllib.parse import quote
 
 import aiohttp
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from yarl import URL
 
+from tests import virtual_nodes
+from tests.virtual_nodes import POD, TARGET, Open
 from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -25,20 +29,9 @@ from vnode.kubelet.delegates import VirtualNode
 from vnode.kubelet.hangups import HangupWatch
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streaming import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links
 
-TARGET = TargetKey("default", "c2")
-POD: Object = {
-    "metadata": {"name": "web", "namespace": "default", "uid": "u"},
-    "spec": {"nodeName": TARGET.node_name, "containers": [{"name": "main"}]},
-}
-
-
-class Open:
-    """A gate that lets everybody in: the routes behind it are what is tested."""
-
-    async def check(self, _node: str, _request: Any) -> None:
-        """Anybody may."""
+BAD = pytest.mark.parametrize("bad", ["€".encode(), b"\xff"], ids=["euro", "no text"])
 
 
 class Asked:
@@ -141,3 +134,52 @@ async def test_a_name_that_is_none_is_not_looked_up(server: TestServer, asked: A
                 assert answer.status in (400, 404)
 
     assert asked.names == []
+
+
+@BAD
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET /containerLogs/default/web/main?sinceTime=%b",
+        b"GET /containerLogs/default/web/%b",
+        b"POST /run/default/web/main?cmd=%b",
+        b"POST /exec/default/web/main?output=1&command=%b",
+        b"POST /exec/default/%b/main?output=1&command=x",
+        b"GET /attach/default/web/main?output=1&%b=%b",
+        b"POST /portForward/default/web?ports=%b",
+        b"GET /%b",
+    ],
+)
+async def test_bytes_that_are_no_ascii_get_an_answer(line: bytes, bad: bytes) -> None:
+    """They can be passed on nowhere, and are read all the same."""
+    async with virtual_nodes.node(_not_there) as server:
+        answer = await _answer(server, line + b" HTTP/1.1\r\nConnection: Upgrade", bad)
+
+    assert b"got itself in trouble" not in answer, answer
+
+
+@BAD
+@pytest.mark.parametrize("name", [b"Sec-WebSocket-Protocol", b"Upgrade"])
+async def test_a_header_that_cannot_be_passed_on_is_a_bad_request(name: bytes, bad: bytes) -> None:
+    head = b"POST /exec/default/web/main?output=1 HTTP/1.1\r\nConnection: Upgrade\r\n" + name
+    async with virtual_nodes.node(_not_there) as server:
+        answer = await _answer(server, head + b": %b", bad)
+
+    assert answer.split()[1] == b"400"
+    assert b"header" in answer
+
+
+async def _answer(server: TestServer, head: bytes, bad: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(server.host, server.port)
+    writer.write(head.replace(b"%b", bad) + b"\r\nHost: x\r\n\r\n")
+    try:
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = answer.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+            return answer + await reader.readexactly(int(length))
+    finally:
+        writer.close()
+
+
+async def _not_there(_request: web.Request) -> web.Response:
+    return web.json_response({"kind": "Status", "apiVersion": "v1", "message": "no"}, status=404)

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any, cast
-
 import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.kube.credentials import Constant
-from vnode.kube.endpoint import Endpoint
-from vnode.kube.informer import Informer
-from vnode.kube.store import Store
-from vnode.kubelet.access import Gate
-from vnode.kubelet.delegates import VirtualNode
-from vnode.kubelet.hangups import HangupWatch
-from vnode.kubelet.routes import Routes
-from vnode.kubelet.streaming import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+from tests.virtual_nodes import node
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-TARGET = TargetKey("default", "c2")
-POD: Object = {
-    "metadata": {"name": "web", "namespace": "default", "uid": "u"},
-    "spec": {"nodeName": TARGET.node_name, "containers": [{"name": "main"}]},
-}
-CHAPERON: Object = {"metadata": {"name": "web-1", "namespace": "default"}}
 SECRET = "the password is 1234"
 STATUS = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no such thing"}
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
@@ -48,40 +23,6 @@ ROUTES = [
 EACH_ROUTE = pytest.mark.parametrize(
     ("method", "path", "headers"), ROUTES, ids=[path.partition("/")[0] for _, path, _ in ROUTES]
 )
-
-
-class Open:
-    """A gate that lets everybody in."""
-
-    async def check(self, _node: str, _request: Any) -> None:
-        """Anybody may."""
-
-
-async def find(_node: str, _namespace: str, _name: str) -> Object | None:
-    """The one pod that there is."""
-    return POD
-
-
-@asynccontextmanager
-async def node(answer: Answer) -> AsyncIterator[TestServer]:
-    """A virtual node whose target answers everything so."""
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
-    async with AsyncExitStack() as stack:
-        target = await stack.enter_async_context(TestServer(app))
-        where = Endpoint(str(target.make_url("")).rstrip("/"), None, Constant("Bearer secret"))
-        client = await stack.enter_async_context(Client(where, name="c2"))
-        store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
-        store.put(CHAPERON)
-        chaperons = cast("Informer", SimpleNamespace(store=store))
-        health = Health(True, "Ready", "", datetime.now(UTC))
-        links = Links()
-        links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
-        hangups = HangupWatch()
-        stack.callback(hangups.close)
-        virtual = VirtualNode(TARGET.node_name, links, find)
-        routes = Routes(virtual, cast("Gate", Open()), Streams(hangups))
-        yield await stack.enter_async_context(TestServer(routes.application()))
 
 
 async def ask(at: TestServer, method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
@@ -167,3 +108,17 @@ async def test_a_log_is_passed_on_as_it_is() -> None:
         session.get(at.make_url("/containerLogs/default/web/main")) as response,
     ):
         assert (response.status, await response.read()) == (200, b"one\n\xff")
+
+
+async def test_a_command_s_status_without_a_bottom_is_none() -> None:
+    async def run(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=["v4.channel.k8s.io"])
+        await socket.prepare(request)
+        await socket.send_bytes(b"\x03" + b'{"a":' * 10_000)
+        await socket.close()
+        return socket
+
+    async with node(run) as at:
+        found, text = await ask(at, "POST", "run/default/web/main?cmd=x", {})
+
+    assert (found, text) == (500, "target c2 broke off before the command ended")

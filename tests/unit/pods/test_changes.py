@@ -231,7 +231,11 @@ def test_a_report_leaves_annotations_alone_that_the_delegate_does_not_have_yet()
     assert metadata["annotations"] == {"cni": "x"}
 
 
-@pytest.mark.parametrize("spoilt", ["[]", '{"annotations": [1]}', '{"annotations": "x"}', "{"])
+@pytest.mark.parametrize(
+    "spoilt",
+    ["[]", '{"annotations": [1]}', '{"annotations": "x"}', "{", '{"a":' * 10_000],
+    ids=["list", "numbers", "text", "cut", "deep"],
+)
 def test_a_record_that_a_target_has_spoilt_is_written_anew(spoilt):
     live = living()
     candidate = built(live)

@@ -1,0 +1,68 @@
+"""A virtual node whose target is whatever server a test makes of it; everybody is let in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.credentials import Constant
+from vnode.kube.endpoint import Endpoint
+from vnode.kube.informer import Informer
+from vnode.kube.store import Store
+from vnode.kubelet.access import Gate
+from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.hangups import HangupWatch
+from vnode.kubelet.routes import Routes
+from vnode.kubelet.streaming import Streams
+from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+TARGET = TargetKey("default", "c2")
+POD: Object = {
+    "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+    "spec": {"nodeName": TARGET.node_name, "containers": [{"name": "main"}]},
+}
+CHAPERON: Object = {"metadata": {"name": "web-1", "namespace": "default"}}
+
+
+class Open:
+    """A gate that lets everybody in."""
+
+    async def check(self, _node: str, _request: Any) -> None:
+        """Anybody may."""
+
+
+async def find(_node: str, _namespace: str, _name: str) -> Object | None:
+    """The one pod that there is."""
+    return POD
+
+
+@asynccontextmanager
+async def node(answer: Answer) -> AsyncIterator[TestServer]:
+    """A virtual node whose target answers everything so."""
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", answer)
+    async with AsyncExitStack() as stack:
+        target = await stack.enter_async_context(TestServer(app))
+        where = Endpoint(str(target.make_url("")).rstrip("/"), None, Constant("Bearer secret"))
+        client = await stack.enter_async_context(Client(where, name="c2"))
+        store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
+        store.put(CHAPERON)
+        chaperons = cast("Informer", SimpleNamespace(store=store))
+        health = Health(True, "Ready", "", datetime.now(UTC))
+        links = Links()
+        links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
+        hangups = HangupWatch()
+        stack.callback(hangups.close)
+        virtual = VirtualNode(TARGET.node_name, links, find)
+        routes = Routes(virtual, cast("Gate", Open()), Streams(hangups))
+        yield await stack.enter_async_context(TestServer(routes.application()))
