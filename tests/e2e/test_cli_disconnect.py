@@ -62,7 +62,8 @@ async def test_disconnect_without_the_other_side_says_what_is_left_there(
         done = vnode("disconnect", "bad", *words)
         assert done.code == 0, done.err
         assert "was not reached" in done.out
-        assert f"kubectl delete podchaperons -A -l {keys.PARENT_CLUSTER_NAME}=c1" in done.out
+        chaperons = f"podchaperons -n {shared} -l {keys.PARENT_CLUSTER_NAME}=c1"
+        assert f"kubectl delete {chaperons}" in done.out
         assert "the Source of system:serviceaccount:" in done.out
         assert await source.list(kinds.PODS, shared) == []
         assert await source.list(kinds.TARGETS, shared) == []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.api import kinds
+from vnode.api import keys, kinds
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.cli import completion, identity
 from vnode.cli.removing import disconnect, target_side
+from vnode.cli.removing.elsewhere import Share
 
 ACCOUNT = "system:serviceaccount:team:c1"
 
@@ -31,6 +33,27 @@ def test_service_accounts_are_told_from_users() -> None:
     assert identity.account_of(ACCOUNT) == ("team", "c1")
     assert identity.account_of("jane") is None
     assert identity.account_of(ACCOUNT + ":more") is None
+
+
+@pytest.mark.parametrize(
+    ("notes", "owned", "anothers"),
+    [
+        ({keys.PARENT_CLUSTER_UID: "u", keys.TARGET: "team/gpu"}, True, False),
+        ({keys.PARENT_CLUSTER_UID: "u", keys.TARGET: "team/ending"}, False, False),
+        ({keys.PARENT_CLUSTER_UID: "u", keys.TARGET: "gpu"}, False, True),
+        ({keys.PARENT_CLUSTER_UID: "u"}, True, False),
+        ({keys.PARENT_CLUSTER_UID: "another", keys.TARGET: "team/gpu"}, False, False),
+        ({keys.TARGET: "team/gpu"}, False, False),
+    ],
+)
+def test_a_chaperon_is_ended_with_the_target_it_came_by(
+    notes: dict[str, str], owned: bool, anothers: bool
+) -> None:
+    target = {"metadata": {"name": "gpu", "namespace": "team"}}
+    share = Share(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
+    chaperon = {"metadata": {"name": "web", "annotations": notes}}
+    assert share.owns(chaperon) is owned
+    assert share.is_anothers(chaperon) is anothers
 
 
 def test_a_closed_door_can_still_be_looked_through() -> None:

@@ -15,14 +15,12 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
-from vnode.api.identity import Identity
+from vnode.api.errors import ConfigError, Conflict, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli import identity, tables
-from vnode.cli.removing import waiting
-from vnode.cli.removing.followed import remove_copies
+from vnode.cli.removing import elsewhere, waiting
+from vnode.cli.removing.elsewhere import Share
 from vnode.cli.removing.reporting import Report, remove
-from vnode.insight.collecting import connected
 from vnode.kube.client import Client
 from vnode.nodes import virtual
 from vnode.pods import feedback
@@ -30,7 +28,6 @@ from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
 
-_GREETING: Final = 6.0  # seconds for a target to answer
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ
 
 
@@ -71,8 +68,12 @@ async def end_targets(
             "cluster's pods in targets are known: start the agent, or use other credentials"
         )
 
+    ending = frozenset(map(objects.key, targets))
+    shares = [Share(target, me, ending) for target in targets]
     if not led and not ends.keep:
-        await asyncio.gather(*(_end_there(client, target, me, ends, report) for target in targets))
+        await asyncio.gather(
+            *(elsewhere.end(client, share, ends.seconds, report) for share in shares)
+        )
 
     here = await _counts(client, targets)
     for target in targets:
@@ -81,16 +82,16 @@ async def end_targets(
     keys_ = [model.key_of(target) for target in targets]
     if led:
         await _leave_to_agent(client, keys_, ends)
-        for target in targets if me.uid else ():
-            await _look_there(client, target, me, report, here[objects.key(target)])
+        for share in shares if me.uid else ():
+            await elsewhere.look(client, share, report, here[share.name])
 
     await release(client, keys_, report)
     if ends.keep:
-        for target in targets:
-            if count := here[objects.key(target)]:
+        for share in shares:
+            if count := here[share.name]:
                 report.left.append(
-                    f"target {objects.key(target)}: delegates of {count} pods run on, as asked; "
-                    f"there, {_command(me)} ends them"
+                    f"target {share.name}: delegates of {count} pods run on, as asked; "
+                    f"there, {share.command} ends them"
                 )
 
 
@@ -126,87 +127,6 @@ async def _leave_to_agent(client: Client, targets: Sequence[TargetKey], ends: En
         ends.seconds,
         label_selector=f"{keys.HAS_FINALIZER}=true",
     )
-
-
-async def _end_there(
-    client: Client, target: Object, me: Identity, ends: Ends, report: Report
-) -> None:
-    """Delete our chaperons in a target, and wait for their end; where no agent does it."""
-    name, namespace = objects.key(target), objects.namespace(target) or None
-    try:
-        async with asyncio.timeout(_GREETING + 2 * ends.seconds), connected(client, target) as far:
-            async with asyncio.timeout(_GREETING):
-                ours = await _ours(far, namespace, me)
-
-            for chaperon in ours:
-                await far.discard(kinds.POD_CHAPERONS, chaperon)
-
-            left = await waiting.until_gone(
-                far, kinds.POD_CHAPERONS, lambda obj: _is_ours(obj, me), ends.seconds,
-                namespace=namespace,
-            )  # fmt: skip
-            if not left:
-                await _take_along(far, target, me, report)
-    except (VnodeError, TimeoutError) as error:
-        _note_unreachable(name, error, me, report)
-        return
-
-    if ours:
-        report.say(f"target {name}: {len(ours) - len(left)} of {len(ours)} chaperons ended")
-
-    if left:
-        report.left.append(f"target {name}: {len(left)} delegates have not ended: {_command(me)}")
-
-
-async def _look_there(
-    client: Client, target: Object, me: Identity, report: Report, count: int
-) -> None:
-    """Say what the agent had to leave in a target; what followed its pods goes with them."""
-    name, namespace = objects.key(target), objects.namespace(target) or None
-    try:
-        async with asyncio.timeout(_GREETING), connected(client, target) as far:
-            left = await _ours(far, namespace, me)
-            if not left:
-                await _take_along(far, target, me, report)
-    except (VnodeError, TimeoutError) as error:
-        if count:
-            _note_unreachable(name, error, me, report)
-
-        return
-
-    if left:
-        report.left.append(f"target {name}: {len(left)} delegates have not ended: {_command(me)}")
-
-
-async def _take_along(far: Client, target: Object, me: Identity, report: Report) -> None:
-    """The copies in a target of which no pods are left there."""
-    namespace, where = objects.namespace(target) or None, f"target {objects.key(target)}: "
-    await remove_copies(far, namespace, lambda copy: _is_ours(copy, me), report, where=where)
-
-
-def _note_unreachable(name: str, error: BaseException, me: Identity, report: Report) -> None:
-    why = str(error) or "no answer"
-    if isinstance(error, ConfigError):
-        why = f"its credentials cannot be used here: {error}"
-
-    report.left.append(
-        f"target {name} was not reached ({why}): delegates that run there run on until there, "
-        f"{_command(me)}"
-    )
-
-
-def _command(me: Identity) -> str:
-    return f"kubectl delete podchaperons -A -l {keys.PARENT_CLUSTER_NAME}={me.name}"
-
-
-async def _ours(far: Client, namespace: str | None, me: Identity) -> Objects:
-    found = await far.list(kinds.POD_CHAPERONS, namespace)
-    return [chaperon for chaperon in found if _is_ours(chaperon, me)]
-
-
-def _is_ours(obj: Object, me: Identity) -> bool:
-    """By the UID alone: a chaperon or copy that does not bear it may be anybody's."""
-    return objects.annotations(obj).get(keys.PARENT_CLUSTER_UID) == me.uid
 
 
 async def release(client: Client, targets: Sequence[TargetKey], report: Report) -> None:
