@@ -180,7 +180,11 @@ def test_settings_that_cannot_work_are_refused_with_their_cure(config, cure: str
         authorization(**config)
 
 
-@pytest.mark.parametrize("bad", ["x", "a.b.c", "a.!!!.c", f"a.{'W1tb' * 9000}.c", token(-1)])
+@pytest.mark.parametrize(
+    "bad",
+    ["x", "a.b.c", "a.!!!.c", f"a.{'W1tb' * 9000}.c", token(-1)],
+    ids=["word", "no base64", "no letters", "deep", "ended"],
+)
 async def test_a_token_that_is_none_or_ended_needs_a_refresh_token(bad: str) -> None:
     with pytest.raises(ConfigError, match="log in again"):
         await authorization(**{"id-token": bad})()
