@@ -5,16 +5,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests import kit
+from tests.fleets import SOURCE
 from tests.integration.delegates import chaperon, delegate, free, make_link, release
+from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.removing import target_side
 from vnode.cli.removing.reporting import Report
 from vnode.cli.removing.source_side import Ends
+from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.pods.ending import Ending
 from vnode.pods.mirroring import Mirror
@@ -100,3 +107,74 @@ async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_d
 
     await release(client, pod)
     assert await target_side.keep_delegates(client, **one) == 0
+
+
+class Overtaken(Client):
+    """Of who keeps delegates: something happens before the chaperon `first` is let go."""
+
+    def __init__(self, fleet: Fleet, happens: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(endpoint.from_kubeconfig_file(fleet.kubeconfig(SOURCE)), name=SOURCE)
+        self._happens: Callable[[], Awaitable[object]] | None = happens
+
+    async def patch(
+        self, kind: Kind, name: str, body: Object, namespace: str | None = None, **more: Any
+    ) -> Object:
+        if (name, kind) == ("first", kinds.POD_CHAPERONS) and self._happens:
+            happens, self._happens = self._happens, None
+            await happens()
+
+        return await super().patch(kind, name, body, namespace, **more)
+
+
+async def keep(
+    fleet: Fleet, happens: Callable[[], Awaitable[object]], *, detach: bool, seconds: float
+) -> int:
+    """Have delegates kept, and something happen meanwhile."""
+    ends, report = Ends(seconds, keep=True), Report(say=lambda _text: None)
+    async with Overtaken(fleet, happens) as overtaken:
+        return await target_side.keep_delegates(
+            overtaken, detach=detach, led=False, ends=ends, report=report
+        )
+
+
+@pytest.mark.parametrize("detach", [False, True])
+async def test_what_comes_while_delegates_are_kept_is_kept_as_they_are(
+    fleet: Fleet, client: Client, pod_namespace: str, detach: bool
+) -> None:
+    async def send(name: str) -> None:
+        """What a source does, and the target's agent."""
+        made = await chaperon(client, pod_namespace, name)
+        await delegate(client, made, f"uid-of-{name}")
+
+    await send("first")
+    assert await keep(fleet, lambda: send("late"), detach=detach, seconds=30) == 0
+    chaperons = await client.list(kinds.POD_CHAPERONS, pod_namespace)
+    pods = await client.list(kinds.PODS, pod_namespace)
+    for found in (chaperons, pods):
+        assert {objects.name(obj) for obj in found} == {"first", "late"}
+        assert not any(map(objects.is_terminating, found))
+
+    assert not any(map(objects.finalizers, chaperons))
+    assert {bool(objects.controller_uid(pod)) for pod in pods} == {not detach}
+    for pod in pods:
+        await release(client, pod)
+
+
+async def test_a_delegate_is_not_detached_from_a_chaperon_that_is_deleted_just_then(
+    fleet: Fleet, client: Client, pod_namespace: str
+) -> None:
+    """It would run on, and its source would take it for ended."""
+    first = await chaperon(client, pod_namespace, "first")
+    pod = await delegate(client, first, "uid-of-first")
+
+    async def end() -> None:
+        await client.delete(kinds.POD_CHAPERONS, "first", pod_namespace)
+
+    assert await keep(fleet, end, detach=True, seconds=1) == 1
+    pod = await client.get(kinds.PODS, "first", pod_namespace)
+    assert objects.controller_uid(pod) == objects.uid(first)
+    held = await client.get(kinds.POD_CHAPERONS, "first", pod_namespace)
+    assert objects.finalizers(held) == [keys.DELEGATE_FINALIZER]
+
+    await release(client, pod)
+    await free(client, first)

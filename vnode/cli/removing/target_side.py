@@ -1,7 +1,7 @@
 """The target's side of an uninstallation: chaperons and delegates, Sources and their rights.
 
-To end delegates, the door is closed first: sources lose the right to create chaperons, but not to
-see them, so that each of them follows the end of its pods and lets the proxies go. To keep them,
+The door is closed first: sources lose the right to create chaperons, but not to see them, so that
+where delegates end, each of them follows the end of its pods and lets the proxies go. To keep them,
 nothing is deleted but finalizers; before CRDs go, delegates are detached from their chaperons, or
 the garbage collector would take them along. Those that their source has already deleted end all
 the same: it takes the chaperon's end for that of the pod, and may then start another elsewhere.
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Conflict, NotFound
+from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
 from vnode.cli.removing import waiting
+from vnode.cli.removing.keeping import Keeper, let_go
 from vnode.cli.removing.reporting import Report, remove
 from vnode.cli.removing.source_side import Ends
 from vnode.kube.client import Client
@@ -114,7 +115,7 @@ async def _end_without_agent(
     running = {objects.controller_uid(pod) for pod in left}
     for uid, chaperon in chaperons.items():
         if uid not in running:
-            await _let_go(client, chaperon)
+            await let_go(client, chaperon)
 
 
 async def keep_delegates(
@@ -122,74 +123,27 @@ async def keep_delegates(
 ) -> int:
     """Take the finalizers off chaperons; `detach` makes their pods independent of them.
 
-    How many that were deleted before have not ended after `ends.seconds`; they keep theirs.
+    How many are left after `ends.seconds`: of those that were deleted before, which keep theirs
+    until they have ended, and of those that came too late.
     """
-    while not await _keep(client, detach=detach, report=report):
-        pass  # one was changed meanwhile, perhaps deleted
-
-    ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
-    return await _see_end(client, objects.is_terminating, ending, led=led, ends=ends, report=report)
-
-
-async def _keep(client: Client, *, detach: bool, report: Report) -> bool:
-    """All that have not been deleted; False if one has changed meanwhile."""
-    found = await client.list(kinds.POD_CHAPERONS)
-    chaperons = [chaperon for chaperon in found if not objects.is_terminating(chaperon)]
-    if detach:
-        owners = {objects.uid(chaperon) for chaperon in chaperons}
-        for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
-            if objects.controller_uid(pod) in owners:
-                await _detach(client, pod, owners)
-
-    for chaperon in chaperons:
-        try:
-            await _let_go(client, chaperon, unchanged=True)
-        except Conflict:
-            return False
-
-    if chaperons and detach:
-        report.left.append(f"{len(chaperons)} delegates run on as plain pods, as asked")
-    elif chaperons:
+    keeper = Keeper(client, detach=detach)
+    late, count = await keeper.run(ends.seconds), len(keeper.staying)
+    if late:
         report.left.append(
-            f"{len(chaperons)} chaperons and their delegates stay as they are, as asked: an agent "
+            f"{len(late)} delegates could not be let go within {ends.seconds:.0f} s, the first is "
+            f"{objects.key(late[0])}: run vnode uninstall again"
+        )
+    elif count and detach:
+        report.left.append(f"{count} delegates run on as plain pods, as asked")
+    elif count:
+        report.left.append(
+            f"{count} chaperons and their delegates stay as they are, as asked: an agent "
             "that is installed again takes them over; who deletes a chaperon ends its pod"
         )
 
-    return True
-
-
-async def _detach(client: Client, pod: Object, owners: set[str]) -> None:
-    kept = [
-        reference
-        for reference in objects.metadata(pod).get("ownerReferences") or ()
-        if reference.get("uid") not in owners
-    ]
-    body = {"metadata": {"uid": objects.uid(pod), "ownerReferences": kept}}
-    try:
-        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
-    except NotFound:
-        return
-
-
-async def _let_go(client: Client, chaperon: Object, *, unchanged: bool = False) -> None:
-    """Take our finalizer off; Conflict if it must be `unchanged` since it was read, and is not."""
-    kept = [name for name in objects.finalizers(chaperon) if name != keys.DELEGATE_FINALIZER]
-    if kept == objects.finalizers(chaperon):
-        return
-
-    metadata: Object = {"uid": objects.uid(chaperon), "finalizers": kept}
-    if unchanged:
-        metadata["resourceVersion"] = objects.resource_version(chaperon)
-
-    try:
-        await client.patch(
-            kinds.POD_CHAPERONS,
-            objects.name(chaperon),
-            {"metadata": metadata},
-            objects.namespace(chaperon),
-        )
-    except NotFound:
-        return
+    ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
+    left = await _see_end(client, objects.is_terminating, ending, led=led, ends=ends, report=report)
+    return len(late) + left
 
 
 async def end_sources(client: Client, sources: Objects, report: Report) -> None:

@@ -79,13 +79,14 @@ async def _end_target_side(
 ) -> int:
     """How many chaperons are left that still own a pod."""
     left = 0
-    if await _listed(client, kinds.POD_CHAPERONS):
+    await target_side.close(client, report)
+    chaperons = await _listed(client, kinds.POD_CHAPERONS)
+    if chaperons or sources:  # what these have sent a moment ago may not be listed yet
         if options.keep:
             left = await target_side.keep_delegates(
                 client, detach=options.crds, led=led, ends=ends, report=report
             )
         else:
-            await target_side.close(client, report)
             left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
 
     await target_side.end_sources(client, sources, report)

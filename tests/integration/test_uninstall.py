@@ -1,0 +1,100 @@
+"""`vnode uninstall` in a target without an agent, while a source goes on sending pods to it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests import kit
+from tests.fleets import TARGET, vnode
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied
+from vnode.cli import kubeconfigs
+from vnode.cli.removing.reporting import Report
+from vnode.cli.removing.uninstall import Options, uninstall
+from vnode.kube import endpoint
+from vnode.kube.client import Client
+from vnode.targets import source_rbac
+
+
+def install(fleet: Fleet) -> None:
+    done = vnode("install", "--kubeconfig", fleet.kubeconfig(TARGET))
+    assert done.code == 0, done.err
+
+
+@pytest.fixture
+async def target(fleet: Fleet) -> AsyncIterator[Client]:
+    """An administrator of c2, where vnode is installed before the test and after it."""
+    install(fleet)
+    async with fleet.client(TARGET) as target:
+        yield target
+        await kit.until_gone(target, kinds.NAMESPACES, field_selector="metadata.name=vnode")
+
+    install(fleet)
+
+
+@pytest.fixture
+async def namespace(target: Client) -> AsyncIterator[str]:
+    """A fresh namespace in c2, without chaperons in the end."""
+    name = await kit.new_namespace(target, f"test-{uuid.uuid4().hex[:10]}")
+    yield name
+    for chaperon in await target.list(kinds.POD_CHAPERONS, name):
+        free = {"metadata": {"finalizers": None}}
+        await target.patch(kinds.POD_CHAPERONS, objects.name(chaperon), free, name)
+        await target.discard(kinds.POD_CHAPERONS, chaperon)
+
+
+@pytest.fixture
+async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[Client]:
+    """One whom a Source of that namespace lets in; there is no agent to do what it asks for."""
+    body = {"metadata": {"name": "c1"}, "spec": {"serviceAccountName": "c1"}}
+    grant = source_rbac.parse(await target.create(kinds.SOURCES, body, namespace))
+    await target.create(kinds.SERVICE_ACCOUNTS, source_rbac.service_account(grant))
+    for kind, binding in source_rbac.bindings(grant):
+        await target.create(kind, binding)
+
+    answer = await target.create(
+        kinds.SERVICE_ACCOUNTS, {"spec": {}}, namespace, name="c1", subresource="token"
+    )
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
+    text = kubeconfigs.build(reach, objects.status(answer)["token"], namespace)
+    async with Client(endpoint.from_kubeconfig(text), name="c2") as source:
+        yield source
+
+
+async def send(source: Client, namespace: str, begun: asyncio.Event) -> set[str]:
+    """Make chaperons for as long as that is allowed, and say so of the first; all their names."""
+    sent: set[str] = set()
+    while True:
+        metadata = {"name": f"web-{len(sent)}", "finalizers": [keys.DELEGATE_FINALIZER]}
+        spec = {"containers": [{"name": "main", "image": "busybox"}]}
+        try:
+            await source.create(
+                kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec}, namespace
+            )
+        except Denied:  # an API server needs a moment to hear of new rights, too
+            if sent:
+                return sent
+        else:
+            sent.add(metadata["name"])
+            begun.set()
+
+
+async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_finalizer(
+    target: Client, source: Client, namespace: str
+) -> None:
+    begun, report = asyncio.Event(), Report(say=lambda _text: None)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        sending = group.create_task(send(source, namespace, begun), name="send")
+        await begun.wait()
+        await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
+
+    found = await target.list(kinds.POD_CHAPERONS, namespace)
+    assert {objects.name(chaperon) for chaperon in found} == await sending
+    assert not any(map(objects.finalizers, found))
+    assert not any(map(objects.is_terminating, found))
+    assert "chaperons and their delegates stay as they are" in "".join(report.left)
