@@ -30,6 +30,18 @@ def claimant(name: str) -> Object:
     return kit.pod(name, volumes=[volume])
 
 
+def data_claim() -> Object:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": SIZE, "storageClassName": "fast"}
+    return {"metadata": {"name": "data"}, "spec": spec}
+
+
+async def run_claimant(source: Client, name: str, namespace: str) -> None:
+    await source.create(kinds.PODS, claimant(name), namespace)
+    await kit.until_one(
+        source, kinds.PODS, name, namespace, lambda p: kit.phase(p) == "Running", seconds=60
+    )
+
+
 @pytest.fixture
 async def volume(c2: Client) -> AsyncIterator[str]:
     """A volume in c2, of a storage class of its own, whose name it is."""
@@ -57,8 +69,7 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
     done = own.connect(fleet, shared, "c2")
     assert not done.code, done.err
     await own.assert_connects(source, shared)
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": SIZE, "storageClassName": "fast"}
-    await source.create(kinds.CLAIMS, {"metadata": {"name": "data"}, "spec": spec}, shared)
+    await source.create(kinds.CLAIMS, data_claim(), shared)
     await source.create(kinds.PODS, claimant("waits"), shared)
     missing = 'persistentvolumeclaim "data" not found'
     await kit.until_one(source, kinds.PODS, "waits", shared, lambda p: missing in scheduled(p))
@@ -77,6 +88,49 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
     )
     assert objects.uid(later) == objects.uid(copy)
     await source.delete(kinds.PODS, "waits", shared)
+    await kit.until_gone(source, kinds.PODS, shared)
+    await source.delete(kinds.CLAIMS, "data", shared)
+    await kit.until_gone(c2, kinds.CLAIMS, shared)
+
+
+async def test_a_claim_that_was_made_again_leaves_the_data_of_the_earlier_one(
+    fleet: Fleet, source: Client, c2: Client, shared: str, volume: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    notes = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, shared)
+    await own.assert_connects(source, shared)
+    await source.create(kinds.CLAIMS, data_claim(), shared)
+    await run_claimant(source, "writes", shared)
+    copy = await c2.get(kinds.CLAIMS, "data", shared)
+    await source.delete(kinds.PODS, "writes", shared)
+    await kit.until_gone(source, kinds.PODS, shared)
+
+    fleet.run("stop", "c1", "agent", "--kill")
+    await source.delete(kinds.CLAIMS, "data", shared)
+    await kit.until_gone(source, kinds.CLAIMS, shared)
+    again = await source.create(kinds.CLAIMS, data_claim(), shared)
+    fleet.run("start", "c1", "agent")
+    await run_claimant(source, "reads", shared)
+    await kit.until(
+        source,
+        kinds.EVENTS,
+        lambda all_: any("is that of an earlier one" in e["message"] for e in all_.values()),
+        namespace=shared,
+        field_selector="involvedObject.name=reads,reason=NotFollowed",
+    )
+    kept = await c2.get(kinds.CLAIMS, "data", shared)
+    assert objects.uid(kept) == objects.uid(copy)
+    assert "deletionTimestamp" not in objects.metadata(kept)
+
+    await c2.delete(kinds.CLAIMS, "data", shared)
+    await source.delete(kinds.PODS, "reads", shared)
+    await kit.until_gone(c2, kinds.CLAIMS, shared)
+    await source.create(kinds.PODS, claimant("anew"), shared)
+    anew = await kit.until_one(c2, kinds.CLAIMS, "data", shared, lambda _: True)
+    assert objects.labels(anew)[keys.PARENT_UID] == objects.uid(again)
+    await source.delete(kinds.PODS, "anew", shared)
     await kit.until_gone(source, kinds.PODS, shared)
     await source.delete(kinds.CLAIMS, "data", shared)
     await kit.until_gone(c2, kinds.CLAIMS, shared)

@@ -3,6 +3,9 @@
 Only the claim follows: the target provisions a volume of its own, and what is in it stays there. So
 a copy is never removed because nobody uses it just now, but only when its original has been
 deleted; nor is it updated but for labels and annotations, since little of a claim may change.
+
+A claim that was deleted and made again has the copy of its namesake before it, if that was not gone
+by then. Pods may have written to it since. So it is left, and used, and pods say so.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -76,9 +79,16 @@ class Claims:
         return self._users.about(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """Read where a copy has to be made; not to judge one that is there."""
+        """Read where a copy has to be made; not to judge one that is there.
+
+        For that, the informer hears of every change; before it has listed, nothing is known.
+        """
         if sure:
-            return Original("", "", "", self._marks(ref))
+            known = self._informer.store.get(objects.join_key(ref.namespace, ref.name))
+            if known is None:
+                return Original("", "", "")
+
+            return Original(objects.uid(known), "", "", str(known[_MARKS]))
 
         body = await self._read(ref)
         if body is None:
@@ -91,11 +101,6 @@ class Claims:
             return await self._local.get(ref.kind, ref.name, ref.namespace)
         except NotFound:
             return None
-
-    def _marks(self, ref: Ref) -> str | None:
-        """As the informer has them, which hears of every change; None before it has listed."""
-        known = self._informer.store.get(objects.join_key(ref.namespace, ref.name))
-        return None if known is None else str(known[_MARKS])
 
     def _trim(self, original: Object) -> Object:
         """What is kept of one: that it is there, and a digest of what is written on it."""
@@ -129,6 +134,11 @@ class Claims:
     def same(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
         """A claim that is there is left as it is."""
         return True
+
+    def replaces(self, copy: Object, original: Original) -> bool:
+        """Never: the data of a volume is not that of another claim."""
+        made_of = objects.labels(copy).get(keys.PARENT_UID)
+        return not (made_of and original.uid) or made_of == original.uid
 
     def alike(self, _other: Object, _original: Original) -> bool:
         """So is one that somebody else made: it is there to be used."""

@@ -78,6 +78,12 @@ class Family(Protocol):
     def same(self, ref: Ref, copy: Object, original: Original) -> bool:
         """A trimmed copy is what it should be, but for labels and annotations."""
 
+    def replaces(self, copy: Object, original: Original) -> bool:
+        """A trimmed copy of an earlier original of the name may become one of this original.
+
+        Where it may not, it is left as it is.
+        """
+
     def alike(self, other: Object, original: Original) -> bool:
         """Somebody else's object, trimmed, serves as well as a copy would."""
 

@@ -214,6 +214,10 @@ class NetworkObjects:
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
         return ours and services.same(copy, self._copy(ref.kind, _body(original)))
 
+    def replaces(self, _copy: Object, _original: Original) -> bool:
+        """Nothing is lost by it."""
+        return True
+
     def alike(self, _other: Object, _original: Original) -> bool:
         """One that somebody else made leads to somebody else's pods."""
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from vnode.api import objects, shapes
+from vnode.api import keys, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid
 from vnode.api.identity import Identity
@@ -24,7 +24,8 @@ Outcome = tuple[str, float | None]
 
 
 class _Foreign(NamedTuple):
-    """Somebody else's object is in the place of a copy; `note` is "" if it holds the same."""
+    """Another object is in the place of a copy, somebody else's or that of an earlier original;
+    `note` is "" if it holds the same."""
 
     note: str
     digest: str  # of the original that it was compared with
@@ -66,7 +67,7 @@ class Writer:
         self, key: Key, there: There, family: Family, original: Original, copy: Object | None
     ) -> Outcome:
         """Make the copy, of which `copy` is what is known, what the original says."""
-        if copy is not None:
+        if copy is not None and family.replaces(copy, original):
             self._foreign.pop(key, None)
             return await self._keep(key, there, family, original, copy)
 
@@ -75,6 +76,9 @@ class Writer:
             left = foreign.until - self._clock.monotonic()
             if left > 0:
                 return foreign.note, left
+
+        if copy is not None:
+            return self._leave_alone(key, original, earlier(key, there, original))
 
         return await self._create(key, there, family, original)
 
@@ -127,12 +131,12 @@ class Writer:
 
         trimmed = family.trim(present)
         if not self._identity.made(present):
-            return self._leave_alone(key, there, original, alike=family.alike(trimmed, original))
+            alike = family.alike(trimmed, original)
+            return self._leave_alone(key, original, "" if alike else foreign(key, there))
 
-        return await self._keep(key, there, family, original, trimmed)
+        return await self.put(key, there, family, original, trimmed)
 
-    def _leave_alone(self, key: Key, there: There, original: Original, *, alike: bool) -> Outcome:
-        note = "" if alike else foreign(key, there)
+    def _leave_alone(self, key: Key, original: Original, note: str) -> Outcome:
         until = self._clock.monotonic() + LOOK_AGAIN
         self._foreign[key] = _Foreign(note, original.digest, until)
         if note:
@@ -186,6 +190,15 @@ def foreign(key: Key, there: There) -> str:
     return (
         f"{key.ref} of target {there.link.target.name} is not from this cluster and differs: it is "
         "used as it is; rename one of them, or delete that one for this one to follow"
+    )
+
+
+def earlier(key: Key, there: There, original: Original) -> str:
+    """The same of a copy that was made of an earlier original of the name."""
+    return (
+        f"{key.ref} of target {there.link.target.name} is that of an earlier one of this name: it "
+        "is used as it is, with its data; delete that one for a new one to follow, or keep it by "
+        f"the label {keys.PARENT_UID}={original.uid}"
     )
 
 

@@ -81,6 +81,17 @@ async def test_a_claim_of_which_nothing_is_known_is_not_judged(family):
     assert known.marks is None
 
 
+async def test_a_claim_that_was_made_again_does_not_take_the_volume_of_the_earlier_one(family):
+    copy = family.trim(claims.claim(claim("fast"), US, {}))
+    ref = Ref(kinds.CLAIMS, "ns", "data")
+    assert family.replaces(copy, await family.original(ref, sure=True))  # nothing is known yet
+    family._informer._put(LABELLED)
+    assert family.replaces(copy, await family.original(ref, sure=True))
+    again = {**LABELLED["metadata"], "uid": "again", "resourceVersion": "2"}
+    family._informer._put({**LABELLED, "metadata": again})
+    assert not family.replaces(copy, await family.original(ref, sure=True))
+
+
 class Link:
     """A ClusterTarget that asks for namespaces."""
 

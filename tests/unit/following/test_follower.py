@@ -329,6 +329,20 @@ async def test_what_is_not_ours_is_left_alone_and_said(world, theirs):
     assert len(world.said) == 1
 
 
+async def test_a_copy_of_an_earlier_original_that_holds_data_is_left_alone_and_said(world):
+    await bring(world)
+    world.family.body = content("later", uid="again", resourceVersion="6")
+    world.family.replaces = lambda _copy, _original: False
+    assert "is that of an earlier one of this name" in await bring(world)
+    assert "parent-uid=original" in await bring(world)
+    assert world.n1.calls == ["create"]
+    assert world.n1.holds() == ["now"]
+    assert len(world.said) == 1
+    world.family.replaces = lambda _copy, _original: True  # somebody has given it the label
+    await bring(world)
+    assert world.n1.holds() == ["later"]
+
+
 async def test_what_is_not_ours_but_the_same_is_not_worth_a_word(world):
     world.n1.objects["foreign"] = content("now", uid="foreign")
     world.n1.fail("create", AlreadyExists(409, "AlreadyExists", "there"))
