@@ -11,7 +11,7 @@ by then. Pods may have written to it since. So it is left, and used, and pods sa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -32,16 +32,25 @@ _MARKS: Final = "marks"  # a field of the originals in the store
 
 
 class Claims:
-    """The family of claims. Those of the source are watched once some target asks for them."""
+    """The family of claims. Those of the source are watched once some target asks for them; `look`
+    has all copies looked at."""
 
     carried: Sequence[Kind] = (kinds.CLAIMS,)
     setting = "following.configMapsAndSecrets"
 
-    def __init__(self, local: Client, links: Links, identity: Identity, users: Users) -> None:
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        identity: Identity,
+        users: Users,
+        look: Callable[[Kind], None],
+    ) -> None:
         self._local = local
         self._links = links
         self._identity = identity
         self._users = users
+        self._look = look
         self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
 
@@ -53,8 +62,14 @@ class Claims:
                 self._running = True
                 self._informer.subscribe(self._on_claim)
                 group.create_task(self._informer.run(), name="following claims")
+                group.create_task(self._once_synced(), name="claims-synced")
 
         self._links.subscribe(on_link, lambda _link: None)
+
+    async def _once_synced(self) -> None:
+        """Copies that were listed before had to be left alone, whatever became of originals."""
+        await self._informer.synced.wait()
+        self._look(kinds.CLAIMS)
 
     def serves(self, link: Link) -> bool:
         """Its Target says which storage classes to use."""

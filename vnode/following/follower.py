@@ -84,6 +84,10 @@ class Follower:
         if key.ref.kind in self._families:
             self._controller.add(key)
 
+    def look(self, kind: Kind) -> None:
+        """Look at all copies of that kind, and at what should be one, in all targets."""
+        self._copies.look(kind)
+
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
         async with asyncio.TaskGroup() as group:

@@ -62,7 +62,7 @@ class Following:
         self._config_objects = ConfigObjects(local, links, identity, self._users, others)
         if wanted.config_maps_and_secrets:
             self._follower.carry(self._config_objects)
-            self._follower.carry(Claims(local, links, identity, self._users))
+            self._follower.carry(Claims(local, links, identity, self._users, self._follower.look))
 
         if wanted.services:
             self._follower.carry(self._network_objects)

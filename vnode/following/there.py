@@ -156,6 +156,12 @@ class Copies:
             for kind in there.informers:
                 self._look_at(there, kind)
 
+    def look(self, kind: Kind) -> None:
+        """Wake all that is or should be there of that kind, in all targets."""
+        for there in self:
+            if kind in there.informers:
+                self._look_at(there, kind)
+
     def _look_at(self, there: There, kind: Kind) -> None:
         for copy in there.informers[kind].store.values():
             self._on_copy(there.link, kind, copy)

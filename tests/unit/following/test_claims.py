@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from vnode.api.identity import Identity
 from vnode.following import claims, copies
 from vnode.following.namespaces import Namespaces
 from vnode.following.references import Ref
-from vnode.following.users import Users
+from vnode.following.users import Key, Need, Users
 from vnode.runtime.links import Links, TargetKey, Wishes
 
 US = Identity("c1", "uid-1")
@@ -58,8 +59,33 @@ async def read(_kind, _name, _namespace):
 
 @pytest.fixture
 def family(clock):
-    local = SimpleNamespace(name="c1", get=read)
-    return claims.Claims(local, Links(), US, Users(lambda _key: None, clock))
+    local, looked = SimpleNamespace(name="c1", get=read), []
+    family = claims.Claims(local, Links(), US, Users(lambda _key: None, clock), looked.append)
+    family.looked = looked
+    return family
+
+
+async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(family, monkeypatch):
+    """One whose original went while no agent was there would stay for good."""
+    listed = asyncio.Event()
+
+    async def run():
+        await listed.wait()
+        family._informer.synced.set()
+
+    monkeypatch.setattr(family._informer, "run", run)
+    copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
+    link = Link(wishes=Wishes(storage_classes={}))
+    async with asyncio.TaskGroup() as group:
+        await family.open(group)
+        family._links.add(link)
+        await asyncio.sleep(0)
+        assert family.need(copy, link) is Need.TOLERATED
+        assert family.looked == []
+        listed.set()
+
+    assert family.need(copy, link) is Need.NONE
+    assert family.looked == [kinds.CLAIMS]
 
 
 async def test_only_labels_of_a_claim_change(family):
