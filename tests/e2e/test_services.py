@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
 from typing import Any
+
+import pytest
 
 from tests import kit
 from tests.kit import Fleet
@@ -149,6 +152,38 @@ async def test_what_a_service_and_its_ingress_lose_goes_from_their_copies(
     for kind in (kinds.SERVICES, kinds.INGRESSES):
         await until_gone(c2, kind, name)
         await source.delete(kind, name, "default")
+
+
+@pytest.fixture
+async def class_of_c2(c2: Client) -> AsyncIterator[str]:
+    """What c2's API server fills in as an Ingress is made there, and only then."""
+    path = "/apis/networking.k8s.io/v1/ingressclasses"
+    notes = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    body = {"metadata": {"name": "theirs", "annotations": notes}}
+    head = {"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass"}
+    spec = {"controller": "example.com/none"}
+    await c2.request("POST", path, body={**head, **body, "spec": spec})
+    yield "theirs"
+    await c2.request("DELETE", f"{path}/theirs")
+
+
+async def test_what_the_target_fills_in_stays_in_a_copy_that_changes(
+    source: Client, c2: Client, class_of_c2: str
+) -> None:
+    name = fresh("classy")
+    await source.create(kinds.SERVICES, service(name, name), "default")
+    await source.create(kinds.INGRESSES, certified(name), "default")
+    await run(source, name)
+    made = await until_there(c2, kinds.INGRESSES, name)
+    assert objects.spec(made)["ingressClassName"] == class_of_c2
+    await source.patch(kinds.INGRESSES, name, {"spec": {"tls": None}}, "default")
+    later = await kit.until_one(
+        c2, kinds.INGRESSES, name, "default", lambda i: "tls" not in objects.spec(i)
+    )
+    assert objects.spec(later)["ingressClassName"] == class_of_c2
+    for kind in (kinds.INGRESSES, kinds.SERVICES):
+        await source.delete(kind, name, "default")
+        await until_gone(c2, kind, name)
 
 
 async def test_the_certificate_of_an_ingress_goes_with_it(

@@ -5,8 +5,8 @@ by Admiralty's labels and annotations (contract, 11), so that either program rec
 
 A note on the copy lists which labels and annotations it has from its original. So one that the
 original loses goes from the copy, and those that somebody in the target added stay. Where a target
-fills in fields of a specification, the note has a digest of the one that was sent: it tells a field
-that the original has lost from one that the target has added.
+fills in fields of a specification, the note has a digest of the one that was sent, and its fields:
+they tell one that the original has lost from one that the target has added.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
 class _Followed(msgspec.Struct, omit_defaults=True):
-    """Keys of labels and annotations that a copy has from its original; what its spec was."""
+    """Keys of labels and annotations that a copy has from its original; what of a spec was sent."""
 
     labels: list[str] = []
     annotations: list[str] = []
+    fields: list[str] = []
     spec: str = ""
 
 
@@ -74,8 +75,10 @@ def metadata(
         more or {}
     )
     labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
-    sent = "" if spec is None else _sha256(spec)
-    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)), sent)
+    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)))
+    if spec is not None:
+        followed.fields, followed.spec = sorted(spec), _sha256(spec)
+
     if followed != _Followed():
         notes[keys.FOLLOWED] = msgspec.json.encode(followed).decode()
 
@@ -114,6 +117,12 @@ def marks(copy: Object) -> str:
 def sent(copy: Object) -> str:
     """The digest of the specification that was last sent; "" where that is not noted."""
     return _followed(copy).spec
+
+
+def added(copy: Object) -> Object:
+    """What of a specification the target has filled in; all of it where nothing is noted."""
+    sent = _followed(copy).fields
+    return {field: value for field, value in objects.spec(copy).items() if field not in sent}
 
 
 def _followed(copy: Object) -> _Followed:

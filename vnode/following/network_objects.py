@@ -195,11 +195,13 @@ class NetworkObjects:
         return self._copy(ref.kind, _body(original))
 
     def update(self, body: Object, copy: Object) -> Object | None:
-        """With the node ports that the target has chosen."""
+        """With what the target has chosen: much of it is filled in only as an object is made."""
         if services.is_headless(body) != services.is_headless(copy):
             return None  # an API server keeps the address silently, or the lack of one
 
-        return copies.successor(self.relaxed(body) or body, copy)
+        wanted = self.relaxed(body) or body
+        spec = {**copies.added(copy), **objects.spec(wanted)}
+        return copies.successor({**wanted, "spec": spec}, copy)
 
     def relaxed(self, body: Object) -> Object | None:
         """With node ports of the target's own."""

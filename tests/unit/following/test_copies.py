@@ -48,6 +48,13 @@ def test_a_copy_says_where_it_comes_from():
     assert not Identity("c2", "uid-1").made(copy)
 
 
+def test_what_the_target_has_filled_in_is_told_from_what_was_sent():
+    metadata = copies.metadata(original(), US, spec={"tls": [], "rules": []})
+    copy = {"metadata": metadata, "spec": {"tls": [], "ingressClassName": "theirs"}}
+    assert copies.added(copy) == {"ingressClassName": "theirs"}
+    assert copies.added({"metadata": {}, "spec": {"any": 1}}) == {"any": 1}
+
+
 @given(DATA, DATA)
 def test_the_digest_tells_contents_apart(one, two):
     digests = copies.digest(original(data=one)), copies.digest({"data": two})
