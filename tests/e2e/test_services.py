@@ -319,6 +319,37 @@ async def test_a_service_that_has_become_headless_is_so_in_the_target(
         await until_gone(c2, kinds.SERVICES, name)
 
 
+async def test_a_copy_changes_its_type_with_the_original(source: Client, c2: Client) -> None:
+    """What the target has allocated for one type must not be in the way of another."""
+    name = fresh("typed")
+    local = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
+    await source.create(kinds.SERVICES, service(name, name, **local), "default")
+    await run(source, name)
+    made = await until_there(c2, kinds.SERVICES, name)
+    assert objects.spec(made)["healthCheckNodePort"]
+    for change in (
+        {"externalTrafficPolicy": "Cluster"},
+        {"type": "NodePort"},
+        {"type": "ClusterIP"},
+        local,
+    ):
+        await source.patch(kinds.SERVICES, name, {"spec": change}, "default")
+        later = await kit.until_one(
+            c2,
+            kinds.SERVICES,
+            name,
+            "default",
+            lambda s, c=change: objects.spec(s).items() >= c.items(),
+        )
+        assert objects.uid(later) == objects.uid(made)
+        assert ("healthCheckNodePort" in objects.spec(later)) is (change == local)
+        is_internal = objects.spec(later)["type"] == "ClusterIP"
+        assert ("nodePort" in objects.spec(later)["ports"][0]) is not is_internal
+
+    await source.delete(kinds.SERVICES, name, "default")
+    await until_gone(c2, kinds.SERVICES, name)
+
+
 async def test_a_selector_that_admiralty_replaced_is_restored(source: Client) -> None:
     name = fresh("rerouted")
     body = service(name, name)
