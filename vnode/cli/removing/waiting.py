@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from vnode.api import objects
+from vnode.api.errors import Unreachable
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
@@ -22,7 +23,10 @@ async def until_gone(
     label_selector: str = "",
     field_selector: str = "",
 ) -> Objects:
-    """Return when no such object is there; those that are left after that time."""
+    """Return when no such object is there; those that are left after that time.
+
+    Raises what kept it from seeing them, if it has not seen them within that time.
+    """
     done = asyncio.Event()
     informer = Informer(
         client,
@@ -48,6 +52,10 @@ async def until_gone(
             await done.wait()
             watch.cancel()
     except TimeoutError:
+        if not informer.synced.is_set():
+            unseen = Unreachable(f"{client.name}: no list of {kind.plural} within {seconds:g} s")
+            raise informer.failure or unseen from None
+
         return sorted(left(), key=objects.key)
 
     return []
