@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -36,14 +38,88 @@ def test_the_page_names_each_file_of_rights_and_its_accounts(file: Path) -> None
             assert f"`{obj['metadata']['name']}`" in PAGE
 
 
+def _objects() -> Iterator[Any]:
+    for file in RBAC:
+        yield from yaml.safe_load_all(file.read_text())
+
+
+def _table(head: str) -> list[list[str]]:
+    """The rows of the one table that begins so, without their outer bars."""
+    lines = PAGE.partition(f"{head}\n")[2].partition("\n\n")[0].splitlines()[1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _role(name: str, kind: str) -> str:
+    return f"`{name}`{' (Role)' if kind == 'Role' else ''}"
+
+
+def _words(values: Iterable[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def test_the_page_has_every_rule_with_its_resources_and_verbs_and_no_other() -> None:
+    there = set()
+    for obj in _objects():
+        for rule in obj.get("rules") or ():
+            what = _words(rule.get("resources") or rule["nonResourceURLs"])
+            if groups := [group for group in rule.get("apiGroups", ()) if group]:
+                what += f" of {_words(groups)}"
+
+            if names := rule.get("resourceNames"):
+                what += f"; named {_words(names)}"
+
+            role = _role(obj["metadata"]["name"], obj["kind"])
+            there.add((role, what, ", ".join(rule["verbs"])))
+
+    rows = _table("| Role | Resources | Verbs | For |")
+    assert {tuple(row[:3]) for row in rows} == there
+    assert len(rows) == len(there)
+    assert all(row[3] for row in rows)
+
+
+def test_the_page_has_every_binding_and_no_other() -> None:
+    there = set()
+    for obj in _objects():
+        if role := obj.get("roleRef"):
+            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+            where = f"in `{namespace}`" if namespace else "everywhere"
+            accounts = [subject["name"] for subject in obj["subjects"]]
+            there.add((f"`{name}`, {where}", _role(role["name"], role["kind"]), _words(accounts)))
+
+    assert {tuple(row) for row in _table("| Binding | Role | Account |")} == there
+
+
+def test_the_page_names_each_role_in_what_the_rules_come_to_or_who_is_bound_to_it() -> None:
+    summary = "\n".join("|".join(row) for row in _table("| Account | May | File |"))
+    bound = {obj["roleRef"]["name"] for obj in _objects() if "roleRef" in obj}
+    for obj in _objects():
+        labels = obj["metadata"].get("labels", {})
+        added = any(label.startswith("rbac.authorization.k8s.io/aggregate") for label in labels)
+        if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] not in bound and not added:
+            assert f"`{obj['metadata']['name']}`" in summary
+
+
+def test_our_own_accounts_change_what_is_there_by_patches() -> None:
+    """So rights to update are not needed, but to own what must not end before. Nor are others."""
+    for obj in _objects():
+        if obj["metadata"]["name"] not in ("vnode", "vnode-source-controller"):
+            continue
+
+        for rule in obj.get("rules") or ():
+            needless = {"deletecollection"}
+            if not all(resource.endswith("/finalizers") for resource in rule["resources"]):
+                needless.add("update")
+
+            assert not needless & set(rule["verbs"]), rule
+
+
 def test_no_account_may_do_everything() -> None:
     """No wildcards, no escalation, and no binding to cluster-admin."""
-    for file in RBAC:
-        for obj in yaml.safe_load_all(file.read_text()):
-            for rule in obj.get("rules") or ():
-                assert all("*" not in words for words in rule.values()), rule
-                assert not {"escalate", "impersonate"} & set(rule["verbs"]), rule
-                if "bind" in rule["verbs"]:
-                    assert rule["resourceNames"], rule
+    for obj in _objects():
+        for rule in obj.get("rules") or ():
+            assert all("*" not in words for words in rule.values()), rule
+            assert not {"escalate", "impersonate"} & set(rule["verbs"]), rule
+            if "bind" in rule["verbs"]:
+                assert rule["resourceNames"], rule
 
-            assert obj.get("roleRef", {}).get("name") != "cluster-admin"
+        assert obj.get("roleRef", {}).get("name") != "cluster-admin"
