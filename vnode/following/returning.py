@@ -85,7 +85,11 @@ class Returns:
     async def _patch(
         self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
     ) -> None:
-        body["metadata"]["uid"] = objects.uid(obj)
+        # Lists are replaced whole, and others write addresses, too: Conflict if they just have.
+        body["metadata"] |= {
+            "uid": objects.uid(obj),
+            "resourceVersion": objects.resource_version(obj),
+        }
         try:
             after = await self._local.patch(
                 ref.kind, ref.name, body, ref.namespace, subresource=subresource

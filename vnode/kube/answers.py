@@ -55,6 +55,9 @@ async def hang_up(response: aiohttp.ClientResponse) -> None:
 def unreachable(name: str, error: BaseException) -> errors.Unreachable:
     """The error for no answer, with the cluster's name."""
     text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = "the answer is not HTTP"  # the error quotes what came, a secret of another's perhaps
+
     return errors.Unreachable(f"{name}: {text or type(error).__name__}")
 
 

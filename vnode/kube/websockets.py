@@ -10,6 +10,7 @@ from typing import Final
 import aiohttp
 
 from vnode.api import errors
+from vnode.kube import answers
 from vnode.kube.client import Client
 
 _CONNECT: Final = 10.0  # seconds for TCP and TLS
@@ -43,11 +44,8 @@ async def connect(
             )
         except aiohttp.WSServerHandshakeError as error:
             raise errors.from_status(error.status, "", f"{client.name}: {error.message}") from error
-        except aiohttp.ClientResponseError as error:
-            # Its text quotes what came, which may be the words of a server of quite another kind.
-            raise errors.Unreachable(f"{client.name}: the answer is not HTTP") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise errors.Unreachable(f"{client.name}: {error}") from error
+            raise answers.unreachable(client.name, error) from error
 
         async with socket:
             yield socket

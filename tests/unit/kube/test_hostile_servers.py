@@ -74,7 +74,7 @@ async def test_words_of_other_servers_are_not_passed_on() -> None:
     assert "not in the words of an API server" in str(caught.value)
 
 
-async def test_a_websocket_does_not_quote_a_server_that_speaks_no_http() -> None:
+async def test_a_server_that_speaks_no_http_is_not_quoted() -> None:
     async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 the password is 1234\r\n")
         writer.close()
@@ -83,9 +83,16 @@ async def test_a_websocket_does_not_quote_a_server_that_speaks_no_http() -> None
         host, port = listening.sockets[0].getsockname()
         where = Endpoint(f"http://{host}:{port}", None, Constant(None))
         async with Client(where, name="hostile") as client:
-            with pytest.raises(Unreachable, match="the answer is not HTTP"):
-                async with websockets.connect(client, "/exec", [], "v4.channel.k8s.io"):
-                    pass
+            with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
+                await client.get(kinds.PODS, "x", "default")
+
+            for opening in (
+                client.stream("GET", "/log", query={}, silence=5),
+                websockets.connect(client, "/exec", [], "v4.channel.k8s.io"),
+            ):
+                with pytest.raises(Unreachable, match=r"the answer is not HTTP$"):
+                    async with opening:
+                        pass
 
 
 async def test_an_answer_without_bounds_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
