@@ -130,7 +130,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
         "patch /pods/status any",
         "delete /pods any",
         "patch /nodes/status",
-        "update coordination.k8s.io/leases kube-node-lease",
+        "patch coordination.k8s.io/leases kube-node-lease",
         "list /secrets",
         "create /secrets vnode",
         "patch multicluster.admiralty.io/targets/status any",
@@ -151,6 +151,8 @@ async def test_the_agent_may_do_what_it_needs(client: Client, question: str) -> 
     "question",
     [
         "create /secrets default",
+        "update /pods any",
+        "delete coordination.k8s.io/leases kube-node-lease",
         "patch /secrets default",
         "patch admissionregistration.k8s.io/mutatingwebhookconfigurations - other",
         "bind rbac.authorization.k8s.io/clusterroles - cluster-admin",
