@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
+import aiohttp
 import pytest
 
+from hack.fleetlib import addresses, agents, processes
+from hack.fleetlib.fleet import Fleet as Site
 from tests import kit
+from tests.e2e import own_targets as own
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.kube.client import Client
@@ -72,6 +77,38 @@ async def test_a_process_killed_in_a_burst_loses_and_doubles_nothing(
     fleet.run("stop", cluster, process, "--kill")
     fleet.run("start", cluster, process)
     await assert_each_runs_once(source, [c2, c3], name)
+
+
+async def test_an_agent_that_starts_before_its_api_server_waits_for_it(
+    fleet: Fleet, source: Client
+) -> None:
+    """As after an outage of a whole cluster; one that ends is started ever later."""
+    for process in ("agent", "kube-apiserver"):
+        fleet.run("stop", "c1", process, "--kill")
+
+    site = Site(fleet.folder)
+    processes.start(site.directory, "c1", "agent")  # `fleet start` waits until it is ready
+    started = site.state().process("c1", "agent").identity
+    address = site.site("c1").agents[0]
+    assert "starting: the API server has not answered yet" in await not_ready(address)
+    fleet.run("start", "c1", "kube-apiserver")
+    agents.wait_for_agent(site.directory, site.site("c1"))
+    assert site.state().process("c1", "agent").identity == started
+    await own.run_pod(source, "default", "after-outage")
+    await source.delete(kinds.PODS, "after-outage", "default")
+    await kit.until_gone(source, kinds.PODS, "default", field_selector="metadata.name=after-outage")
+
+
+async def not_ready(address: str) -> str:
+    """What an agent that has just been started says of itself, as soon as it says anything."""
+    url = f"http://{address}:{addresses.AGENT_HEALTH}/readyz"
+    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    return await answer.text()
+            except aiohttp.ClientConnectorError:
+                await asyncio.sleep(0.05)
 
 
 async def test_a_restarted_agent_writes_nothing_that_did_not_change(

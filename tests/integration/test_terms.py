@@ -28,6 +28,7 @@ from vnode.cli.agent.term import Term
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.runtime.authority import Authority
+from vnode.runtime.health import Health
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import supervise
 
@@ -42,7 +43,8 @@ async def identity(client: Client) -> Identity:
 @asynccontextmanager
 async def replica(client: Client, identity: Identity, home: str) -> AsyncIterator[Shared]:
     """What all replicas do, but for their servers, of an agent whose own namespace is `home`."""
-    shared = Shared(client, identity, Options(home, "127.0.0.1", AgentConfig(), None, "test"))
+    options = Options(home, "127.0.0.1", AgentConfig(), None, "test")
+    shared = Shared(client, identity, options, Health())
     async with supervise() as tasks:
         shared.start(tasks)
         await shared.targets.wait_synced()

@@ -11,16 +11,20 @@ from pathlib import Path
 import click
 
 from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.cli.agent import config
-from vnode.cli.agent.replica import Agent
+from vnode.cli.agent.replica import STARTING, Agent
 from vnode.cli.agent.shared import Options
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
-from vnode.runtime import holders, memory
+from vnode.runtime import holders, memory, patience
+from vnode.runtime.health import Health
+from vnode.runtime.serving import Server
+from vnode.runtime.supervisor import supervise
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -94,8 +98,7 @@ def _address(given: str | None) -> str:
 
 async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
     async with Client(where, name="local") as client:
-        identity = await _identify(client, cluster_name)
-        running = asyncio.create_task(Agent(client, identity, options).run(), name="agent")
+        running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.cancel)
@@ -105,6 +108,17 @@ async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
         except asyncio.CancelledError:
             if not running.cancelled():
                 raise
+
+
+async def _run(client: Client, cluster_name: str, options: Options) -> None:
+    """Probes are answered at once, or an agent that waits for its API server would be ended."""
+    health = Health()
+    server = Server("health", health.app(), options.address, options.config.ports.health)
+    health.add(STARTING, lambda: "the API server has not answered yet")
+    async with supervise() as tasks:
+        tasks.start(server.run(), server.name)
+        identity = await patience.answered(lambda: _identify(client, cluster_name), SystemClock())
+        await Agent(client, identity, options, health).run()
 
 
 async def _identify(client: Client, cluster_name: str) -> Identity:

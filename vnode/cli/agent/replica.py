@@ -7,6 +7,8 @@ begins a `Term`, and one that loses it ends that, while all else goes on.
 
 from __future__ import annotations
 
+from typing import Final
+
 from vnode import __version__
 from vnode.api.identity import Identity
 from vnode.api.listeners import period
@@ -17,18 +19,24 @@ from vnode.cli.agent.term import Term, make_framework
 from vnode.kube import informer as informers
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
-from vnode.runtime import holders, memory
+from vnode.runtime import holders, memory, patience
 from vnode.runtime.authority import Authority
+from vnode.runtime.health import Health
 from vnode.runtime.leader import AGENT_LEASE, Elector
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.telemetry import metrics
 
+STARTING: Final = "starting"
+"""The check that fails until all others are known."""
+
 
 class Agent:
-    """One replica of the agent of one cluster."""
+    """One replica of the agent of one cluster. Of `health`, the pages are served already."""
 
-    def __init__(self, client: Client, identity: Identity, options: Options) -> None:
-        self._shared = Shared(client, identity, options)
+    def __init__(
+        self, client: Client, identity: Identity, options: Options, health: Health
+    ) -> None:
+        self._shared = Shared(client, identity, options, health)
         make_framework(options.config, self._shared.clock)  # a bad profile is found at the start
         self._authority = Authority(client, options.namespace, clock=self._shared.clock)
         self._events = EventRecorder(client, "vnode", self._shared.clock)
@@ -38,11 +46,12 @@ class Agent:
     async def run(self) -> None:
         """Serve, and lead when it is this replica's turn, until cancelled."""
         metrics.BUILD_INFO.labels(__version__).set(1)
-        await self._authority.load()
+        await patience.answered(self._authority.load, self._shared.clock)
         async with supervise() as tasks:
             self._shared.start(tasks)
             tasks.start(self._authority.run(), "authority")
             await servers.start(self._shared, self._authority, tasks)
+            self._shared.health.remove(STARTING)
             await self._shared.targets.wait_synced()
             await self._shared.proxies.synced.wait()
             memory.settle()

@@ -1,4 +1,4 @@
-"""The webhook, the extender, and health: the servers that are there from the first second on.
+"""The webhook and the extender: the servers that are there before anything else of an agent is.
 
 With them, what makes their callers trust them and be trusted: the CA in the webhook configuration,
 and the candidate scheduler's client certificate.
@@ -32,7 +32,6 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
     webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
     extender = _extender(shared)
     servers = (
-        Server("health", health.app(), address, ports.health),
         Server("webhook", webhook, address, ports.webhook, ssl_context=await for_webhook.start()),
         Server(
             "extender", extender, address, ports.extender, ssl_context=await for_extender.start()

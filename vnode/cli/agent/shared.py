@@ -48,12 +48,14 @@ class Options:
 class Shared:
     """One of each, for one replica of the agent of one cluster."""
 
-    def __init__(self, client: Client, identity: Identity, options: Options) -> None:
+    def __init__(
+        self, client: Client, identity: Identity, options: Options, health: Health
+    ) -> None:
         self.client = client
         self.identity = identity
         self.options = options
         self.clock = SystemClock()
-        self.health = Health()
+        self.health = health
         self.links = Links()
         self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
         self.proxies = Informer(
