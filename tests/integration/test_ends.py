@@ -84,6 +84,7 @@ async def test_a_chaperon_of_which_no_event_has_come_ends_before_its_pod(
 
     await free(client, unseen)
     await kit.until_gone(client, kinds.POD_CHAPERONS, pod_namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)  # others may have changed it
     assert await lets_go.end(proxy, "n1") is None
     await kit.until_gone(client, kinds.PODS, pod_namespace)
 

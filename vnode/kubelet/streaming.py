@@ -96,17 +96,16 @@ class Streams:
                 body = await remote.body(answer)
                 raise words.refusal(delegate.client.name, answer, body)
 
+            # The target may have said all and left by now. A caller who does not hear it asks
+            # again, and the command would run twice.
             caller = request.transport
-            if remote.ended or remote.transport.is_closing():
-                raise Refused(502, f"target {delegate.client.name} closed the connection")
-
             if caller is None or caller.is_closing():
                 return _Taken(status=SWITCHING_PROTOCOLS)
 
             tunnel = Tunnel(caller, remote.transport, self._hangups)
             caller.write(upgrading.switching(answer) + bytes(remote.rest))
             tunnel.start()
-            remote.taken = True
+            remote.hand_over(tunnel.target)
             return await _until_closed(tunnel, request)
 
 

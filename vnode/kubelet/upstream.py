@@ -30,6 +30,8 @@ class Upstream(asyncio.Protocol):
         self.rest = bytearray()  # received and not yet claimed
         self.ended = False
         self.taken = False  # another protocol has the transport now, and will end it
+        self._lost = False
+        self._successor: asyncio.Protocol | None = None
         self._news = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -51,9 +53,18 @@ class Upstream(asyncio.Protocol):
         self._news.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No more will come."""
-        self.ended = True
+        """No more will come. TLS may say so to us though another protocol is in our place."""
+        self.ended = self._lost = True
         self._news.set()
+        if self._successor is not None:
+            self._successor.connection_lost(exc)
+
+    def hand_over(self, successor: asyncio.Protocol) -> None:
+        """The transport has that protocol now, which hears of its end, also if that was before."""
+        self.taken = True
+        self._successor = successor
+        if self._lost:
+            successor.connection_lost(None)
 
     async def answer(self) -> upgrading.Answer:
         """The head of the answer. Raises TimeoutError, or Refused (502) if there is none."""
