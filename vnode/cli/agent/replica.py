@@ -51,13 +51,13 @@ class Agent:
             self._shared.start(tasks)
             tasks.start(self._authority.run(), "authority")
             await servers.start(self._shared, self._authority, tasks)
-            self._shared.health.remove(STARTING)
             await self._shared.targets.wait_synced()
             await self._shared.proxies.synced.wait()
             memory.settle()
             await self._shared.connect(tasks)
             await self._kubelet.start(tasks)
             self._start_dashboard(tasks)
+            self._shared.health.remove(STARTING)
             tasks.start(self._events.run(), "events")
             await self._lead_when_elected()
 
@@ -80,6 +80,7 @@ class Agent:
             agent_namespace=options.namespace,
             clock=shared.clock,
         )
+        shared.health.add_event("dashboard", dashboard.ready)
         tasks.start(dashboard.run(options.address, options.config.ports.dashboard), "dashboard")
 
     async def _lead_when_elected(self) -> None:

@@ -5,6 +5,8 @@ Its certificate is that of the kubelet API, for the same callers come in the sam
 
 from __future__ import annotations
 
+import asyncio
+
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.dashboard.door import PATH, Door
@@ -47,6 +49,7 @@ class ServedDashboard:
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )
         proxies.subscribe(self._sight.note_pod)
+        self.ready = asyncio.Event()  # set once it listens
 
     async def run(self, address: str, port: int) -> None:
         """Serve until cancelled; the certificate must have been started."""
@@ -59,4 +62,7 @@ class ServedDashboard:
                 tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
 
             tasks.start(self._door.run(), "dashboard-client-ca")
-            await server.run()
+            tasks.start(server.run(), server.name)
+            await server.ready.wait()
+            self.ready.set()
+            await asyncio.Event().wait()
