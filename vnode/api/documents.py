@@ -14,6 +14,9 @@ import yaml
 
 from vnode.api.errors import ConfigError
 
+NO_JSON: Final = (msgspec.DecodeError, RecursionError)
+"""What msgspec raises for a text that is no JSON, nor is one that is nested without end."""
+
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
@@ -27,7 +30,7 @@ def parse(text: str) -> Any:
     """
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+    except (*NO_JSON, UnicodeError):
         return _parse_yaml(text)
 
 

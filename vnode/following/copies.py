@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import documents, keys, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 
@@ -130,7 +130,7 @@ def _followed(copy: Object) -> _Followed:
     try:
         text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
         return msgspec.json.decode(text, type=_Followed)
-    except (msgspec.MsgspecError, RecursionError):
+    except documents.NO_JSON:
         return _Followed()
 
 

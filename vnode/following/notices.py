@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
 _ADDRESSES: Final = 16  # of one load balancer; the status comes from another cluster
@@ -99,7 +99,7 @@ def _brought(original: Object) -> dict[str, Objects]:
 
     try:
         return msgspec.json.decode(text, type=dict[str, list[dict[str, Any]]])
-    except (msgspec.DecodeError, RecursionError):
+    except documents.NO_JSON:
         return {}
 
 

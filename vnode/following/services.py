@@ -83,20 +83,20 @@ def ingress(original: Object, identity: Identity) -> Object:
 
 def _copy(original: Object, identity: Identity, spec: Object, more: dict[str, str]) -> Object:
     own = {keys.IS_DELEGATE: "", keys.GLOBAL: "true", **more}
-    meta = copies.metadata(original, identity, own, spec=_without_node_ports(spec) or spec)
+    meta = copies.metadata(original, identity, own, spec=_without_node_ports(spec))
     return {"metadata": meta, "spec": spec}
 
 
 def without_node_ports(service: Object) -> Object | None:
     """The same with node ports of the target's choice; None if it names none."""
-    free = _without_node_ports(objects.spec(service))
-    return None if free is None else {**service, "spec": free}
+    spec = objects.spec(service)
+    free = _without_node_ports(spec)
+    return None if free == spec else {**service, "spec": free}
 
 
-def _without_node_ports(spec: Object) -> Object | None:
-    ports = spec.get("ports") or ()
-    if not any("nodePort" in port for port in ports):
-        return None
+def _without_node_ports(spec: Object) -> Object:
+    if not (ports := spec.get("ports")):
+        return spec
 
     free = [{k: v for k, v in port.items() if k != "nodePort"} for port in ports]
     return {**spec, "ports": free}
@@ -108,8 +108,7 @@ def same(copy: Object, wanted: Object) -> bool:
     What else it has is the target's, which fills in addresses, ports and defaults of its own: so
     a field that the original has lost shows only in what was sent.
     """
-    spec = objects.spec(wanted)
-    as_kept = _without_node_ports(spec) or spec
+    as_kept = _without_node_ports(objects.spec(wanted))
     return copies.sent(copy) == copies.sent(wanted) and holds(objects.spec(copy), as_kept)
 
 

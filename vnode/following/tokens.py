@@ -116,8 +116,7 @@ class Tokens:
         if link.wishes.source_api is None or link.is_self or not wants(pod):
             return
 
-        place = Place(link.node_name, objects.key(pod), objects.uid(pod))
-        self._claims[place] = self._clock.monotonic() + _CLAIM
+        place = self._claim(pod, link)
         copy = self._copy(place)
         if copy is None or self._left(place, copy) <= 0:
             await self._write(place, pod, link)
@@ -132,9 +131,12 @@ class Tokens:
         """
         candidate = link.candidate(objects.uid(pod))
         if link.wishes.source_api is not None and _mounts(candidate) and wants(pod):
-            place = Place(link.node_name, objects.key(pod), objects.uid(pod))
-            self._claims[place] = self._clock.monotonic() + _CLAIM
-            self._wake(place)
+            self._wake(self._claim(pod, link))
+
+    def _claim(self, pod: Object, link: Link) -> Place:
+        place = Place(link.node_name, objects.key(pod), objects.uid(pod))
+        self._claims[place] = self._clock.monotonic() + _CLAIM
+        return place
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
         """The candidate of that very pod is gone from a target."""

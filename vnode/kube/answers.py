@@ -13,7 +13,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from vnode.api import errors
+from vnode.api import documents, errors
 from vnode.api.objects import Object
 
 LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
@@ -80,7 +80,7 @@ def decode(payload: bytes) -> Any:
 
     try:
         return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except documents.NO_JSON as error:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
 
 
@@ -112,14 +112,20 @@ def page(answer: Any, name: str, plural: str) -> Object:
     raise errors.Unreachable(f"{name}: the answer is no list of {plural}")
 
 
+def status_of(payload: bytes) -> Object | None:
+    """The metav1.Status that a payload is, None if it is something else."""
+    try:
+        found = msgspec.json.decode(payload)
+    except documents.NO_JSON:
+        return None
+
+    return found if isinstance(found, dict) and found.get("kind") == "Status" else None
+
+
 def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
     """The error that an answer of 300 or more is."""
-    try:
-        status = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        status = None
-
-    if not isinstance(status, dict) or status.get("kind") != "Status":
+    status = status_of(payload)
+    if status is None:
         # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
         status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
 

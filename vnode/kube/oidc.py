@@ -16,6 +16,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from vnode.api import documents
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.kube import answers, tls
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
@@ -156,7 +157,7 @@ async def _ask(
 
     try:
         found = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
+    except documents.NO_JSON:
         found = None
 
     known = found if isinstance(found, dict) else {}
@@ -174,7 +175,7 @@ def _life(token: str) -> float:
         part = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         ends = msgspec.convert(claims, _Claims).exp
-    except (IndexError, ValueError, msgspec.DecodeError, RecursionError):
+    except (IndexError, ValueError, *documents.NO_JSON):
         return 0.0
 
     return DEFAULT_LIFE if ends is None else ends - time.time()

@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
+from vnode.api import documents
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube import websockets
@@ -65,7 +66,7 @@ async def _run(
 
     try:
         status = msgspec.json.decode(bytes(parts[_STATUS]))
-    except (msgspec.DecodeError, RecursionError):
+    except documents.NO_JSON:
         status = None
 
     if not isinstance(status, dict):

@@ -29,9 +29,8 @@ class Upstream(asyncio.Protocol):
     def __init__(self) -> None:
         self.rest = bytearray()  # received and not yet claimed
         self.ended = False
-        self.taken = False  # another protocol has the transport now, and will end it
+        self.successor: asyncio.Protocol | None = None  # has the transport now, and will end it
         self._lost = False
-        self._successor: asyncio.Protocol | None = None
         self._news = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,13 +55,12 @@ class Upstream(asyncio.Protocol):
         """No more will come. TLS may say so to us though another protocol is in our place."""
         self.ended = self._lost = True
         self._news.set()
-        if self._successor is not None:
-            self._successor.connection_lost(exc)
+        if self.successor is not None:
+            self.successor.connection_lost(exc)
 
     def hand_over(self, successor: asyncio.Protocol) -> None:
         """The transport has that protocol now, which hears of its end, also if that was before."""
-        self.taken = True
-        self._successor = successor
+        self.successor = successor
         if self._lost:
             successor.connection_lost(None)
 
@@ -131,5 +129,5 @@ async def opened(
         transport.write(head)
         yield upstream
     finally:
-        if not upstream.taken:
+        if upstream.successor is None:
             transport.abort()

@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 
 from vnode.api.objects import Object
+from vnode.kube import answers
 from vnode.kubelet import upgrading
 from vnode.kubelet.refusal import Refused
 
@@ -60,16 +61,9 @@ def refusal(cluster: str, answer: upgrading.Answer, body: bytes) -> Refused:
 
 
 def _status(body: bytes) -> Object | None:
-    """The Status that a body is, None if it is something else."""
-    try:
-        found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-    if not isinstance(found, dict) or (found.get("kind"), found.get("apiVersion")) != (
-        "Status",
-        "v1",
-    ):
+    """The Status that a body is, with its own fields only; None if it is something else."""
+    found = answers.status_of(body)
+    if found is None or found.get("apiVersion") != "v1":
         return None
 
     return {field: found[field] for field in _FIELDS if field in found}

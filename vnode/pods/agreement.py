@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from vnode.api import keys, objects
+from vnode.api import documents, keys, objects
 from vnode.api.objects import Object
 
 
@@ -82,7 +82,7 @@ def read(obj: Object, key: str) -> Object:
 
     try:
         record = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
+    except documents.NO_JSON:
         return {}
 
     return record if isinstance(record, dict) else {}

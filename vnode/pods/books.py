@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import keys, objects, resources
+from vnode.api import documents, keys, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -23,7 +23,6 @@ from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 
 _FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
-_NONSENSE: Final = (msgspec.DecodeError, RecursionError, ConfigError)
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +130,7 @@ def read_free(summary: Object | None) -> tuple[Resources | None, Resources | Non
     try:
         said: Any = msgspec.json.decode(text)
         return resources.parse(said["sum"]), resources.parse(said["largest"])
-    except (*_NONSENSE, KeyError, TypeError, AttributeError) as error:
+    except (*documents.NO_JSON, ConfigError, KeyError, TypeError, AttributeError) as error:
         log.warning("a target's free resources cannot be read: %s", error)
         return None, None
 

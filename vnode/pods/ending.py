@@ -18,7 +18,7 @@ from vnode.pods.bound import is_daemon
 from vnode.pods.mirroring import Mirror
 from vnode.runtime.links import Link, Links
 
-_LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
+LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
 
 
 class Ending:
@@ -51,7 +51,7 @@ class Ending:
                     return None  # the chaperon's end wakes us
 
                 if await self._lingers(proxy, link):
-                    return _LOOK_AGAIN
+                    return LOOK_AGAIN
 
         if (body := feedback.without_finalizers(proxy)) is not None:
             proxy = await self._mirror.patch(proxy, body)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from vnode.api import kinds, objects
+from vnode.api import documents, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -40,7 +40,7 @@ def parse(payload: bytes) -> BindRequest | None:
     """The request, or None if it is not one. Go writes these keys in either case."""
     try:
         raw: Any = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
+    except documents.NO_JSON:
         return None
 
     if not isinstance(raw, dict):

@@ -74,6 +74,9 @@ def exceeds(proxy: Object, patch: Object) -> str:
 
 def _outgrows(known: Object, patch: Object, limit: int) -> bool:
     """Whether something is over the limit after a patch, and not smaller than it was."""
+    if not patch:
+        return False
+
     result = objects.without_nulls(objects.merge_patches(known, patch))
     after = len(msgspec.json.encode(result))
     return after > limit and after > len(msgspec.json.encode(known))

@@ -36,7 +36,7 @@ from vnode.pods import chaperon as chaperons
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
-from vnode.pods.ending import Ending
+from vnode.pods.ending import LOOK_AGAIN, Ending
 from vnode.pods.mirroring import Mirror
 from vnode.pods.placing import Bring
 from vnode.pods.sending import Sender, echo_key
@@ -45,7 +45,6 @@ from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
 
 _COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
-_LOOK_AGAIN: Final = 2.0  # seconds until the informer should show what is there
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 
 log = logging.getLogger(__name__)
@@ -234,7 +233,8 @@ class ProxyController:
         """
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
         if not link.covers(namespace):
-            self._refuse(proxy, f"target {link.target} is not for pods of namespace {namespace}")
+            why = f"target {link.target} is not for pods of namespace {namespace}"
+            self._warn(proxy, "DelegateRefused", why)
             return None
 
         if objects.status(proxy).get("phase") in feedback.FINISHED:
@@ -244,7 +244,7 @@ class ProxyController:
             return await self._create(proxy, link)
 
         if await link.look_for_candidate(uid, namespace) is not None:
-            return _LOOK_AGAIN
+            return LOOK_AGAIN
 
         await self._lost(proxy, _gone_in(link))
         return None
@@ -252,7 +252,7 @@ class ProxyController:
     async def _lost(self, proxy: Object, why: str) -> None:
         log.info("deleting pod %s: %s", objects.key(proxy), why)
         text = f"{why}; deleting this pod, for its owner to replace it"
-        self._events.event(objects.reference(proxy, "Pod", "v1"), "Warning", "DelegateLost", text)
+        self._warn(proxy, "DelegateLost", text)
         await self._client.discard(kinds.PODS, proxy)
 
     async def _create(self, proxy: Object, link: Link) -> float | None:
@@ -272,7 +272,7 @@ class ProxyController:
             else:
                 message = f"target {link.target} refused the pod: {error.message}"
 
-            self._refuse(proxy, message)
+            self._warn(proxy, "DelegateRefused", message)
             if route.is_delegate(live) and objects.status(live).get("message") != message:
                 await self._mirror.patch(proxy, chains.stuck(live, message), subresource="status")
 
@@ -280,9 +280,8 @@ class ProxyController:
 
         return None
 
-    def _refuse(self, proxy: Object, why: str) -> None:
-        about = objects.reference(proxy, "Pod", "v1")
-        self._events.event(about, "Warning", "DelegateRefused", why)
+    def _warn(self, proxy: Object, reason: str, text: str) -> None:
+        self._events.event(objects.reference(proxy, "Pod", "v1"), "Warning", reason, text)
 
 
 def _gone_in(link: Link) -> str:

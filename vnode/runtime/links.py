@@ -39,6 +39,10 @@ class TargetKey:
         """The finalizer that it has on proxy pods."""
         return names.finalizer(self.namespace, self.name)
 
+    def sent(self, chaperon: Object) -> bool:
+        """It came by this Target, or does not say by which, as Admiralty's do not."""
+        return objects.annotations(chaperon).get(keys.TARGET, str(self)) == str(self)
+
     def __str__(self) -> str:
         return objects.join_key(self.namespace, self.name)
 
@@ -141,13 +145,10 @@ class Link:
 
     async def look_for_candidate(self, pod_uid: str, namespace: str) -> Object | None:
         """The same, asked of the target itself: for who deletes what has none."""
-        ours, selector = str(self.target), f"{keys.PARENT_UID}={pod_uid}"
-        kind = kinds.POD_CHAPERONS
-        for chaperon in await self.client.list(kind, namespace, label_selector=selector):
-            if objects.annotations(chaperon).get(keys.TARGET, ours) == ours:
-                return chaperon
-
-        return None
+        found = await self.client.list(
+            kinds.POD_CHAPERONS, namespace, label_selector=f"{keys.PARENT_UID}={pod_uid}"
+        )
+        return next(filter(self.target.sent, found), None)
 
     def candidates(self) -> Iterator[tuple[str, Object]]:
         """All chaperons of this cluster in the target, with the UIDs of their pods."""

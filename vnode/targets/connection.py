@@ -138,9 +138,7 @@ class Connection:
 
     def _owns(self, chaperon: Object) -> bool:
         """The chaperon is ours, and not of another Target that leads to the same cluster."""
-        key = str(self.spec.key)
-        is_ours = objects.annotations(chaperon).get(keys.TARGET, key) == key
-        return is_ours and self._identity.owns(chaperon)
+        return self.spec.key.sent(chaperon) and self._identity.owns(chaperon)
 
     def _make_link(self, client: Client) -> Link:
         def parent_uid(chaperon: Object) -> Iterable[str]:

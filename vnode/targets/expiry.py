@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from cryptography import x509
 
-from vnode.api import objects
+from vnode.api import documents, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube import endpoint
@@ -43,7 +43,7 @@ def claims(token: str) -> dict[str, Any]:
     try:
         payload = token.split(".")[1]
         found = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (IndexError, ValueError, RecursionError, msgspec.DecodeError):
+    except (IndexError, ValueError, *documents.NO_JSON):
         return {}
 
     return found if isinstance(found, dict) else {}

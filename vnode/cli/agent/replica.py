@@ -78,10 +78,12 @@ class Agent:
             links=shared.links,
             certificate=self._kubelet.certificate,
             agent_namespace=options.namespace,
+            address=options.address,
+            port=options.config.ports.dashboard,
             clock=shared.clock,
         )
-        shared.health.add_event("dashboard", dashboard.ready)
-        tasks.start(dashboard.run(options.address, options.config.ports.dashboard), "dashboard")
+        shared.health.add_event(dashboard.server.name, dashboard.server.ready)
+        tasks.start(dashboard.run(), dashboard.server.name)
 
     async def _lead_when_elected(self) -> None:
         options = self._shared.options

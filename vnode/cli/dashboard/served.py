@@ -5,8 +5,6 @@ Its certificate is that of the kubelet API, for the same callers come in the sam
 
 from __future__ import annotations
 
-import asyncio
-
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.dashboard.door import PATH, Door
@@ -24,7 +22,7 @@ _GRACE = 1.0  # seconds that open streams get at the end
 
 
 class ServedDashboard:
-    """Runs beside the other servers of an agent."""
+    """Runs beside the other servers of an agent. The certificate must have been started."""
 
     def __init__(
         self,
@@ -38,9 +36,10 @@ class ServedDashboard:
         links: Links,
         certificate: KubeletCertificate,
         agent_namespace: str,
+        address: str,
+        port: int,
         clock: Clock,
     ) -> None:
-        self._certificate = certificate
         self._door = Door(client, clock)
         wanted = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
         self._sources = tuple(Informer(client, kind) for kind in wanted)
@@ -49,20 +48,16 @@ class ServedDashboard:
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )
         proxies.subscribe(self._sight.note_pod)
-        self.ready = asyncio.Event()  # set once it listens
-
-    async def run(self, address: str, port: int) -> None:
-        """Serve until cancelled; the certificate must have been started."""
-        context = AskingContext(self._certificate.pair)
-        self._certificate.subscribe(lambda: context.show(self._certificate.pair))
+        context = AskingContext(certificate.pair)
+        certificate.subscribe(lambda: context.show(certificate.pair))
         app = Site(self._sight, PATH).app([self._door.middleware])
-        server = Server("dashboard", app, address, port, ssl_context=context, grace=_GRACE)
+        self.server = Server("dashboard", app, address, port, ssl_context=context, grace=_GRACE)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
         async with supervise() as tasks:
             for informer in self._sources:
                 tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
 
             tasks.start(self._door.run(), "dashboard-client-ca")
-            tasks.start(server.run(), server.name)
-            await server.ready.wait()
-            self.ready.set()
-            await asyncio.Event().wait()
+            await self.server.run()

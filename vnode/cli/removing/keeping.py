@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Conflict, NotFound, Unreachable
+from vnode.api.errors import Conflict, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.cli.removing import waiting
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.supervisor import supervise
@@ -54,8 +55,7 @@ class Keeper:
                     await self._pass()
 
         for informer in self._watched:
-            if not informer.synced.is_set():
-                raise informer.failure or Unreachable(f"no list of {informer.kind.plural}")
+            waiting.check_seen(informer, seconds)
 
         return self._held() + self._owned()
 

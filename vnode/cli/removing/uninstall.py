@@ -80,8 +80,8 @@ async def _end_target_side(
     """How many chaperons are left that still own a pod."""
     left = 0
     await target_side.close(client, report)
-    chaperons = await _listed(client, kinds.POD_CHAPERONS)
-    if chaperons or sources:  # what these have sent a moment ago may not be listed yet
+    # What a source has sent a moment ago may not be listed yet.
+    if sources or await _listed(client, kinds.POD_CHAPERONS):
         if options.keep:
             left = await target_side.keep_delegates(
                 client, detach=options.crds, led=led, ends=ends, report=report

@@ -52,10 +52,15 @@ async def until_gone(
             await done.wait()
             watch.cancel()
     except TimeoutError:
-        if not informer.synced.is_set():
-            unseen = Unreachable(f"{client.name}: no list of {kind.plural} within {seconds:g} s")
-            raise informer.failure or unseen from None
-
+        check_seen(informer, seconds)
         return sorted(left(), key=objects.key)
 
     return []
+
+
+def check_seen(informer: Informer, seconds: float) -> None:
+    """Raise what kept an informer from its first list for so long, if it has had none."""
+    if not informer.synced.is_set():
+        cluster, plural = informer.series
+        unseen = Unreachable(f"{cluster}: no list of {plural} within {seconds:g} s")
+        raise informer.failure or unseen
