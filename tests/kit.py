@@ -147,6 +147,20 @@ async def until_one(
     return found[key]
 
 
+async def until_event(
+    client: Client, namespace: str, field_selector: str, text: str = ""
+) -> Object:
+    """Watch until there is such an Event whose message has that text."""
+    found = await until(
+        client,
+        kinds.EVENTS,
+        lambda all_: any(text in event["message"] for event in all_.values()),
+        namespace=namespace,
+        field_selector=field_selector,
+    )
+    return next(event for event in found.values() if text in event["message"])
+
+
 async def until_gone(
     client: Client,
     kind: Kind,

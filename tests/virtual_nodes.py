@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests import answering
+from tests.answering import Answer
 from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.kube.credentials import Constant
-from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
 from vnode.kubelet.access import Gate
@@ -23,8 +21,6 @@ from vnode.kubelet.hangups import HangupWatch
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streaming import Streams
 from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
-
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 TARGET = TargetKey("default", "c2")
 POD: Object = {
@@ -49,12 +45,8 @@ async def find(_node: str, _namespace: str, _name: str) -> Object | None:
 @asynccontextmanager
 async def node(answer: Answer) -> AsyncIterator[TestServer]:
     """A virtual node whose target answers everything so."""
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
     async with AsyncExitStack() as stack:
-        target = await stack.enter_async_context(TestServer(app))
-        where = Endpoint(str(target.make_url("")).rstrip("/"), None, Constant("Bearer secret"))
-        client = await stack.enter_async_context(Client(where, name="c2"))
+        client = await stack.enter_async_context(answering.client(answer, "c2"))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(CHAPERON)
         chaperons = cast("Informer", SimpleNamespace(store=store))

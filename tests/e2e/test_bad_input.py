@@ -273,12 +273,7 @@ async def test_two_sources_of_one_name_are_told_and_do_not_disturb_each_other(
     message = str((objects.condition(target, "ClusterNameUnique") or {})["message"])
     assert "uid-of-another-cluster" in message
     assert "--cluster-name" in message
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any(event["reason"] == "ClusterNameTaken" for event in all_.values()),
-        namespace=shared,
-    )
+    await kit.until_event(source, shared, "reason=ClusterNameTaken")
     await own.run_pod(source, shared, "own")
     theirs = await kit.until_one(
         c2, kinds.PODS, "stranger", shared, lambda pod: kit.phase(pod) == "Running"

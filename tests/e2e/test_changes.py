@@ -27,15 +27,8 @@ def container(pod: Object) -> Object:
 
 
 async def until_event(source: Client, name: str, reason: str, text: str) -> None:
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any(
-            event["reason"] == reason and text in event["message"] for event in all_.values()
-        ),
-        namespace="default",
-        field_selector=f"involvedObject.name={name}",
-    )
+    about = f"involvedObject.name={name},reason={reason}"
+    await kit.until_event(source, "default", about, text)
 
 
 async def test_a_pod_that_nobody_changes_costs_no_request(source: Client, c2: Client) -> None:

@@ -199,13 +199,8 @@ async def test_a_foreign_object_is_left_alone_and_the_pod_says_so(
     theirs = await c2.create(kinds.CONFIG_MAPS, config_map(name, whose="theirs"), "default")
     await source.create(kinds.CONFIG_MAPS, config_map(name, whose="ours"), "default")
     pod = await run(source, user_of(name))
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any("is not from this cluster" in e["message"] for e in all_.values()),
-        namespace="default",
-        field_selector=f"involvedObject.name={objects.name(pod)},reason=NotFollowed",
-    )
+    about = f"involvedObject.name={objects.name(pod)},reason=NotFollowed"
+    await kit.until_event(source, "default", about, "is not from this cluster")
     stuck = user_of(name, volumes=objects.spec(user_of(name))["volumes"], nodeSelector={"no": "no"})
     await source.create(kinds.PODS, stuck, "default")
     await kit.until_one(

@@ -143,15 +143,8 @@ async def test_a_pod_that_no_target_takes_says_why_target_by_target(
     assert condition["reason"] == "Unschedulable"
     assert "0/2 targets" in condition["message"]
     assert "didn't match Pod's node affinity/selector" in condition["message"]
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any(
-            e["reason"] == "FailedScheduling" and e["involvedObject"]["name"] == "nowhere"
-            for e in all_.values()
-        ),
-        namespace="default",
-    )
+    about = "involvedObject.name=nowhere,reason=FailedScheduling"
+    await kit.until_event(source, "default", about)
     assert "0/2 targets" in fleet.kubectl("c1", "describe", "pod", "nowhere")
     await source.delete(kinds.PODS, "nowhere", "default")
     await kit.until_gone(source, kinds.PODS, "default", label_selector="app=nowhere")

@@ -251,13 +251,8 @@ async def test_a_foreign_service_is_left_alone_and_ours_says_so(source: Client, 
     theirs = await c2.create(kinds.SERVICES, service(name, "other"), "default")
     await source.create(kinds.SERVICES, service(name, name), "default")
     await run(source, name)
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any("is not from this cluster" in e["message"] for e in all_.values()),
-        namespace="default",
-        field_selector=f"involvedObject.name={name},involvedObject.kind=Service",
-    )
+    about = f"involvedObject.name={name},involvedObject.kind=Service"
+    await kit.until_event(source, "default", about, "is not from this cluster")
     assert await c2.get(kinds.SERVICES, name, "default") == theirs
     await source.delete(kinds.PODS, name, "default")
     await kit.until_gone(source, kinds.PODS, "default")
@@ -308,13 +303,8 @@ async def test_a_service_that_has_become_headless_is_so_in_the_target(
             "default",
             lambda s, h=headless: (objects.spec(s)["clusterIP"] == "None") is h,
         )
-        await kit.until(
-            source,
-            kinds.EVENTS,
-            lambda all_: any("made anew" in e["message"] for e in all_.values()),
-            namespace="default",
-            field_selector=f"involvedObject.name={name},reason=FollowedAnew",
-        )
+        about = f"involvedObject.name={name},reason=FollowedAnew"
+        await kit.until_event(source, "default", about, "made anew")
         await source.delete(kinds.SERVICES, name, "default")
         await until_gone(c2, kinds.SERVICES, name)
 

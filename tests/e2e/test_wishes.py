@@ -113,13 +113,8 @@ async def test_a_claim_that_was_made_again_leaves_the_data_of_the_earlier_one(
     again = await source.create(kinds.CLAIMS, data_claim(), shared)
     fleet.run("start", "c1", "agent")
     await run_claimant(source, "reads", shared)
-    await kit.until(
-        source,
-        kinds.EVENTS,
-        lambda all_: any("is that of an earlier one" in e["message"] for e in all_.values()),
-        namespace=shared,
-        field_selector="involvedObject.name=reads,reason=NotFollowed",
-    )
+    about = "involvedObject.name=reads,reason=NotFollowed"
+    await kit.until_event(source, shared, about, "is that of an earlier one")
     kept = await c2.get(kinds.CLAIMS, "data", shared)
     assert objects.uid(kept) == objects.uid(copy)
     assert "deletionTimestamp" not in objects.metadata(kept)

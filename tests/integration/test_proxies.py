@@ -60,14 +60,8 @@ async def bound_pod(client: Client, namespace: str, link: Link) -> Object:
 
 async def event_of(client: Client, pod: Object, reason: str) -> Object:
     """The Event, once it is there."""
-    found = await kit.until(
-        client,
-        kinds.EVENTS,
-        bool,
-        namespace=objects.namespace(pod),
-        field_selector=f"involvedObject.uid={objects.uid(pod)},reason={reason}",
-    )
-    return next(iter(found.values()))
+    about = f"involvedObject.uid={objects.uid(pod)},reason={reason}"
+    return await kit.until_event(client, objects.namespace(pod), about)
 
 
 async def test_a_pod_is_lost_only_if_its_target_says_so(

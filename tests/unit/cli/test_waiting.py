@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
+from tests import answering
 from vnode.api import kinds
 from vnode.api.errors import ServerError, Unreachable, VnodeError
 from vnode.cli.removing import waiting
-from vnode.kube.client import Client
-from vnode.kube.credentials import Constant
-from vnode.kube.endpoint import Endpoint
 
 NO_STATUS = {"kind": "Status", "code": 500, "message": "etcd is away"}
 
@@ -29,10 +26,6 @@ async def test_objects_that_could_not_be_listed_are_not_gone(
     async def answer(_request: web.Request) -> web.Response:
         return web.json_response(body, status=status)
 
-    app = web.Application()
-    app.router.add_get("/{rest:.*}", answer)
-    async with TestServer(app) as server:
-        where = Endpoint(str(server.make_url("")).rstrip("/"), None, Constant("Bearer t"))
-        async with Client(where, name="test") as client:
-            with pytest.raises(error):
-                await waiting.until_gone(client, kinds.PODS, lambda _pod: True, 0.1)
+    async with answering.client(answer, "test") as client:
+        with pytest.raises(error):
+            await waiting.until_gone(client, kinds.PODS, lambda _pod: True, 0.1)

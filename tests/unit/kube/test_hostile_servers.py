@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
+from tests import answering
+from tests.answering import Answer
 from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
 from vnode.kube import answers, watching, websockets
@@ -23,18 +23,10 @@ from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kube.watching import Selection
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-
-@asynccontextmanager
-async def server(answer: Answer) -> AsyncIterator[Client]:
+def server(answer: Answer) -> AbstractAsyncContextManager[Client]:
     """A client of a server that answers everything so."""
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
-    async with AsyncExitStack() as stack:
-        running = await stack.enter_async_context(TestServer(app))
-        where = Endpoint(str(running.make_url("")).rstrip("/"), None, Constant("Bearer secret"))
-        yield await stack.enter_async_context(Client(where, name="hostile"))
+    return answering.client(answer, "hostile")
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -6,12 +6,10 @@ import asyncio
 import gc
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
+from tests import answering
 from vnode.api import kinds
 from vnode.kube.client import Client
-from vnode.kube.credentials import Constant
-from vnode.kube.endpoint import Endpoint
 
 
 async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> None:
@@ -23,10 +21,7 @@ async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> Non
     async def answer(_request: web.Request) -> web.Response:
         return web.json_response({"metadata": {}})
 
-    app = web.Application()
-    app.router.add_get("/{rest:.*}", answer)
-    async with TestServer(app) as server:
-        where = Endpoint(str(server.make_url("")).rstrip("/"), None, Constant("Bearer t"))
+    async with answering.endpoint(answer) as where:
         asked = asyncio.Event()
 
         async def use() -> None:
