@@ -71,9 +71,9 @@ class ChaperonController:
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
-        self._echoes = Echoes()
         self._updater = Updater(client, clock)
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
+        self._echoes = Echoes(self._controller.add)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
