@@ -121,7 +121,8 @@ class NodeController:
         while True:
             changed.clear()
             before = self._wanted
-            self._wanted = {key.node_name: key for key in self._targets.keys()}  # noqa: SIM118
+            fitting = filter(lambda key: key.fits_label, self._targets.keys())
+            self._wanted = {key.node_name: key for key in fitting}
             for name in before.keys() | self._wanted.keys() | set(self._nodes.store):
                 self._controller.add(name)
                 self._leases.add(name)

@@ -40,6 +40,11 @@ class TargetKey:
         """The finalizer that it has on proxy pods."""
         return names.finalizer(self.namespace, self.name)
 
+    @property
+    def fits_label(self) -> bool:
+        """Its name can be a label's value, which identifies its virtual node."""
+        return names.LABEL_VALUE.fullmatch(self.name) is not None
+
     def sent(self, chaperon: Object) -> bool:
         """It came by this Target, or does not say by which, as Admiralty's do not."""
         return objects.annotations(chaperon).get(keys.TARGET, str(self)) == str(self)

@@ -145,3 +145,12 @@ async def test_a_write_that_is_never_shown_is_done_again_in_the_end(clock):
     async with following(clock) as world:
         await asyncio.sleep(LOST_AFTER + 1)
         assert world.server.writes == ["", "status", ""]  # its answer shows the status, too
+
+
+async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
+    """The API server would refuse it, every few seconds: its condition says why there is none."""
+    async with following(clock, TargetKey("ns", "x" * 64)) as world:
+        assert world.server.created == []
+
+    async with following(clock, TargetKey("ns", "x" * 63)) as world:
+        assert world.server.created == ["x" * 63]
