@@ -209,8 +209,9 @@ class ProxyController:
         if keys.IS_ALLOWED not in notes:
             await self._allow(link, candidate)
 
-        await self._mirror.feed_back(proxy, candidate, link)
-        return await self._sender.send(proxy, candidate, link) if link.runs_vnode else None
+        refused = await self._mirror.feed_back(proxy, candidate, link)
+        later = await self._sender.send(proxy, candidate, link) if link.runs_vnode else None
+        return min((wait for wait in (refused, later) if wait is not None), default=None)
 
     async def _allow(self, link: Link, candidate: Object) -> None:
         key = echo_key(link, candidate)
