@@ -221,17 +221,19 @@ async def until_observed(source: Client, generation: int) -> None:
 async def test_a_status_comes_home_though_there_is_no_room_for_an_annotation(
     source: Client, c2: Client, fleet: Fleet
 ) -> None:
-    """The pod's own annotation counts twice, since the saved manifest has it too."""
+    """What is long in the pod's spec is in the manifest that its proxy keeps as an annotation."""
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints, "example.com/own": "x" * 126_000}
-    await source.create(kinds.PODS, kit.pod("full", annotations=notes), "default")
+    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    long = kit.pod("full", annotations=notes)
+    objects.spec(long)["containers"][0]["env"] = [{"name": "LONG", "value": "x" * 200_000}]
+    await source.create(kinds.PODS, long, "default")
     proxy = await kit.until_one(
         source, kinds.PODS, "full", "default", lambda p: kit.phase(p) == "Running"
     )
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
     name = objects.name(delegate)
-    theirs = {"metadata": {"annotations": {"example.com/cni": "x" * 12_000}}}
+    theirs = {"metadata": {"annotations": {"example.com/cni": "x" * 70_000}}}
     await c2.patch(kinds.PODS, name, theirs, "default")
     failed = {"status": {"phase": "Failed", "reason": "Evicted"}}
     await c2.patch(kinds.PODS, name, failed, "default", subresource="status")
