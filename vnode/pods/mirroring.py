@@ -3,7 +3,7 @@
 A status that a target reports goes through here to the source's API server: built by `feedback`,
 bounded in size, since the other cluster may be hostile, and timed from the moment at which the
 chaperon's change was seen. Until the informer has shown the result of a write, decisions about that
-pod rest: they would be made on what was before. Status and annotations are written each by itself,
+pod rest: they would be made on what was before. Annotations and status are written each by itself,
 so that one that is refused does not keep the other back.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, SystemClock
-from vnode.api.errors import Denied, Invalid, NotFound
+from vnode.api.errors import Denied, Invalid, NotFound, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
@@ -24,6 +24,7 @@ from vnode.runtime.links import Link
 from vnode.telemetry import metrics
 
 AGAIN: Final = 30.0  # seconds until feedback that was refused is tried again
+_PARTS: Final = (None, "status")  # subresources that are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +63,41 @@ class Mirror:
         """The pod is gone."""
         self._echoes.forget(key)
         self._lags.forget(key)
-        for part in ("status", None):
+        for part in _PARTS:
             self._refusals.pop((key, part), None)
 
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
-        """Take over status and annotations of the delegate, as far as they have changed.
+        """Take over annotations and status of the delegate, as far as they have changed.
 
-        When to look again if the API server refused some of it: what refuses may change unseen.
+        Annotations go first: who hears that a pod is ready may look for them. When to look again,
+        if the API server refused some of it: what refuses may change unseen.
         """
         key = objects.key(proxy)
+        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
+        failure: ServerError | None = None
+        try:
+            proxy = await self._offer(proxy, notes, None) or proxy
+        except ServerError as error:  # a webhook that is away need not be asked about statuses
+            failure = error
+
         status = feedback.status_patch(proxy, candidate)
         if objects.annotations(status) and feedback.exceeds(proxy, {**status, "status": {}}):
             status = feedback.without_record(status)
 
-        after = await self._offer(proxy, status, "status")
-        if after is not None:
+        if await self._offer(proxy, status, "status") is not None:
             self._lags.stop(key)
         else:
             self._lags.forget(key)
 
-        proxy = after or proxy
-        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
-        await self._offer(proxy, notes, None)
-        now = self._clock.monotonic()
-        return min(
-            (
-                max(0.0, refusal.until - now)
-                for part in ("status", None)
-                if (refusal := self._refusals.get((key, part))) is not None
-            ),
-            default=None,
-        )
+        if failure is not None:
+            raise failure
+
+        return self._again_in(key)
+
+    def _again_in(self, key: str) -> float | None:
+        refusals = (self._refusals.get((key, part)) for part in _PARTS)
+        times = [refusal.until for refusal in refusals if refusal is not None]
+        return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
     async def _offer(self, proxy: Object, body: Object, subresource: str | None) -> Object | None:
         """Patch a proxy with what its target says; None if nothing was written."""

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from vnode.api import keys, objects
-from vnode.api.errors import Denied, Invalid
+from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.pods import feedback, mirroring
 from vnode.pods.mirroring import Mirror
 
@@ -81,7 +81,7 @@ def mirror(source, events, clock):
 
 async def test_status_and_annotations_are_taken_over(mirror, source):
     assert await mirror.feed_back(PROXY, chaperon(), LINK) is None
-    assert source.asked == ["status", None]
+    assert source.asked == [None, "status"]
 
 
 @pytest.mark.parametrize("part", ["status", None])
@@ -91,10 +91,19 @@ async def test_what_is_refused_keeps_nothing_else_back_and_is_told(
 ):
     source.refused[part] = error
     assert await mirror.feed_back(PROXY, chaperon(), LINK) == mirroring.AGAIN
-    assert source.asked == ["status", None]
+    assert source.asked == [None, "status"]
     ((reason, message),) = events
     assert reason == "FeedbackRefused"
     assert error.message in message
+
+
+async def test_a_webhook_that_is_away_keeps_only_annotations_back(mirror, source, events):
+    source.refused[None] = ServerError(500, "InternalError", "failed calling webhook")
+    with pytest.raises(ServerError):
+        await mirror.feed_back(PROXY, chaperon(), LINK)
+
+    assert source.asked == [None, "status"]
+    assert events == []
 
 
 async def test_what_is_refused_is_tried_again_after_a_while_only(mirror, source, events, clock):
