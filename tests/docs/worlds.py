@@ -77,6 +77,7 @@ WORLDS = {
         + _without("rolebinding/vnode-token-minter"),
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
     ),
+    "docs/kueue.md": World(_CONNECTED + _without("job/crunch"), after=_without("job/crunch")),
     "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}),
     "docs/migration-from-admiralty.md": World(
         _BARE

@@ -68,6 +68,53 @@ def test_a_job_completes(source: Cluster):
     source.ask("delete", "job", "twice", "--wait")
 
 
+def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: Cluster):
+    shown = {
+        "TIER": "metadata.labels['example.com/tier']",
+        "POD_NAME": "metadata.name",
+        "POD_UID": "metadata.uid",
+    }
+    fields = {name: {"fieldRef": {"fieldPath": path}} for name, path in shown.items()}
+    container = {
+        "env": [{"name": name, "valueFrom": ref} for name, ref in fields.items()],
+        "volumeMounts": [{"name": "info", "mountPath": "/info"}],
+    }
+    script = "echo $JOB_COMPLETION_INDEX $TIER $POD_NAME $POD_UID $(cat /info/tier /info/name)"
+    files = [
+        {"path": "tier", **fields["TIER"]},
+        {"path": "name", **fields["POD_NAME"]},
+    ]
+    volume = {"name": "info", "downwardAPI": {"items": files}}
+    made = pod("", script, container=container, restartPolicy="Never", volumes=[volume])
+    template = {
+        "metadata": {
+            "annotations": made["metadata"]["annotations"],
+            "labels": {"example.com/tier": "front"},
+        },
+        "spec": made["spec"],
+    }
+    spec = {
+        "completionMode": "Indexed",
+        "completions": 2,
+        "parallelism": 2,
+        "template": template,
+    }
+    source.apply(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "indexed"}, "spec": spec}
+    )
+    source.ask("wait", "--for=condition=Complete", "job/indexed", "--timeout=45s")
+
+    pods = source.get("pods", "-l", "job-name=indexed")["items"]
+    told = {objects.name(p): source.ask("logs", objects.name(p)).split() for p in pods}
+    assert sorted(words[0] for words in told.values()) == ["0", "1"]
+    for one in pods:
+        name = objects.name(one)
+        # The files have no end of line: what two of them say is one word.
+        assert told[name][1:] == ["front", name, objects.uid(one), f"front{name}"]
+        assert name.startswith(f"indexed-{told[name][0]}-")
+    source.ask("delete", "job", "indexed", "--wait")
+
+
 @pytest.mark.parametrize("code", [0, 5])
 def test_the_exit_code_of_a_container_is_on_the_proxy(source: Cluster, code: int):
     name = f"exits-{code}"

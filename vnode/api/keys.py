@@ -58,6 +58,9 @@ FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 # On chaperons: in how many seconds the delegate is to end, if not in its own grace period.
 GRACE_PERIOD: Final = OWN_PREFIX + "grace-period-seconds"
+# On chaperons and delegates, followed by more: what fields of the first proxy say, see
+# vnode.pods.downward_api.
+FIELD: Final = OWN_PREFIX + "field-"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
 ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
@@ -80,6 +83,9 @@ REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects those that run co
 # What makes Cilium's cluster mesh merge Services of one name: the older key, and the newer.
 CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
+# Whose labels, annotations and scheduling gates are about the queue that admitted a pod here.
+KUEUE: Final = "kueue.x-k8s.io"
+
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -87,3 +93,14 @@ SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 def is_foreign(key: str) -> bool:
     """Neither Admiralty's nor ours: such annotations travel between the clusters."""
     return not key.startswith((PREFIX, OWN_PREFIX))
+
+
+def travels(key: str) -> bool:
+    """Annotations of that key go from a source to its targets: neither ours nor of a queue here."""
+    return is_foreign(key) and not is_of_queue(key)
+
+
+def is_of_queue(key: str) -> bool:
+    """A label, annotation or scheduling gate by which Kueue has admitted a pod."""
+    domain = key.partition("/")[0]
+    return domain == KUEUE or domain.endswith("." + KUEUE)

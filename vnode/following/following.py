@@ -9,7 +9,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import settings
+from vnode.following import others_tokens, settings
 from vnode.following.claims import Claims
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.follower import REASON, Follower
@@ -41,6 +41,7 @@ class Following:
         events: EventRecorder,
         clock: Clock,
     ) -> None:
+        self._local = local
         self._wanted = wanted
         self._events = events
         self._links = links
@@ -99,6 +100,9 @@ class Following:
         claimed = self._users.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
+            if wanted:
+                await others_tokens.refuse(pod, self._local, link)
+
             await self._tokens.bring(pod, link)
             note = await self._follower.bring(claimed) if claimed else ""
         except ConfigError as error:

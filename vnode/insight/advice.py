@@ -19,6 +19,21 @@ _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrIma
 _CONFIGURATION: Final = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _CRASHING: Final = ("CrashLoopBackOff", "StartError")
 
+_SAID_WHOLE: Final = (
+    (
+        r"the agent may not make tokens:.*? of the Target",
+        (
+            "give the agent the right to make tokens, by the command that the reason names, or "
+            "have the Target not ask for them"
+        ),
+    ),
+    (
+        r"Secret \S+ is the token of service account \S+",
+        "run the pod as that service account, or create a Secret of that name in the target",
+    ),
+)
+"""Reasons whose words would mean something else to those below."""
+
 _CURES: Final = (
     (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
     (r"exceeded quota", "raise the ResourceQuota of the namespace in the target"),
@@ -62,8 +77,12 @@ _CURES: Final = (
 
 def unschedulable(words: Iterable[str]) -> tuple[str, ...]:
     """The cures for what targets said; waiting is one, because pods are tried again."""
-    text = " ".join(words)
-    found = [cure for pattern, cure in _CURES if re.search(pattern, text, re.IGNORECASE)]
+    text, found = " ".join(words), []
+    for pattern, cure in _SAID_WHOLE:
+        text, times = re.subn(pattern, "", text)
+        found += [cure] if times else []
+
+    found += [cure for pattern, cure in _CURES if re.search(pattern, text, re.IGNORECASE)]
     return (*found, "the pod is tried again by itself when something changes that can help it")
 
 

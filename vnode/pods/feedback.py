@@ -181,7 +181,7 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
     else:
         known = objects.annotations(proxy)
         reported = agreement.foreign(chaperon).items()
-        news = {key: value for key, value in reported if known.get(key) != value}
+        news = {k: v for k, v in reported if keys.travels(k) and known.get(k) != v}
 
     if not news:
         return {}

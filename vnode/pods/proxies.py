@@ -73,13 +73,13 @@ class ProxyController:
         self._target_exists = target_exists  # by node name; True while in doubt
         self._bring = bring
         self._events = events
-        self._mirror = Mirror(client, events, clock, lambda key: self._controller.add(key))
-        self._ending = Ending(client, links, self._mirror, target_exists, clock)
-        self._candidates = Echoes()  # writes to chaperons, in all targets
-        self._sender = Sender(client, parent, events, self._candidates)
         self._controller: Controller[str] = Controller(
             "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
+        self._mirror = Mirror(client, events, clock, self._controller.add)
+        self._ending = Ending(client, links, self._mirror, target_exists, clock)
+        self._candidates = Echoes()  # writes to chaperons, in all targets
+        self._sender = Sender(client, parent, events, self._candidates)
         self._gc = ChaperonGC(client, links, self._find)
         self.bound = BoundPods(client, self._on_pod, trim)
 

@@ -24,9 +24,14 @@ SECRET = names.token_secret("p", "u")
 WITH_TOKEN = {"metadata": {"annotations": {keys.TOKEN: ""}}}
 
 
-def pod(node="", uid="u", phase="Running", path=keys.SERVICE_ACCOUNT_MOUNT):
+USUAL_PLACE = keys.SERVICE_ACCOUNT_MOUNT
+
+
+def pod(node="", uid="u", phase="Running", path=USUAL_PLACE):
     container = {"name": "c", "volumeMounts": [{"name": "v", "mountPath": path}]}
-    spec = {"containers": [container], "serviceAccountName": "robot"}
+    mine = [{"serviceAccountToken": {"path": "token"}}] if path == USUAL_PLACE else []
+    volumes = [{"name": "v", "projected": {"sources": mine}}]
+    spec = {"containers": [container], "serviceAccountName": "robot", "volumes": volumes}
     metadata = {"name": "p", "namespace": "ns", "uid": uid}
     if node:
         spec["nodeName"] = node
@@ -154,6 +159,7 @@ def with_volumes(base, *sources):
     """The pod, with projected tokens of its own."""
     tokens_ = [{"serviceAccountToken": source} for source in sources]
     volumes = [{"name": "own", "projected": {"sources": tokens_}}]
+    volumes = [*base["spec"]["volumes"], *volumes]
     return {**base, "spec": {**base["spec"], "volumes": volumes}}
 
 
@@ -318,7 +324,9 @@ async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(wo
 
 async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
     world.source.error = Denied(403, "Forbidden", "no")
-    with pytest.raises(ConfigError, match="create clusterrolebinding vnode-token-minter"):
+    with pytest.raises(
+        ConfigError, match="kubectl --namespace ns create rolebinding vnode-token-minter "
+    ):
         await world.tokens.bring(pod(), world.link)
 
     world.link.candidates["u"] = WITH_TOKEN

@@ -70,10 +70,11 @@ def test_without_a_delegate_only_the_targets_reason_is_told():
     assert patch["status"] == {"conditions": [condition]}
 
 
-def test_others_annotations_come_back_and_ours_do_not():
+def test_others_annotations_come_back_and_ours_or_those_of_a_queue_there_do_not():
+    ours = {keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}
     patch = feedback.annotations_patch(
         proxy(annotations={"mine": "1"}),
-        chaperon({}, {"cni": "x", keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}),
+        chaperon({}, {"cni": "x", "kueue.x-k8s.io/workload": "w", **ours}),
         two_way=False,
     )
     assert patch["metadata"]["annotations"] == {"cni": "x"}
