@@ -15,6 +15,7 @@ from tests.kit import Fleet
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scheduler_config
 from vnode.cli.agent import config
+from vnode.cli.agent.config import AgentConfig
 
 NAMESPACE = "rendered"
 _OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}
@@ -165,6 +166,15 @@ def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"webhook": 8443, "extender": 8444, "health": 8081, "kubelet": 10250}
     assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
+
+
+def test_agents_get_the_time_that_their_streams_have(rendered: dict[str, Objects]) -> None:
+    for name, seconds in (
+        ("defaults", AgentConfig().stream_grace_period_seconds),
+        ("configured", 3600),
+    ):
+        agent = one(rendered[name], "Deployment", "vnode-agent")
+        assert agent["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds + 20
 
 
 @pytest.mark.parametrize(

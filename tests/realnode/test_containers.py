@@ -7,10 +7,12 @@ import json
 
 import pytest
 
+from tests import kit
 from tests.kit import deployment
 from tests.realnode.cluster import Cluster, pod
-from vnode.api import objects
+from vnode.api import kinds, objects
 from vnode.api.objects import Object
+from vnode.runtime.leader import AGENT_LEASE
 
 
 def test_logs_are_what_the_container_wrote(source: Cluster):
@@ -32,6 +34,36 @@ async def test_followed_logs_come_line_by_line_and_end_with_the_container(source
             assert await process.stdout.readline() == b"two\n"
             await asyncio.to_thread(source.remove, "slow")
             assert await process.wait() == 0
+
+
+async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
+    source: Cluster, target: Cluster
+):
+    source.start("followed", "echo one; sleep 1000")
+    say = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
+    try:
+        async with source.session("logs", "-f", "followed") as process, asyncio.timeout(30):
+            assert process.stdout
+            assert await process.stdout.readline() == b"one\n"
+            stop = ("stop", source.name, "agent")
+            stopping = asyncio.create_task(asyncio.to_thread(source.fleet.run, *stop), name="stop")
+            await _until_nobody_leads(source)
+            await asyncio.to_thread(target.ask, *say, "echo two > /proc/1/fd/1")
+            assert await process.stdout.readline() == b"two\n"
+
+        await stopping
+    finally:
+        source.fleet.run("start", source.name, "agent")
+
+    source.remove("followed")
+
+
+async def _until_nobody_leads(cluster: Cluster) -> None:
+    async with cluster.fleet.client(cluster.name) as client:
+        await kit.until_one(
+            *(client, kinds.LEASES, AGENT_LEASE, "vnode"),
+            lambda lease: not objects.spec(lease).get("holderIdentity"),
+        )
 
 
 def test_logs_of_the_previous_container(source: Cluster):

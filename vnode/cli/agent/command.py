@@ -102,8 +102,13 @@ async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
     async with Client(where, name="local") as client:
         running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
         loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            options.told_to_end.set()
+            running.cancel()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, running.cancel)
+            loop.add_signal_handler(number, end)
 
         try:
             await running
