@@ -14,8 +14,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 
-def explain(fleet: Fleet, name: str) -> Object:
-    done = vnode("explain", "pod", name, "-o", "json", "--kubeconfig", fleet.kubeconfig("c1"))
+def explain(fleet: Fleet, name: str, namespace: str = "default") -> Object:
+    where = ("-n", namespace, "--kubeconfig", fleet.kubeconfig("c1"))
+    done = vnode("explain", "pod", name, "-o", "json", *where)
     assert done.code == 0, done.err
     story: Object = json.loads(done.out)
     return story
@@ -79,6 +80,20 @@ async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
         assert "didn't match Pod's node affinity/selector" in told(story, f"Target default/{name}")
 
     assert "show-labels" in story["cures"][0]
+
+
+async def test_a_tenant_without_targets_hears_of_none(fleet: Fleet, source: Client) -> None:
+    tenant = await kit.new_namespace(source, "tenant")
+    await source.create(kinds.PODS, kit.pod("alone"), tenant)
+    pod = await kit.until_one(source, kinds.PODS, "alone", tenant, is_refused)
+    story = explain(fleet, "alone", tenant)
+    await source.delete(kinds.NAMESPACES, tenant)
+    message = (objects.condition(pod, "PodScheduled") or {})["message"]
+    assert message.startswith(f'0/0 targets: there is no Target in namespace "{tenant}"')
+    assert story["state"] == "NoTarget"
+    for text in (message, json.dumps(story)):
+        assert "c2" not in text
+        assert "default" not in text
 
 
 async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(

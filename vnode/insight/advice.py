@@ -49,7 +49,6 @@ _CURES: Final = (
         r"untolerated taint|unschedulable|SchedulingDisabled|cordoned",
         "vnode uncordon TARGET, or a toleration for the taints of the target's nodes",
     ),
-    (r"takes only pods of namespace", "connect this namespace, or use a ClusterTarget"),
     (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
     (r"namespaces .* not found", "create the namespace in the target"),
     (r"persistentvolumeclaim", "create the claim in the target"),

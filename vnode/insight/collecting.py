@@ -22,6 +22,7 @@ from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE as LEASE
+from vnode.scheduling import diagnosis
 from vnode.targets import model, secrets
 
 PATIENCE: Final = 6.0  # seconds for one target
@@ -48,12 +49,14 @@ async def collect(
         raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
 
     targets = await covering(client, namespace) if words.is_proxy(pod) else []
+    labels = diagnosis.labels(map(model.key_of, targets))
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(
-                _ask(connect or connected, client, target, pod), name=f"ask {objects.key(target)}"
+                _ask(connect or connected, client, TargetFacts(key, target, label=label), pod),
+                name=f"ask {key}",
             )
-            for target in targets
+            for target, (key, label) in zip(targets, labels.items(), strict=True)
         ]
 
     selector = f"involvedObject.uid={objects.uid(pod)}"
@@ -101,11 +104,10 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
         yield client
 
 
-async def _ask(connect: Connect, local: Client, target: Object, pod: Object) -> TargetFacts:
-    key = model.key_of(target)
-    facts = TargetFacts(key, target, await _maybe(local, kinds.NODES, key.node_name))
+async def _ask(connect: Connect, local: Client, facts: TargetFacts, pod: Object) -> TargetFacts:
+    facts = replace(facts, node=await _maybe(local, kinds.NODES, facts.key.node_name))
     try:
-        async with asyncio.timeout(PATIENCE), connect(local, target) as client:
+        async with asyncio.timeout(PATIENCE), connect(local, facts.target) as client:
             return await _look(client, facts, pod)
     except TimeoutError:
         return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")

@@ -18,7 +18,8 @@ class TargetFacts:
 
     `silence` says why the target itself could not be asked, "" if it was; then `chaperon`,
     `delegate` and what belongs to them is as the target has it. `missing` are the objects that the
-    delegate uses and its namespace lacks, as `ConfigMap "x"`.
+    delegate uses and its namespace lacks, as `ConfigMap "x"`. `label` is what messages call it, if
+    that is not its name.
     """
 
     key: TargetKey
@@ -29,11 +30,12 @@ class TargetFacts:
     delegate: Object | None = None
     events: Objects = field(default_factory=list)
     missing: tuple[str, ...] = ()
+    label: str = ""
 
     @property
     def name(self) -> str:
         """As in the agent's own messages."""
-        return self.key.name
+        return self.label or self.key.name
 
     @property
     def ready(self) -> Object:

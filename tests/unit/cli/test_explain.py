@@ -253,6 +253,15 @@ def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() ->
     }
 
 
+def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -> None:
+    message = "0/2 targets: c2: the virtual node is cordoned; default/c2: Insufficient cpu"
+    ours = target(label="default/c2")
+    everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
+    known = facts(proxy(conditions=refused(message)), everyones, ours)
+    assert story.verdict_of(known, everyones) == "the virtual node is cordoned"
+    assert story.verdict_of(known, ours) == "Insufficient cpu"
+
+
 @pytest.mark.parametrize(
     ("there", "where"),
     [
