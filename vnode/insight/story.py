@@ -12,7 +12,7 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import judging, words
+from vnode.insight import failing, judging, words
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
@@ -63,7 +63,7 @@ def tell(facts: Facts) -> Story:
 
     return Story(
         objects.key(facts.pod),
-        words.word(facts.pod),
+        failing.word(facts.pod, facts.now),
         tuple(chapter for chapter in chapters if chapter.lines),
         judging.judge(facts),
     )
@@ -228,6 +228,9 @@ def _container(container: Object) -> Line:
 
     if restarts:
         text += f", {restarts} restarts"
+
+    if before := failing.ending(container):
+        text += f"; before that it ended: {before}"
 
     at = detail.get("finishedAt") or detail.get("startedAt")
     return Line(text, str(at or ""))
