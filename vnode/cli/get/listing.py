@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
 from vnode.api.kinds import Kind
@@ -114,7 +114,7 @@ class Listing:
             )
         except NotFound as error:
             raise ConfigError(
-                f"vnode is not installed here: run vnode install ({error.message})"
+                f"vnode is not installed here: {cures.INSTALL} ({error.message})"
             ) from error
         except Denied:
             if selection.kind in (kinds.CLUSTER_TARGETS, kinds.CLUSTER_SOURCES):
