@@ -138,7 +138,7 @@ async def test_delegates_that_lack_a_config_map_or_an_image_or_that_crash(
         story = explain(fleet, "lacking")
         assert story["state"] == "NotStarting"
         assert 'ConfigMap "settings"' in story["message"]
-        assert "create ConfigMap" in story["cures"][0]
+        assert 'create ConfigMap "settings" in namespace default of this' in story["cures"][0]
         story = explain(fleet, "image")
         assert story["message"] == "container main: ImagePullBackOff: Back-off pulling image"
         story = explain(fleet, "crash")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
+from vnode.insight.facts import TargetFacts
 from vnode.insight.failing import Failure, Kind
 
 AGENT: Final = (
@@ -124,12 +125,23 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
     )
 
 
-def missing(lacking: Iterable[str], namespace: str, target: str) -> list[str]:
-    """How to bring what the target lacks."""
-    return [
-        f"create {what} in namespace {namespace} of {target}; the kubelet tries again by itself"
-        for what in lacking
-    ]
+def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:
+    """How to bring what the target lacks: it follows from this cluster, if it is there."""
+    name, namespace = objects.name(pod), objects.namespace(pod)
+    here = [what for what in target.missing if what in target.missing_here]
+    kept = [what for what in target.missing if what not in target.missing_here]
+    return (
+        *(
+            f"create {what} in namespace {namespace} of this cluster, from where it follows to "
+            f"{target.name} (if following is off: create it there)"
+            for what in here
+        ),
+        *(
+            f"{what} has not followed to {target.name}: kubectl describe pod {name} -n {namespace} "
+            "says why (if following is off: create it there)"
+            for what in kept
+        ),
+    )
 
 
 def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:

@@ -112,7 +112,9 @@ async def _ask(
     facts = replace(facts, node=await _maybe(local, kinds.NODES, facts.key.node_name))
     try:
         async with asyncio.timeout(PATIENCE), connect(local, facts.target) as client:
-            return await _look(client, facts, pod, now)
+            facts = await _look(client, facts, pod, now)
+            here = await _missing(local, pod) if facts.missing else ()
+            return replace(facts, missing_here=frozenset(facts.missing) & frozenset(here))
     except TimeoutError:
         return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")
     except VnodeError as error:
@@ -137,11 +139,12 @@ async def _look(client: Client, facts: TargetFacts, pod: Object, now: datetime) 
     return replace(facts, events=events, missing=await _missing(client, delegate))
 
 
-async def _missing(client: Client, delegate: Object) -> tuple[str, ...]:
+async def _missing(client: Client, pod: Object) -> tuple[str, ...]:
+    """What the pod uses and its namespace in that cluster lacks."""
     lacking = []
-    for kind, name in sorted(references(delegate), key=lambda used: (used[0].kind, used[1])):
+    for kind, name in sorted(references(pod), key=lambda used: (used[0].kind, used[1])):
         try:
-            await client.get(kind, name, objects.namespace(delegate))
+            await client.get(kind, name, objects.namespace(pod))
         except NotFound:
             lacking.append(f'{kind.kind} "{name}"')
         except Denied:

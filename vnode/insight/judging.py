@@ -175,7 +175,7 @@ def _bound(facts: Facts) -> Verdict:
         return Verdict(
             State.NOT_STARTING,
             f"target {target.name} lacks what the pod uses: {', '.join(target.missing)}",
-            tuple(advice.missing(target.missing, objects.namespace(facts.pod), target.name)),
+            advice.missing(target, facts.pod),
         )
 
     if verdict := _failing(facts, shown):

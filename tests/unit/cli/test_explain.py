@@ -301,13 +301,19 @@ def test_cordons_and_taints_are_cured_where_they_are(message: str, cure: str) ->
     assert len(others) == 1
 
 
-def test_what_the_target_lacks_comes_before_what_the_kubelet_says() -> None:
+def test_what_the_target_lacks_comes_first_and_is_made_where_it_follows_from() -> None:
+    lacking = ('ConfigMap "settings"', 'Secret "key"')
+    here = frozenset(lacking[:1])
     there = target(
-        chaperon=ALLOWED, delegate=delegate("Pending"), missing=('ConfigMap "settings"',)
+        chaperon=ALLOWED, delegate=delegate("Pending"), missing=lacking, missing_here=here
     )
     verdict = judging.judge(facts(proxy(node=NODE), there))
-    assert 'ConfigMap "settings"' in verdict.text
-    assert verdict.cures[0].startswith('create ConfigMap "settings" in namespace default of c2')
+    assert 'ConfigMap "settings", Secret "key"' in verdict.text
+    made, followed = verdict.cures
+    assert made.startswith('create ConfigMap "settings" in namespace default of this cluster')
+    assert followed.startswith(
+        'Secret "key" has not followed to c2: kubectl describe pod web -n default'
+    )
 
 
 @pytest.mark.parametrize(("asked", "state"), [(5, State.ENDING), (600, State.STUCK_ENDING)])
