@@ -134,10 +134,10 @@ def _stage(pod: Object, *, is_away: bool, fails: bool, is_asking: bool) -> Stage
 def _refusal(pod: Object) -> str | None:
     """Why no target has a place for a pending pod; None if that is not what it waits for."""
     said = objects.condition(pod, "PodScheduled") or {}
-    is_gated = objects.spec(pod).get("schedulingGates")
-    return (
-        str(said.get("message") or "") if said.get("status") == "False" and not is_gated else None
-    )
+    if said.get("status") != "False" or objects.spec(pod).get("schedulingGates"):
+        return None
+
+    return str(said.get("message") or "")
 
 
 def count(pods: Iterable[Placed]) -> Flow:

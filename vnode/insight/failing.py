@@ -65,13 +65,13 @@ class Failure:
 
 
 def find(pod: Object, now: datetime) -> Failure | None:
-    """The first failure of the pod; None if it does well, starts, or has completed."""
+    """The first failure of the pod; None if it does well, starts, ends, or has completed."""
     phase = objects.status(pod).get("phase")
     if phase == "Failed":
         return _failed(pod)
 
-    if phase == "Succeeded":
-        return None
+    if phase == "Succeeded" or objects.is_terminating(pod):
+        return None  # what is asked to end may do so with any exit code
 
     containers = words.containers(pod)
     found = next(filter(None, map(_container, containers)), None)
@@ -84,11 +84,8 @@ def word(pod: Object, now: datetime, *, is_away: bool = False) -> str:
     It is what kubectl says, but for pods that are not ready and those that nothing is known of.
     """
     said = words.word(pod)
-    if (
-        is_away
-        and not objects.is_terminating(pod)
-        and objects.status(pod).get("phase") not in FINISHED
-    ):
+    is_over = objects.status(pod).get("phase") in FINISHED or objects.is_terminating(pod)
+    if is_away and not is_over:
         return UNREACHABLE
 
     failure = find(pod, now) if said == "Running" else None

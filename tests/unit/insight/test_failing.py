@@ -85,6 +85,12 @@ def test_a_container_that_cannot_go_on_makes_its_pod_fail(
     assert (found.kind, found.reason, found.container) == (kind, reason, "main")
 
 
+def test_a_pod_that_was_asked_to_end_may_do_so_with_any_exit_code() -> None:
+    going = pod(ended(143, reason="Error"))
+    going["metadata"]["deletionTimestamp"] = at(1)
+    assert failing.find(going, NOW) is None
+
+
 def test_an_init_container_counts_as_well() -> None:
     broken = {"name": "prepare", **ended(2, reason="Error")}
     found = failing.find(
