@@ -17,6 +17,7 @@ MATRIX: Final[dict[str, Object]] = {
     "defaults": {},
     "named": {"nameOverride": "bridge", "fullnameOverride": "bridge", "clusterName": "c1"},
     "one replica": {"controllerManager": {"replicas": 1}, "scheduler": {"replicas": 1}},
+    "no budgets": {"podDisruptionBudget": None},
     "source only": {"scheduler": {"enabled": False}},
     "no sources": {"sourceController": {"enabled": False}},
     "agent elsewhere": {

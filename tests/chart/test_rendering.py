@@ -202,7 +202,7 @@ def test_one_replica_gets_no_budget_that_blocks_a_drain(rendered: dict[str, Obje
     def budgets(name: str) -> int:
         return sum(obj["kind"] == "PodDisruptionBudget" for obj in rendered[name])
 
-    assert (budgets("defaults"), budgets("one replica")) == (2, 0)
+    assert (budgets("defaults"), budgets("one replica"), budgets("no budgets")) == (2, 0, 0)
 
 
 def test_agents_and_schedulers_keep_off_virtual_nodes(rendered: dict[str, Objects]) -> None:

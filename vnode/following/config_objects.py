@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vnode.api import keys, kinds, objects
+from vnode.api import cures, keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -138,8 +138,8 @@ class ConfigObjects:
             return None
         except Denied as error:
             raise ConfigError(
-                f"the agent may not read {ref.kind.plural}: {error.message}; run vnode install "
-                f"again, or set {self.setting} to false"
+                f"the agent may not read {ref.kind.plural}: {error.message}; {cures.REPAIR}; "
+                f"or set {self.setting} to false"
             ) from error
 
         if copies.is_stray(body):

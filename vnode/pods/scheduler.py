@@ -24,7 +24,7 @@ from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
 from vnode.pods.placing import Bring, Outcome, Phase, Placer, Renew
 from vnode.pods.reservations import Refusal
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling import diagnosis, status
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
@@ -71,7 +71,7 @@ class ProxyScheduler:
         allowed: Callable[[Object], Awaitable[None]],
         bring: Bring,
         renew: Renew,
-        unconnected: Callable[[str], dict[str, str]],
+        unconnected: Callable[[str], dict[TargetKey, str]],
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -82,7 +82,7 @@ class ProxyScheduler:
         self._queue = queue
         self._cache = cache
         self._allowed = allowed  # returns when a delegate's own source lets it go; else Refusal
-        self._unconnected = unconnected  # why targets of a namespace have no link, by name
+        self._unconnected = unconnected  # why targets of a namespace have no link
         self._events = events
         self._clock = clock
         self._phases: dict[str, Phase] = {}  # by UID: the pods in their candidate phase
@@ -287,10 +287,15 @@ class ProxyScheduler:
         return held and await placing.bind(self._client, pod, node)
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
-        """Say on the pod, target by target, why it is pending."""
+        """Say on the pod, for each target of its namespace, why it is pending."""
+        namespace = objects.namespace(pod)
         verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
-        targets = {self._target_of(node): text for node, text in sorted(verdicts.items())}
-        message = diagnosis.explain(targets | self._unconnected(objects.namespace(pod)))
+        targets = {
+            link.target: verdicts[link.node_name]
+            for link in self._links.covering(namespace)
+            if link.node_name in verdicts
+        }
+        message = diagnosis.explain(targets | self._unconnected(namespace), namespace)
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
         self._events.event(
@@ -313,10 +318,6 @@ class ProxyScheduler:
             )
         except NotFound:
             log.debug("pod %s is gone", objects.key(pod))
-
-    def _target_of(self, node: str) -> str:
-        link = self._links.get(node)
-        return link.target.name if link else node
 
 
 def _node_of(pod: Object | None) -> str:

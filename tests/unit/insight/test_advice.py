@@ -33,7 +33,7 @@ OTHERS = (
     ],
 )
 def test_each_reason_has_its_own_cure(said, begins):
-    *cures, again = advice.unschedulable(said)
+    *cures, again = advice.unschedulable({f"c{n}": text for n, text in enumerate(said)})
     assert again == AGAIN
     assert len(cures) == len(begins)
     assert all(cure.startswith(words) for cure, words in zip(cures, begins, strict=True))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
@@ -134,7 +134,7 @@ async def _identify(client: Client, cluster_name: str) -> Identity:
         await client.request("GET", kinds.TARGETS.path(), query={"limit": "1"})
     except NotFound as error:
         raise ConfigError(
-            f"vnode is not installed in this cluster: run vnode install ({error.message})"
+            f"vnode is not installed in this cluster: {cures.INSTALL} ({error.message})"
         ) from error
 
     uid = objects.uid(system)

@@ -21,7 +21,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
 from vnode.cli import access, manifests
 from vnode.cli.access import Access
-from vnode.cli.install import helm_release
+from vnode.cli.installed import helm_release
 from vnode.cli.main import run
 from vnode.cli.removing import source_side, target_side
 from vnode.cli.removing.followed import remove_copies
