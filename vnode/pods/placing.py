@@ -83,7 +83,7 @@ class Placer:
         settings: Settings,
         lookup: Callable[[str], Object | None],
         assume: Callable[[Object, str], None],
-        forget: Callable[[str, str], None],
+        forget: Callable[[str, str], object],
         bring: Bring,
         renew: Renew,
         clock: Clock,

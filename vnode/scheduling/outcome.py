@@ -37,12 +37,18 @@ class CycleResult:
     statuses: Mapping[str, Status]
     """Node name -> why it cannot."""
     nominated: tuple[str, ...]
-    """Where PostFilter wants candidates left although no node passed."""
+    """Where PostFilter wants candidates left although these nodes did not pass."""
+    barred: frozenset[str]
+    """The nodes that the pod must not be on, whatever its candidates there come to."""
     state: CycleState
 
     def rejections(self) -> dict[str, frozenset[str]]:
         """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
         return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
+
+    def full(self) -> Iterator[str]:
+        """The nodes that did not pass, but whose targets may overcome that."""
+        return (name for name in self.statuses if name not in self.barred)
 
     def unresolvable(self) -> Iterator[str]:
         """The nodes that the pod must not be on, whatever its candidates there come to."""
