@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.snapshot import VirtualNodeInfo
-from vnode.scheduling.status import Code, Status
+from vnode.scheduling.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,3 @@ class CycleResult:
     def full(self) -> Iterator[str]:
         """The nodes that did not pass, but whose targets may overcome that."""
         return (name for name in self.statuses if name not in self.barred)
-
-    def unresolvable(self) -> Iterator[str]:
-        """The nodes that the pod must not be on, whatever its candidates there come to."""
-        for name, said in self.statuses.items():
-            if said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                yield name

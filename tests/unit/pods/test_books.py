@@ -6,6 +6,7 @@ import pytest
 
 from vnode.api import keys
 from vnode.pods import books
+from vnode.scheduling.events import EventKind
 
 
 def summary(free: object) -> dict[str, object]:
@@ -26,3 +27,33 @@ def test_what_is_free_is_read_in_all_and_on_the_emptiest_node():
 )
 def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(said: object):
     assert books.read_free(summary(said)) == (None, None)
+
+
+def placed(node: str = "a", phase: str = "Running", **metadata: str) -> dict[str, object]:
+    """A proxy as far as others must keep away from it, or want its room."""
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        (None, placed(""), None),
+        (placed(""), placed(), EventKind.POD_ADD),
+        (placed(), placed(), None),
+        (placed(), None, EventKind.POD_DELETE),
+        (placed(), placed(phase="Succeeded"), EventKind.POD_DELETE),
+        (placed(), placed(phase="Failed"), EventKind.POD_DELETE),
+        (placed(phase="Failed"), None, None),
+        (placed(), placed(**ENDING), EventKind.POD_DELETE),
+        (placed(**ENDING), placed(**ENDING), None),
+        (placed(**ENDING), None, EventKind.POD_DELETE),
+        (placed(**ENDING), placed(phase="Failed", **ENDING), EventKind.POD_DELETE),
+    ],
+)
+def test_a_proxy_that_no_longer_counts_on_its_node_is_an_event(old, new, kind):
+    said = books.proxy_event(old, new)
+    assert (said and said.kind) is kind
+    assert said is None or said.node == "a"
