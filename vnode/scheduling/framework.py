@@ -142,7 +142,8 @@ class Framework:
         state = CycleState()
         said = self._run_pre_filter(state, pod, snapshot)
         if said.is_success:
-            said = calling.first_no(self._filters(state), state, pod, node) or SUCCESS
+            filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
+            said = calling.first_no(filters, state, pod, node) or SUCCESS
 
         return said if self._bars(said) else SUCCESS
 

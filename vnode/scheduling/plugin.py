@@ -103,7 +103,8 @@ class FilterPlugin(Plugin):
 
     IS_ESTIMATE: ClassVar[bool] = False
     """Its UNSCHEDULABLE is a guess at what the target knows better, as the room that is left there:
-    it does not keep a pod off a node once the target has reserved a place for it."""
+    it does not keep a pod off a node once the target has reserved a place for it. Such a plugin is
+    not asked again before the pod is bound."""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
