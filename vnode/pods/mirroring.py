@@ -68,7 +68,14 @@ class Mirror:
         )
         return True
 
-    async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
+    async def patch(
+        self,
+        proxy: Object,
+        body: Object,
+        *,
+        subresource: str | None = None,
+        strategic: bool = False,
+    ) -> Object:
         """Patch a proxy pod; it comes back as it is now, or as it was if it is gone."""
         try:
             after = await self._client.patch(
@@ -77,6 +84,7 @@ class Mirror:
                 body,
                 objects.namespace(proxy),
                 subresource=subresource,
+                strategic=strategic,
             )
         except NotFound:
             return proxy
