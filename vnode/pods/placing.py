@@ -35,6 +35,9 @@ from vnode.telemetry import metrics
 
 _DELETING: Final = 5.0  # seconds that the end of a phase waits for candidates to be deleted
 
+_Start = Callable[..., asyncio.Task[None]]
+"""Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
+
 Renew = Callable[[Object, Link], None]
 """Has what a pod refers to looked at again, for a candidate that is there already."""
 
@@ -78,7 +81,7 @@ class Placer:
         """
         self._renew_earlier(phase)
         async with asyncio.TaskGroup() as group:
-            decided = await self._decide(phase, group)
+            decided = await self._decide(phase, group.create_task)
             for task in phase.creating.values():
                 task.cancel()
 
@@ -94,9 +97,9 @@ class Placer:
         phase.winner = decided.node
         return ended(await bind(decided.node))
 
-    async def _decide(self, phase: Phase, group: asyncio.TaskGroup) -> Bind | Ended:
+    async def _decide(self, phase: Phase, start: _Start) -> Bind | Ended:
         # Where the pod may no longer be: its target was cordoned, say.
-        self._delete(phase, phase.barred, group)
+        self._delete(phase, phase.barred, start)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
@@ -117,13 +120,13 @@ class Placer:
                         return action
 
                     phase.refused[node] = refusal
-                    self._delete(phase, (node,), group)
+                    self._delete(phase, (node,), start)
                 case Create(node):
-                    self._begin(phase, pod, node, group)
+                    self._begin(phase, pod, node, start)
                 case Wait(seconds):
                     await happens_within(phase.moved, max(TICK, seconds))
                 case GiveUp():
-                    self._give_up(phase, known, group)
+                    self._give_up(phase, known, start)
                     return Ended(Outcome.UNSCHEDULABLE, self._explanations(phase, known))
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
@@ -198,7 +201,7 @@ class Placer:
             if link is not None and link.candidate(phase.uid) is not None:
                 self._renew(pod, link)
 
-    def _begin(self, phase: Phase, pod: Object, node: str, group: asyncio.TaskGroup) -> None:
+    def _begin(self, phase: Phase, pod: Object, node: str, start: _Start) -> None:
         """Have a candidate created; it counts from now on."""
         phase.created[node] = self._clock.monotonic()
         link = self._links.get(node)
@@ -212,7 +215,7 @@ class Placer:
             return
 
         name = f"create candidate of {phase.key} on {node}"
-        phase.creating[node] = group.create_task(self._create(phase, pod, link), name=name)
+        phase.creating[node] = start(self._create(phase, pod, link), name=name)
 
     async def _create(self, phase: Phase, pod: Object, link: Link) -> None:
         node = link.node_name
@@ -238,7 +241,7 @@ class Placer:
         self,
         phase: Phase,
         nodes: Iterable[str],
-        group: asyncio.TaskGroup,
+        start: _Start,
         *,
         expected: bool = True,
     ) -> None:
@@ -249,11 +252,9 @@ class Placer:
             if link is not None and existing is not None:
                 name = f"delete candidate of {phase.key} on {node}"
                 deletion = self._requests.delete(existing, link, expected=expected)
-                phase.deleting.add(group.create_task(deletion, name=name))
+                phase.deleting.add(start(deletion, name=name))
 
-    def _give_up(
-        self, phase: Phase, known: Mapping[str, Candidate], group: asyncio.TaskGroup
-    ) -> None:
+    def _give_up(self, phase: Phase, known: Mapping[str, Candidate], start: _Start) -> None:
         """Delete what is of no use to a later attempt, or to anybody's autoscaler."""
         for node, candidate in known.items():
             if candidate.state is State.WAITING:
@@ -261,9 +262,9 @@ class Placer:
 
         asked = {**phase.asked, **dict.fromkeys(phase.created, phase.started)}
         surplus = candidates.surplus(phase.ranked, known, asked, self._settings)
-        self._delete(phase, surplus, group)
+        self._delete(phase, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is State.LOST]
-        self._delete(phase, lost, group, expected=False)  # so that its pod is tried again then
+        self._delete(phase, lost, start, expected=False)  # so that its pod is tried again then
 
     def _count_rejections(self, phase: Phase, known: Mapping[str, Candidate]) -> None:
         for node, candidate in known.items():
