@@ -74,6 +74,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             EventKind.NODE_LABELS,
             EventKind.POD_ADD,
             EventKind.POD_DELETE,
+            EventKind.POD_FORGOTTEN,
         )
         return [WakeOn(kind, anywhere=True) for kind in kinds]
 

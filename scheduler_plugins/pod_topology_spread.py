@@ -90,6 +90,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             EventKind.NODE_TAINTS,
             EventKind.POD_ADD,
             EventKind.POD_DELETE,
+            EventKind.POD_FORGOTTEN,
         )
         return [WakeOn(kind, anywhere=True) for kind in kinds]
 
@@ -207,10 +208,14 @@ def _count(
     if selector is not None:
         matching = snapshot.placements.matching(objects.namespace(pod), selector)
 
+    own = int(selector is not None and selector.matches(objects.labels(pod)))
     domains: Counter[str] = Counter()
     for node in nodes:
         if constraint.counts_in(node):
-            domains[node.labels[constraint.key]] += matching.get(node.name, 0)
+            # A pod's own candidates are counted as if it were there, and it is not.
+            itself = own and snapshot.placements.has(
+                objects.namespace(pod), objects.uid(pod), node.name
+            )
+            domains[node.labels[constraint.key]] += matching.get(node.name, 0) - itself
 
-    own = int(selector is not None and selector.matches(objects.labels(pod)))
     return Spread(constraint, domains, own)

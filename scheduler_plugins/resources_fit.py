@@ -81,6 +81,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
     """Keeps pods from targets that are full; a no of it can be probed by a candidate."""
 
     NAME = "NodeResourcesFit"
+    IS_ESTIMATE = True
     Args = ResourcesFitArgs
 
     def __init__(self, args: ResourcesFitArgs, handle: Handle) -> None:

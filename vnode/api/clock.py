@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+TICK: Final = 0.001
+"""Seconds; shorter waits may end before the clock has moved."""
 
 
 class Clock(Protocol):

@@ -20,7 +20,7 @@ from typing import Final
 from prometheus_client import Counter
 
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock, SystemClock, happens_within
+from vnode.api.clock import TICK, Clock, SystemClock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     NotFound,
@@ -42,7 +42,6 @@ MESSAGE_LIMIT: Final = 1024  # characters, the API server's own limit
 SERIES_LIMIT: Final = 4096  # Events that are remembered so that they can be counted
 WAITING_LIMIT: Final = 1000  # Events that wait to be written
 _RETRY: Final = 5.0  # seconds
-_TICK: Final = 0.001  # seconds; shorter waits may end before the clock has moved
 _NAME_ROOM: Final = 253 - 17  # what a dot and 16 hex digits leave of an object's name
 
 DROPPED: Final = Counter(
@@ -122,7 +121,7 @@ class EventRecorder:
 
             now = self._clock.monotonic()
             wait = min(self._due.values(), default=float("inf")) - now
-            await happens_within(self._wake, None if wait == float("inf") else max(_TICK, wait))
+            await happens_within(self._wake, None if wait == float("inf") else max(TICK, wait))
 
     def _forget_old(self) -> None:
         while len(self._series) > SERIES_LIMIT:

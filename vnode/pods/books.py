@@ -16,6 +16,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.kube.informer import Informer
+from vnode.pods import feedback
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
@@ -109,6 +110,31 @@ class Books:
                 cluster_uid=link.cluster_uid,
             )
         )
+
+
+def proxy_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
+    """What a change of a proxy may mean to pods that wait, as the cache counts it."""
+    before, after = _node_of(old), _node_of(new)
+    if after and after != before:
+        return ClusterEvent(EventKind.POD_ADD, after)
+
+    if before and (not after or (_is_ending(new) and not _is_ending(old))):
+        return ClusterEvent(EventKind.POD_DELETE, before)
+
+    return None
+
+
+def _node_of(pod: Object | None) -> str:
+    """Where the pod holds resources."""
+    if pod is None or objects.status(pod).get("phase") in feedback.FINISHED:
+        return ""
+
+    return str(objects.spec(pod).get("nodeName") or "")
+
+
+def _is_ending(pod: Object | None) -> bool:
+    """The pod holds its resources, but others need keep away from it no longer."""
+    return pod is not None and objects.is_terminating(pod)
 
 
 def _allocatable(summary: Object | None) -> Resources | None:

@@ -9,6 +9,7 @@ everywhere. The first candidate to become reserved wins; an earlier rejection do
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ class State(enum.Enum):
     RESERVED = "reserved"
     REJECTED = "rejected"
     FAILED = "failed"  # it could not be created
+    LOST = "lost"  # its delegate was deleted: only a new candidate can find a place
     COMMITTED = "committed"  # allowed already: the decision is made, whoever made it
     HELD = "held"  # committed, as far as known, but its target does not answer: nobody else may run
 
@@ -55,11 +57,15 @@ class Candidate:
 def read(chaperon: Object, since: float) -> Candidate:
     """The state of a candidate by its chaperon.
 
-    A reservation is newer than a rejection: the target withdraws it when it rejects again.
+    A reservation is newer than a rejection: the target withdraws it when it rejects again. Without
+    a delegate there is neither, whatever was said before.
     """
     notes = objects.annotations(chaperon)
     if keys.IS_ALLOWED in notes:
         return Candidate(State.COMMITTED, since)
+
+    if keys.POD_MISSING_SINCE in notes:
+        return Candidate(State.LOST, since, "the candidate pod was deleted in the target")
 
     if keys.IS_RESERVED in notes:
         return Candidate(State.RESERVED, since)
@@ -69,6 +75,12 @@ def read(chaperon: Object, since: float) -> Candidate:
         return Candidate(State.REJECTED, since, reason or "unschedulable")
 
     return Candidate(State.WAITING, since)
+
+
+def has_place(chaperon: Object) -> bool:
+    """The target has found a node for the delegate, and so counts it in what it says is free."""
+    scheduled = objects.condition(chaperon, "PodScheduled") or {}
+    return keys.IS_RESERVED in objects.annotations(chaperon) or scheduled.get("status") == "True"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +160,17 @@ def _silent_at(
 
 
 def surplus(
-    ranked: Sequence[str], candidates: Mapping[str, Candidate], settings: Settings
+    ranked: Sequence[str],
+    candidates: Mapping[str, Candidate],
+    asked: Mapping[str, float],
+    settings: Settings,
 ) -> list[str]:
-    """The rejected candidates that need not stay: the least preferred beyond the limit."""
+    """The rejected candidates that need not stay: those beyond the limit that were asked longest
+    ago, by the attempts at `asked`, and of one attempt the least preferred."""
     order = {node: place for place, node in enumerate(ranked)}
-    rejected = sorted(
-        (node for node, candidate in candidates.items() if candidate.state is State.REJECTED),
-        key=lambda node: (order.get(node, len(order)), node),
-    )
-    return rejected[settings.keep_rejected :]
+
+    def age(node: str) -> tuple[float, int, str]:
+        return -asked.get(node, -math.inf), order.get(node, len(order)), node
+
+    rejected = [n for n, candidate in candidates.items() if candidate.state is State.REJECTED]
+    return sorted(rejected, key=age)[settings.keep_rejected :]

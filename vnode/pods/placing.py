@@ -1,105 +1,70 @@
-"""One pending proxy pod through the candidate phase: from feasible targets to a binding.
+"""One pending proxy pod through the candidate phase: from feasible targets to one that has a place.
 
 A scheduling cycle has ranked the targets; from here on the pod has a task of its own, which sleeps
 until one of its candidates moves. What to do next is decided by `candidates.decide`; this module
-does it: creates chaperons, binds the proxy to the winner's virtual node, and says why if there is
-none.
+does it: has chaperons created and deleted, and says why if no target has a place. The phase itself
+never waits for a target: requests run beside it, and end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import keys, kinds, objects
-from vnode.api.clock import Clock, happens_within
+from vnode.api import objects
+from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,
-    ConfigError,
     Conflict,
-    NotFound,
     ServerError,
     TooManyRequests,
     Unreachable,
+    VnodeError,
 )
 from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.pods import candidates, chaperon
+from vnode.pods import candidates
+from vnode.pods.candidate_requests import CandidateRequests
 from vnode.pods.candidates import Bind, Candidate, Create, GiveUp, Settings, State, Wait
-from vnode.pods.chaperon import Parent
+from vnode.pods.phase import Ended, Outcome, Phase
 from vnode.runtime.links import Link, Links
+from vnode.scheduling.assumptions import Assumptions
 from vnode.telemetry import metrics
 
-_NEWCOMERS: Final = 16  # chaperons that are being created at any moment
+_DELETING: Final = 5.0  # seconds that the end of a phase waits for candidates to be deleted
 
-Bring = Callable[[Object, Link], Awaitable[str]]
-"""Sees that a target has what a pod refers to, before its candidate is created there. The answer,
-if not "", is for the pod's user; VnodeError if the target must not have the pod now."""
+_Start = Callable[..., asyncio.Task[None]]
+"""Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
+
 Renew = Callable[[Object, Link], None]
-"""Has the same looked at for a candidate that is there already."""
+"""Has what a pod refers to looked at again, for a candidate that is there already."""
 
 log = logging.getLogger(__name__)
 
 
-class Outcome(enum.Enum):
-    """How a candidate phase ended."""
-
-    BOUND = enum.auto()
-    GONE = enum.auto()  # deleted, or bound by somebody else: nothing is left to do
-    UNSCHEDULABLE = enum.auto()
-
-
-@dataclass(slots=True, eq=False)
-class Phase:
-    """What one pod's task knows beyond what the stores say."""
-
-    key: str
-    uid: str
-    ranked: Sequence[str]
-    started: float  # monotonic
-    barred: frozenset[str] = frozenset()  # nodes that this pod must not be on, whatever they say
-    moved: asyncio.Event = field(default_factory=asyncio.Event)  # set to look again
-    created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase
-    failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
-    rejected: set[str] = field(default_factory=set)  # nodes whose no was counted
-    notes: dict[str, str] = field(default_factory=dict)  # node -> what its user must know
-    shaky: bool = False  # one of those failures may not happen again
-
-
 class Placer:
-    """Runs candidate phases; `assume` and `forget` keep the scheduler's books."""
+    """Runs candidate phases."""
 
     def __init__(
         self,
-        client: Client,
         links: Links,
-        parent: Parent,
+        requests: CandidateRequests,
+        assumptions: Assumptions,
         *,
         settings: Settings,
         lookup: Callable[[str], Object | None],
-        assume: Callable[[Object, str], None],
-        forget: Callable[[str, str], None],
-        bring: Bring,
         renew: Renew,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._links = links
-        self._parent = parent
+        self._requests = requests
+        self._assumptions = assumptions
         self._settings = settings
         self._lookup = lookup
-        self._assume = assume
-        self._forget = forget
-        self._bring = bring
         self._renew = renew
         self._clock = clock
-        # Few at once: whoever has a reservation must not wait behind a burst of newcomers.
-        self._creating = asyncio.Semaphore(_NEWCOMERS)
         self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
 
     def heard(self, node: str) -> None:
@@ -107,21 +72,39 @@ class Placer:
         self._heard[node] = self._clock.monotonic()
 
     async def place(
-        self, phase: Phase, bind: Callable[[Object, str], Awaitable[bool]]
+        self, phase: Phase, bind: Callable[[str], Awaitable[bool]]
     ) -> tuple[Outcome, dict[str, str]]:
         """Try candidates until one wins or none is left; the second value says why, by node.
 
         `bind` binds the pod to a node; False means that the target is given back and the pod is
-        tried again later.
+        tried again later. The pod stays assumed wherever it was; whoever calls forgets it there.
         """
-        # Where the pod may no longer be: its target was cordoned, say.
-        await self._drop(phase, phase.barred)
         self._renew_earlier(phase)
+        async with asyncio.TaskGroup() as group:
+            decided = await self._decide(phase, group.create_task)
+            for task in phase.creating.values():
+                task.cancel()
+
+            if phase.deleting and isinstance(decided, Ended):
+                await asyncio.wait(phase.deleting, timeout=_DELETING)
+
+            for task in phase.deleting:
+                task.cancel()
+
+        if isinstance(decided, Ended):
+            return decided.outcome, decided.reasons
+
+        phase.winner = decided.node
+        return ended(await bind(decided.node))
+
+    async def _decide(self, phase: Phase, start: _Start) -> Bind | Ended:
+        # Where the pod may no longer be: its target was cordoned, say.
+        self._delete(phase, phase.barred, start)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
             if not _is_pending(pod, phase.uid):
-                return Outcome.GONE, {}
+                return Ended(Outcome.GONE)
 
             assert pod is not None
             known = self.known(phase)
@@ -132,19 +115,19 @@ class Placer:
             match action:
                 case Bind(node):
                     self._measure(phase, node, "reserved")
-                    return ended(await bind(pod, node))
-                case Create(node):
-                    await self._create(phase, pod, node)
-                case Wait(seconds):
-                    await happens_within(phase.moved, seconds)
-                case GiveUp():
-                    for node, candidate in known.items():
-                        if candidate.state is State.WAITING:
-                            self._measure(phase, node, "silent")
+                    refusal = self._assumptions.confirm(pod, node)
+                    if refusal.is_success:
+                        return action
 
-                    surplus = candidates.surplus(phase.ranked, known, self._settings)
-                    await self._drop(phase, surplus)
-                    return Outcome.UNSCHEDULABLE, self._explanations(phase, known)
+                    phase.refused[node] = refusal
+                    self._delete(phase, (node,), start)
+                case Create(node):
+                    self._begin(phase, pod, node, start)
+                case Wait(seconds):
+                    await happens_within(phase.moved, max(TICK, seconds))
+                case GiveUp():
+                    self._give_up(phase, known, start)
+                    return Ended(Outcome.UNSCHEDULABLE, self._explanations(phase, known))
 
     def known(self, phase: Phase) -> dict[str, Candidate]:
         """Every candidate of the pod, by node, as far as we have seen.
@@ -154,14 +137,9 @@ class Placer:
         """
         found: dict[str, Candidate] = {}
         for link in self._allowed_links(phase):
-            existing = link.candidate(phase.uid)
-            node, since = link.node_name, phase.created.get(link.node_name, phase.started)
-            if existing is not None and not objects.is_terminating(existing):
-                found[node] = _with_health(candidates.read(existing, since), link)
-            elif node in phase.failed:
-                found[node] = Candidate(State.FAILED, since, phase.failed[node])
-            elif node in phase.created:
-                found[node] = _with_health(Candidate(State.WAITING, since), link)
+            candidate = self._known_at(link, phase)
+            if candidate is not None:
+                found[link.node_name] = candidate
 
         for node in phase.ranked:
             if self._links.get(node) is None:
@@ -170,6 +148,33 @@ class Placer:
                 )
 
         return found
+
+    def _known_at(self, link: Link, phase: Phase) -> Candidate | None:
+        existing = link.candidate(phase.uid)
+        node, since = link.node_name, phase.created.get(link.node_name, phase.started)
+        if node in phase.refused:
+            return Candidate(State.FAILED, since, phase.refused[node].message)
+
+        if existing is not None and not objects.is_terminating(existing):
+            return _with_health(candidates.read(existing, since), link)
+
+        if node in phase.failed:
+            return Candidate(State.FAILED, since, phase.failed[node])
+
+        if node not in phase.ranked:
+            return None
+
+        if existing is not None:
+            return Candidate(State.FAILED, since, "the candidate there is being deleted")
+
+        if node in phase.creating:
+            # A target that creates others meanwhile is busy: this one waits for its turn.
+            since = max(since, self._requests.answered(link) or since)
+
+        if node in phase.created or not link.health.healthy:
+            return _with_health(Candidate(State.WAITING, since), link)
+
+        return None
 
     def _allowed_links(self, phase: Phase) -> list[Link]:
         namespace, _name = objects.split_key(phase.key)
@@ -196,38 +201,70 @@ class Placer:
             if link is not None and link.candidate(phase.uid) is not None:
                 self._renew(pod, link)
 
-    async def _create(self, phase: Phase, pod: Object, node: str) -> None:
-        link = self._links.get(node)
+    def _begin(self, phase: Phase, pod: Object, node: str, start: _Start) -> None:
+        """Have a candidate created; it counts from now on."""
         phase.created[node] = self._clock.monotonic()
+        link = self._links.get(node)
         if link is None:
             return
 
-        self._assume(pod, node)
-        try:
-            built = chaperon.for_link(pod, self._parent, link, allowed=False)
-            if note := await self._bring(pod, link):
-                phase.notes[node] = note
+        # Other pods may have come there while this one asked elsewhere.
+        refusal = self._assumptions.assume(pod, node, phase.generation)
+        if not refusal.is_success:
+            phase.refused[node] = refusal
+            return
 
-            async with self._creating:
-                await link.client.create(kinds.POD_CHAPERONS, built)
+        name = f"create candidate of {phase.key} on {node}"
+        phase.creating[node] = start(self._create(phase, pod, link), name=name)
+
+    async def _create(self, phase: Phase, pod: Object, link: Link) -> None:
+        node = link.node_name
+        try:
+            if note := await self._requests.create(pod, link):
+                phase.notes[node] = note
 
             # Its silence begins now, not while it waited in our own queue.
             phase.created[node] = self._clock.monotonic()
         except AlreadyExists:
             log.debug("candidate of %s on %s exists", phase.key, node)
-        except (ApiError, ConfigError, Unreachable) as error:
+        except VnodeError as error:
             phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
-            phase.shaky |= isinstance(error, (Unreachable, ServerError, TooManyRequests))
-            self._forget(phase.uid, node)
+            # A Conflict is about a quota that many creations change at once.
+            passing = (Unreachable, ServerError, TooManyRequests, Conflict)
+            phase.shaky |= isinstance(error, passing)
             self._measure(phase, node, "failed")
+            phase.moved.set()
 
-    async def _drop(self, phase: Phase, nodes: Iterable[str]) -> None:
-        """Delete the pod's candidates on those nodes, where there are any."""
+        del phase.creating[node]
+
+    def _delete(
+        self,
+        phase: Phase,
+        nodes: Iterable[str],
+        start: _Start,
+        *,
+        expected: bool = True,
+    ) -> None:
+        """Have the pod's candidates on those nodes deleted, where there are any."""
         for node in nodes:
             link = self._links.get(node)
             existing = link.candidate(phase.uid) if link else None
             if link is not None and existing is not None:
-                await delete_candidate(link, existing)
+                name = f"delete candidate of {phase.key} on {node}"
+                deletion = self._requests.delete(existing, link, expected=expected)
+                phase.deleting.add(start(deletion, name=name))
+
+    def _give_up(self, phase: Phase, known: Mapping[str, Candidate], start: _Start) -> None:
+        """Delete what is of no use to a later attempt, or to anybody's autoscaler."""
+        for node, candidate in known.items():
+            if candidate.state is State.WAITING:
+                self._measure(phase, node, "silent")
+
+        asked = {**phase.asked, **dict.fromkeys(phase.created, phase.started)}
+        surplus = candidates.surplus(phase.ranked, known, asked, self._settings)
+        self._delete(phase, surplus, start)
+        lost = [node for node, candidate in known.items() if candidate.state is State.LOST]
+        self._delete(phase, lost, start, expected=False)  # so that its pod is tried again then
 
     def _count_rejections(self, phase: Phase, known: Mapping[str, Candidate]) -> None:
         for node, candidate in known.items():
@@ -246,63 +283,6 @@ class Placer:
 def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
     """The end of a phase that came as far as binding."""
     return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
-
-
-async def hold(client: Client, pod: Object, finalizer: str) -> bool:
-    """See that the pod cannot vanish before its delegate; False if it is gone already.
-
-    The webhook has done so, but for pods that are older than their Target. Raises Conflict if the
-    pod has changed meanwhile, which is to be tried again.
-    """
-    present = objects.finalizers(pod)
-    if finalizer in present:
-        return True
-
-    body = {
-        "metadata": {
-            "uid": objects.uid(pod),
-            "resourceVersion": objects.resource_version(pod),
-            "finalizers": [*present, finalizer],
-            "labels": {keys.HAS_FINALIZER: "true"},
-        }
-    }
-    try:
-        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
-    except NotFound:
-        return False
-
-    return True
-
-
-async def bind(client: Client, pod: Object, node: str) -> bool:
-    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    }
-    try:
-        await client.create(
-            kinds.PODS,
-            binding,
-            objects.namespace(pod),
-            name=objects.name(pod),
-            subresource="binding",
-        )
-    except (NotFound, Conflict) as error:
-        log.info("pod %s was not bound to %s: %s", objects.key(pod), node, error.message)
-        return False
-
-    return True
-
-
-async def delete_candidate(link: Link, candidate: Object) -> None:
-    """Delete a candidate that cannot win; one that cannot be deleted now is found again later."""
-    try:
-        await link.client.discard(kinds.POD_CHAPERONS, candidate)
-    except (ApiError, Unreachable) as error:
-        log.debug("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
 
 
 def _with_health(candidate: Candidate, link: Link) -> Candidate:

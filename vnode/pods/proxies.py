@@ -30,11 +30,11 @@ from vnode.pods import chains, feedback
 from vnode.pods import chaperon as chaperons
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
+from vnode.pods.candidate_requests import Bring
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperon_gc import ChaperonGC
 from vnode.pods.ending import LOOK_AGAIN, Ending
 from vnode.pods.mirroring import Mirror
-from vnode.pods.placing import Bring
 from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes

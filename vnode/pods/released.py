@@ -6,7 +6,7 @@ takes vnode out of the cluster, is to find only what means something. Pods on th
 that is gone are not looked at here: those are about to end.
 
 It may be wrong about a Target that it has not heard of yet. That one's finalizer is put back before
-a pod is bound to its node (`placing.hold`).
+a pod is bound to its node (`binding.hold`).
 """
 
 from __future__ import annotations

@@ -12,27 +12,31 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects, route
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods import candidates, chaperon, delegate, placing
+from vnode.pods import books, candidates, chaperon, delegate, placing
+from vnode.pods.binding import Binder
+from vnode.pods.candidate_requests import Bring, CandidateRequests
 from vnode.pods.candidates import Settings, State
 from vnode.pods.chaperon import Parent
-from vnode.pods.placing import Bring, Outcome, Phase, Placer, Renew
-from vnode.pods.reservations import Refusal
+from vnode.pods.phase import Outcome, Phase
+from vnode.pods.placing import Placer, Renew
+from vnode.pods.rotation import Rotation
 from vnode.runtime.links import Link, Links, TargetKey
-from vnode.scheduling import diagnosis, status
+from vnode.scheduling import diagnosis
+from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
+from vnode.scheduling.events import EventKind, WakeOn
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.outcome import CycleResult
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
-from vnode.scheduling.status import SUCCESS, Code, Status
+from vnode.scheduling.status import Code
 from vnode.telemetry import metrics
 
 CANDIDATES: Final = "Candidates"
@@ -81,21 +85,28 @@ class ProxyScheduler:
         self._framework = framework
         self._queue = queue
         self._cache = cache
-        self._allowed = allowed  # returns when a delegate's own source lets it go; else Refusal
         self._unconnected = unconnected  # why targets of a namespace have no link
         self._events = events
         self._clock = clock
         self._phases: dict[str, Phase] = {}  # by UID: the pods in their candidate phase
+        self._rotation = Rotation(links)
+        self._assumptions = Assumptions(framework, cache, queue, clock)
+        self._requests = CandidateRequests(parent, bring, clock)
         self._placer = Placer(
-            client,
             links,
-            parent,
+            self._requests,
+            self._assumptions,
             settings=settings,
             lookup=proxies.store.get,
-            assume=lambda pod, node: cache.assume(pod, node, clock.monotonic()),
-            forget=cache.forget,
-            bring=bring,
             renew=renew,
+            clock=clock,
+        )
+        self._binder = Binder(
+            client,
+            links,
+            framework,
+            lookup=proxies.store.get,
+            allowed=allowed,
             clock=clock,
         )
 
@@ -124,19 +135,16 @@ class ProxyScheduler:
         else:
             self._queue.add(new)
 
-        node, before = _node_of(new), _node_of(old)
         if new is None:
             self._cache.remove_pod(uid)
         else:
             self._cache.set_pod(new)
 
-        if node and node != before:
-            self._queue.move(ClusterEvent(EventKind.POD_ADD, node))
-        elif before and not node:
-            self._queue.move(ClusterEvent(EventKind.POD_DELETE, before))
+        if event := books.proxy_event(old, new):
+            self._queue.move(event)
 
     def _on_link(self, link: Link) -> None:
-        link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
         link.on_health(lambda: self._on_health(link))
 
     def _on_link_gone(self, link: Link) -> None:
@@ -148,20 +156,41 @@ class ProxyScheduler:
             if link.node_name in phase.created or link.node_name in phase.ranked:
                 phase.moved.set()
 
-    def _on_chaperon(self, link: Link, new: Object | None) -> None:
-        uid = objects.labels(new or {}).get(keys.PARENT_UID, "")
-        if new is None or link.candidate(uid) is None:
-            return  # gone, or by way of another Target of the same cluster
+    def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None and link.target.sent(old):
+                self._on_candidate_gone(link, old)
+
+            return
+
+        uid = objects.labels(new).get(keys.PARENT_UID, "")
+        if link.candidate(uid) is None:
+            return  # by way of another Target of the same cluster
 
         state = candidates.read(new, 0.0).state
         if state is not State.WAITING:
             self._placer.heard(link.node_name)
 
-        if state in (State.RESERVED, State.COMMITTED):
+        if state is State.RESERVED or (state is State.COMMITTED and candidates.has_place(new)):
             self._cache.observe(uid, link.node_name)
+
+        if state in (State.RESERVED, State.COMMITTED):
             self._queue.activate(uid)
+        elif state is State.LOST:
+            self._queue.requeue(uid)
 
         self._wake(uid)
+
+    def _on_candidate_gone(self, link: Link, gone: Object) -> None:
+        uid = objects.labels(gone).get(keys.PARENT_UID, "")
+        if self._requests.expected(gone, link):
+            self._wake(uid)
+            return
+
+        if phase := self._phases.get(uid):
+            phase.lost(link.node_name)
+
+        self._queue.requeue(uid)
 
     def _wake(self, uid: str) -> None:
         if phase := self._phases.get(uid):
@@ -171,7 +200,7 @@ class ProxyScheduler:
         """One scheduling cycle; the pod goes on in a task if there is anything to wait for."""
         pod, now = queued.pod, self._clock.monotonic()
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
-            result = self._framework.schedule(pod, self._cache.snapshot(now))
+            result = self._framework.schedule(pod, self._cache.snapshot(now), queued.asked)
 
         if result.status.code is Code.ERROR:
             log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)
@@ -179,9 +208,19 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
             return
 
-        ranked = tuple(scored.name for scored in result.feasible) or result.nominated
-        barred = frozenset(node for node in result.unresolvable() if self._answers(node))
-        phase = Phase(objects.key(pod), queued.uid, ranked, now, barred)
+        phase = Phase(
+            objects.key(pod),
+            queued.uid,
+            (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now)),
+            now,
+            barred=frozenset(node for node in result.barred if self._answers(node)),
+            asked=queued.asked,
+            generation=self._cache.generation,
+        )
+        if result.feasible and chaperon.skips_reservation(pod):
+            phase.winner = phase.ranked[0]
+            self._assumptions.assume(pod, phase.winner, phase.generation)
+
         self._phases[queued.uid] = phase
         group.create_task(self._attempt(queued, phase, result), name=f"place {phase.key}")
 
@@ -192,12 +231,12 @@ class ProxyScheduler:
     async def _attempt(self, queued: QueuedPod, phase: Phase, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE
         try:
-            if result.feasible and chaperon.skips_reservation(queued.pod):
-                bound = await self._bind(queued.pod, phase.ranked[0], result, queued)
+            if phase.winner:
+                bound = await self._binder.bind(queued, phase.winner, result.state)
                 outcome, reasons = placing.ended(bound)
             else:
                 outcome, reasons = await self._placer.place(
-                    phase, lambda pod, node: self._bind(pod, node, result, queued)
+                    phase, lambda node: self._binder.bind(queued, node, result.state)
                 )
 
             await self._conclude(queued, phase, outcome, result, reasons)
@@ -209,9 +248,16 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
         finally:
             del self._phases[queued.uid]
-            if outcome is not Outcome.BOUND:
-                for node in phase.created:
-                    self._cache.forget(queued.uid, node)
+            self._forget_all_but(phase, phase.winner if outcome is Outcome.BOUND else "")
+
+    def _forget_all_but(self, phase: Phase, winner: str) -> None:
+        """The attempt is over: the pod is on no way any more, unless it has arrived."""
+        bound = self._proxies.store.get(phase.key)
+        if bound is not None and objects.uid(bound) == phase.uid:
+            winner = winner or str(objects.spec(bound).get("nodeName") or "")
+
+        for node in {*phase.created, phase.winner} - {winner}:
+            self._assumptions.forget(phase.uid, node)
 
     async def _conclude(
         self,
@@ -229,62 +275,17 @@ class ProxyScheduler:
         if reasons or not result.feasible:
             await self._explain(queued.pod, result, reasons)
 
-        if phase.shaky:
+        more = bool(reasons) and self._rotation.asked(queued, phase, result, reasons)
+        if phase.shaky or (more and self._framework.nominates):
             self._queue.retry(queued.uid)
             return
 
         rejections = result.rejections()
-        rejections.update((node, frozenset({CANDIDATES})) for node in reasons)
+        for node in reasons:
+            refusal = phase.refused.get(node)
+            rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
+
         self._queue.reject(queued.uid, rejections)
-
-    async def _bind(self, pod: Object, node: str, result: CycleResult, queued: QueuedPod) -> bool:
-        """Reserve, Permit, PreBind, Bind, PostBind; False if a plugin or the pod says no."""
-        started = self._clock.monotonic()
-        said = self._framework.reserve(result.state, pod, node)
-        if said.is_success:
-            said = await self._framework.permit(result.state, pod, node)
-
-        if said.is_success and route.is_delegate(pod):
-            said = await self._allow_on(pod)
-
-        if said.is_success:
-            said = await self._framework.pre_bind(result.state, pod, node)
-
-        if said.is_success:
-            said = await self._framework.bind(result.state, pod, node)
-            if said.is_skip and await self._hold_and_bind(pod, node):
-                now = self._clock.monotonic()
-                metrics.SCHEDULING_ATTEMPTS.labels("bound").inc()
-                metrics.BINDING_SECONDS.labels("bound").observe(now - started)
-                metrics.POD_BOUND_SECONDS.observe(now - queued.added)
-                self._framework.post_bind(result.state, pod, node)
-                return True
-
-        metrics.BINDING_SECONDS.labels("failed").observe(self._clock.monotonic() - started)
-        self._framework.unreserve(result.state, pod, node)
-        self._cache.forget(objects.uid(pod), node)
-        if said.is_rejected:
-            log.info("%s keeps %s off %s: %s", said.plugin, objects.key(pod), node, said.message)
-
-        return False
-
-    async def _allow_on(self, pod: Object) -> Status:
-        """A delegate with a place in the next cluster has one here: its own source decides."""
-        try:
-            await self._allowed(pod)
-        except Refusal as refusal:
-            return status.unschedulable(str(refusal)).by("its source")
-
-        return SUCCESS
-
-    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
-        link = self._links.get(node)
-        now = self._proxies.store.get(objects.key(pod))
-        if now is not None and objects.uid(now) == objects.uid(pod):
-            pod = now  # a finalizer may have gone meanwhile (`released`)
-
-        held = link is not None and await placing.hold(self._client, pod, link.target.finalizer)
-        return held and await placing.bind(self._client, pod, node)
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Say on the pod, for each target of its namespace, why it is pending."""
@@ -318,7 +319,3 @@ class ProxyScheduler:
             )
         except NotFound:
             log.debug("pod %s is gone", objects.key(pod))
-
-
-def _node_of(pod: Object | None) -> str:
-    return str(objects.spec(pod or {}).get("nodeName") or "")

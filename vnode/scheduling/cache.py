@@ -68,6 +68,12 @@ class Cache:
         self._placements = Placements()
         # The nodes of the last snapshot; None if any of them changed.
         self._nodes: tuple[VirtualNodeInfo, ...] | None = ()
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """Another number after each change; as long as it is the same, so are all snapshots."""
+        return self._generation
 
     def update_node(self, virtual: VirtualNode) -> None:
         """A target appeared or changed."""
@@ -113,9 +119,15 @@ class Cache:
         if (uid, node) in self._promises:
             self._observed.add((uid, node))
 
-    def forget(self, uid: str, node: str) -> None:
-        """The pod will not go there: the opposite of `assume`. Does nothing if it is not there."""
+    def has(self, uid: str, node: str) -> bool:
+        """Whether the pod is counted there: it is bound, or on its way."""
+        return node in self._placed.get(uid, ())
+
+    def forget(self, uid: str, node: str) -> bool:
+        """The pod will not go there: the opposite of `assume`. False if it was not counted."""
+        counted = self.has(uid, node)
         self._displace(uid, node)
+        return counted
 
     def set_pod(self, pod: Object) -> None:
         """A proxy as the API server has it: its binding, labels and phase count.
@@ -216,6 +228,7 @@ class Cache:
     def _changed(self, books: _NodeBooks) -> None:
         books.info = None
         self._nodes = None
+        self._generation += 1
 
 
 def _info(books: _NodeBooks) -> VirtualNodeInfo | None:

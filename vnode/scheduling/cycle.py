@@ -7,19 +7,25 @@ that run later (Reserve to PostBind) get the same state.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from vnode.api import resources
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
+_NOBODY: Final[Mapping[str, float]] = MappingProxyType({})
+
 
 class CycleState:
     """A dict of what plugins remember, and which of them sit this pod out."""
 
-    __slots__ = ("_data", "_requests", "skip_filter", "skip_score")
+    __slots__ = ("_data", "_requests", "asked", "skip_filter", "skip_score")
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Mapping[str, float] = _NOBODY) -> None:
+        # Node -> when (monotonic) an attempt that failed last asked its target for this pod.
+        self.asked = asked
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
         # Names of plugins whose PreFilter said SKIP: their Filter is not called for this pod.

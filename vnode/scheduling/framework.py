@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -68,6 +68,10 @@ class Framework:
         self._permit = tuple(p for p in everyone if isinstance(p, PermitPlugin))
         self._pre_bind = tuple(p for p in everyone if isinstance(p, PreBindPlugin))
         self._bind = tuple(p for p in everyone if isinstance(p, BindPlugin))
+        # The plugins whose UNSCHEDULABLE a target overrules that reserves a place all the same.
+        self._estimates = frozenset(p.NAME for p in self._filter if p.IS_ESTIMATE).union(
+            *(plugin.overcomes() for plugin in self._post_filter)
+        )
         self._post_bind = tuple(p for p in everyone if isinstance(p, PostBindPlugin))
         sorts = tuple(p for p in everyone if isinstance(p, QueueSortPlugin))
         if len(sorts) != 1:
@@ -91,9 +95,20 @@ class Framework:
 
         return SUCCESS
 
-    def schedule(self, pod: Object, snapshot: Snapshot) -> CycleResult:
-        """One scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter."""
-        state = CycleState()
+    @property
+    def nominates(self) -> bool:
+        """Some plugin leaves candidates on nodes that did not pass."""
+        return bool(self._post_filter)
+
+    def schedule(
+        self, pod: Object, snapshot: Snapshot, asked: Mapping[str, float] | None = None
+    ) -> CycleResult:
+        """One scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter.
+
+        `asked` is `CycleState.asked`. A pod that the targets of all nodes that passed have
+        rejected before is for PostFilter too.
+        """
+        state = CycleState(asked or {})
         with extension_point("PreFilter"):
             said = self._run_pre_filter(state, pod, snapshot)
 
@@ -108,7 +123,29 @@ class Framework:
             return self._rejected(state, pod, snapshot, statuses, SUCCESS)
 
         scored, said = self._run_score(state, pod, snapshot, passed)
-        return CycleResult(said, scored, statuses, (), state)
+        nominated: tuple[str, ...] = ()
+        if asked and all(node.name in asked for node in passed):
+            nominated = self._run_post_filter(state, pod, snapshot, statuses)
+
+        return CycleResult(said, scored, statuses, nominated, self._barred(statuses), state)
+
+    def check(self, pod: Object, snapshot: Snapshot, node_name: str) -> Status:
+        """Whether the pod may still be on a node, some time after its cycle.
+
+        PreFilter and Filter once more, for this node. What a target overrules that has reserved a
+        place, such as a guess at its room, is no reason against it.
+        """
+        node = snapshot.get(node_name)
+        if node is None:
+            return status.unresolvable("the target is not connected")
+
+        state = CycleState()
+        said = self._run_pre_filter(state, pod, snapshot)
+        if said.is_success:
+            filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
+            said = calling.first_no(filters, state, pod, node) or SUCCESS
+
+        return said if self._bars(said) else SUCCESS
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """All Reserve plugins, until one says no, which undoes all of them."""
@@ -192,7 +229,7 @@ class Framework:
     def _run_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot
     ) -> tuple[list[VirtualNodeInfo], dict[str, Status]]:
-        filters = [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
+        filters = self._filters(state)
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
@@ -203,6 +240,18 @@ class Framework:
                 statuses[node.name] = said
 
         return passed, statuses
+
+    def _filters(self, state: CycleState) -> list[FilterPlugin]:
+        return [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
+
+    def _bars(self, said: Status) -> bool:
+        if said.is_success:
+            return False
+
+        return said.code is not Code.UNSCHEDULABLE or said.plugin not in self._estimates
+
+    def _barred(self, statuses: Mapping[str, Status]) -> frozenset[str]:
+        return frozenset(name for name, said in statuses.items() if self._bars(said))
 
     def _rejected(
         self,
@@ -217,27 +266,26 @@ class Framework:
             why = broken[0] if broken else status.unschedulable("no target can take the pod")
 
         if why.code is Code.ERROR:
-            return CycleResult(why, (), statuses, (), state)
+            return CycleResult(why, (), statuses, (), self._barred(statuses), state)
 
-        with extension_point("PostFilter"):
-            nominated = self._run_post_filter(state, pod, snapshot, statuses)
-
-        return CycleResult(why, (), statuses, nominated, state)
+        nominated = self._run_post_filter(state, pod, snapshot, statuses)
+        return CycleResult(why, (), statuses, nominated, self._barred(statuses), state)
 
     def _run_post_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: dict[str, Status]
     ) -> tuple[str, ...]:
-        for plugin in self._post_filter:
-            try:
-                names, said = plugin.post_filter(state, pod, snapshot, statuses)
-            except Exception:  # noqa: BLE001 - the pod is unschedulable with or without it
-                _log.exception("plugin %s broke in post_filter", plugin.NAME)
-                continue
+        with extension_point("PostFilter"):
+            for plugin in self._post_filter:
+                try:
+                    names, said = plugin.post_filter(state, pod, snapshot, statuses)
+                except Exception:  # noqa: BLE001 - the pod is unschedulable with or without it
+                    _log.exception("plugin %s broke in post_filter", plugin.NAME)
+                    continue
 
-            if said.is_success:
-                return tuple(names)
+                if said.is_success:
+                    return tuple(names)
 
-        return ()
+            return ()
 
     def _run_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.snapshot import VirtualNodeInfo
-from vnode.scheduling.status import Code, Status
+from vnode.scheduling.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class CycleResult:
     statuses: Mapping[str, Status]
     """Node name -> why it cannot."""
     nominated: tuple[str, ...]
-    """Where PostFilter wants candidates left although no node passed."""
+    """Where PostFilter wants candidates left although these nodes did not pass."""
+    barred: frozenset[str]
+    """The nodes that the pod must not be on, whatever its candidates there come to."""
     state: CycleState
 
     def rejections(self) -> dict[str, frozenset[str]]:
         """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
         return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
 
-    def unresolvable(self) -> Iterator[str]:
-        """The nodes that the pod must not be on, whatever its candidates there come to."""
-        for name, said in self.statuses.items():
-            if said.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                yield name
+    def full(self) -> Iterator[str]:
+        """The nodes that did not pass, but whose targets may overcome that."""
+        return (name for name in self.statuses if name not in self.barred)

@@ -19,7 +19,7 @@ ERROR status.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -101,13 +101,22 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """Says whether a node can take the pod."""
 
+    IS_ESTIMATE: ClassVar[bool] = False
+    """Its UNSCHEDULABLE is a guess at what the target knows better, as the room that is left there:
+    it does not keep a pod off a node once the target has reserved a place for it. Such a plugin is
+    not asked again before the pod is bound."""
+
     @abstractmethod
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """The first no of all plugins is the node's; later plugins are not asked about it."""
 
 
 class PostFilterPlugin(Plugin):
-    """Is asked when no node passed."""
+    """Is asked when no node passed, or the targets of all that did have rejected the pod before."""
+
+    def overcomes(self) -> Collection[str]:
+        """Plugins of whose UNSCHEDULABLE the same is true as of that of an IS_ESTIMATE."""
+        return ()
 
     @abstractmethod
     def post_filter(
@@ -115,8 +124,9 @@ class PostFilterPlugin(Plugin):
     ) -> tuple[Sequence[str], Status]:
         """Names of nodes on which a candidate should be left for their autoscaler to see.
 
-        `statuses` has the no of each node. The first plugin that returns success decides; the
-        pod stays unschedulable either way.
+        `statuses` has the no of each node that did not pass, `state.asked` says which targets
+        earlier attempts have asked. The first plugin that returns success decides; the pod stays
+        unschedulable either way.
         """
 
 

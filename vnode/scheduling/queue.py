@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vnode.api import objects
-from vnode.api.clock import Clock
+from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
 from vnode.scheduling import sleepers
 from vnode.scheduling.events import ClusterEvent, WakeOn
@@ -203,14 +203,26 @@ class SchedulingQueue:
         elif queued.place in (BACKOFF, UNSCHEDULABLE):
             self._enqueue(queued)
 
-    def move(self, event: ClusterEvent) -> None:
-        """Something happened: wake the pods that it may help."""
+    def requeue(self, uid: str) -> None:
+        """Try this pod again after its back-off, whatever it waits for; not a held one."""
+        queued = self._pods.get(uid)
+        if queued is None:
+            return
+
+        if queued.place == IN_FLIGHT:
+            queued.changed = True
+        elif queued.place == UNSCHEDULABLE:
+            self._enqueue_after_backoff(queued)
+
+    def move(self, event: ClusterEvent, by: str = "") -> None:
+        """Something happened: wake the pods that it may help, but not the one of that UID."""
         if self._in_flight:
             self._event_number += 1
             self._newest[event] = self._event_number
 
         for uid in self._sleepers.that_wake(event):
-            self._enqueue_after_backoff(self._pods[uid])
+            if uid != by:
+                self._enqueue_after_backoff(self._pods[uid])
 
     def _enqueue(self, queued: QueuedPod) -> None:
         """Into the active queue, or held."""
@@ -280,7 +292,7 @@ class SchedulingQueue:
             await self._changed.wait()
             return
 
-        delay = max(0.0, min(moments) - self._clock.monotonic())
+        delay = max(TICK, min(moments) - self._clock.monotonic())
         async with asyncio.TaskGroup() as group:
             timer = group.create_task(self._wake_after(delay), name="scheduling queue timer")
             await self._changed.wait()

@@ -29,6 +29,8 @@ class QueuedPod:
     """When it was first seen, in the clock's monotonic seconds."""
     attempts: int = 0
     """How often it was popped."""
+    asked: dict[str, float] = field(default_factory=dict)
+    """Node -> when (monotonic) an attempt that failed last asked its target."""
     # Where it is: one of the five names above.
     place: str = ACTIVE
     # Counts its moves; a heap entry with another number is stale.

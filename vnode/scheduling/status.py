@@ -70,8 +70,8 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same, stamped with its plugin; success stays the shared object."""
-        if self.plugin or self.code is Code.SUCCESS:
+        """The same, stamped with its plugin; success and SKIP stay the shared objects."""
+        if self.plugin or self.code is Code.SUCCESS or self.code is Code.SKIP:
             return self
 
         return dataclasses.replace(self, plugin=plugin)

@@ -11,6 +11,7 @@ from vnode.api.objects import Object
 from vnode.kube.store import Store
 from vnode.pods import books
 from vnode.runtime.links import Links, TargetKey
+from vnode.scheduling.events import EventKind
 
 
 def summary(free: object) -> dict[str, object]:
@@ -57,3 +58,33 @@ def test_of_targets_without_a_connection_a_pod_hears_of_those_of_its_namespace_o
         team: "the Secret of team/c2 is missing",
         every: "the Secret of c2 is missing",
     }
+
+
+def placed(node: str = "a", phase: str = "Running", **metadata: str) -> dict[str, object]:
+    """A proxy as far as others must keep away from it, or want its room."""
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        (None, placed(""), None),
+        (placed(""), placed(), EventKind.POD_ADD),
+        (placed(), placed(), None),
+        (placed(), None, EventKind.POD_DELETE),
+        (placed(), placed(phase="Succeeded"), EventKind.POD_DELETE),
+        (placed(), placed(phase="Failed"), EventKind.POD_DELETE),
+        (placed(phase="Failed"), None, None),
+        (placed(), placed(**ENDING), EventKind.POD_DELETE),
+        (placed(**ENDING), placed(**ENDING), None),
+        (placed(**ENDING), None, EventKind.POD_DELETE),
+        (placed(**ENDING), placed(phase="Failed", **ENDING), EventKind.POD_DELETE),
+    ],
+)
+def test_a_proxy_that_no_longer_counts_on_its_node_is_an_event(old, new, kind):
+    said = books.proxy_event(old, new)
+    assert (said and said.kind) is kind
+    assert said is None or said.node == "a"

@@ -91,7 +91,13 @@ def test_the_last_target_is_waited_for_with_patience():
 
 def test_surplus_rejected_candidates_are_the_least_preferred():
     known = {"a": rejected(), "b": rejected(), "c": reserved()}
-    assert candidates.surplus(["b", "a", "c"], known, SETTINGS) == ["a"]
+    assert candidates.surplus(["b", "a", "c"], known, {}, SETTINGS) == ["a"]
+
+
+def test_surplus_rejected_candidates_are_those_of_the_oldest_attempts():
+    known = {"a": rejected(), "b": rejected(), "c": rejected()}
+    asked = {"a": 2.0, "b": 3.0}
+    assert candidates.surplus(["c", "a", "b"], known, asked, SETTINGS) == ["a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +110,9 @@ def test_surplus_rejected_candidates_are_the_least_preferred():
         ({keys.IS_RESERVED: "true"}, ["Unschedulable"], State.RESERVED),
         ({keys.IS_RESERVED: "true"}, ["SchedulerError"], State.RESERVED),
         ({keys.IS_ALLOWED: "true"}, ["Unschedulable"], State.COMMITTED),
+        ({keys.POD_MISSING_SINCE: "now"}, ["Unschedulable"], State.LOST),
+        ({keys.POD_MISSING_SINCE: "now", keys.IS_RESERVED: "true"}, [], State.LOST),
+        ({keys.POD_MISSING_SINCE: "now", keys.IS_ALLOWED: "true"}, [], State.COMMITTED),
     ],
 )
 def test_a_chaperon_is_read_as_the_contract_has_it(annotations, conditions, expected):

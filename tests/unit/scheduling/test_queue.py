@@ -200,6 +200,22 @@ async def test_pop_sleeps_until_a_pod_is_added(queue: SchedulingQueue) -> None:
     assert popped.result().uid == "p"
 
 
+async def test_a_requeued_pod_is_tried_after_its_back_off() -> None:
+    clock = ManualClock()
+    queue = SchedulingQueue(clock, by_priority, REGISTRATIONS)
+    queue.add(pod("p"))
+    await queue.pop()
+    queue.reject("p", FULL)
+    queue.requeue("p")
+    assert queue.place("p") == "backoff"
+    clock.seconds = 1.0
+    assert (await queue.pop()).uid == "p"
+    queue.requeue("p")
+    queue.reject("p", FULL)
+    assert queue.place("p") == "backoff"
+    queue.requeue("unknown")
+
+
 @pytest.mark.looptime
 async def test_pop_sleeps_until_a_back_off_ends() -> None:
     queue = SchedulingQueue(LoopClock(), by_priority, REGISTRATIONS)

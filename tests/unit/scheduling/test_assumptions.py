@@ -1,0 +1,117 @@
+"""Pods on their way: counted where they may be, and checked once more before that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler_plugins import defaults
+from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from vnode.scheduling import registry
+from vnode.scheduling.assumptions import Assumptions
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.config import Profile
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.registry import Registry
+
+ROOM = {"cpu": 1000, "pods": 100}
+
+
+class World:
+    """Two nodes with room for one pod each."""
+
+    def __init__(self) -> None:
+        self.clock, self.cache = ManualClock(), Cache()
+        framework = registry.build(
+            Profile(), Registry(defaults.PLUGINS), defaults.WEIGHTS, self.clock
+        )
+        self.queue = SchedulingQueue(
+            self.clock, framework.queue_sort.sort_key, framework.registrations()
+        )
+        self.assumptions = Assumptions(framework, self.cache, self.queue, self.clock)
+        for name in ("a", "b"):
+            self.cache.update_node(virtual_node(name, labels={"zone": name}))
+            self.cache.update_free(name, ROOM, ROOM)
+
+    def free(self, node: str) -> int:
+        info = self.cache.snapshot(self.clock.monotonic()).get(node)
+        assert info is not None
+        assert info.free is not None
+        return info.free["cpu"]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def lonely(uid: str) -> dict[str, Any]:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return pod(uid, labels={"app": "x"}, cpu="1", affinity={"podAntiAffinity": terms})
+
+
+def spread(uid: str) -> dict[str, Any]:
+    constraint = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    return pod(uid, labels={"app": "x"}, cpu="1", topologySpreadConstraints=[constraint])
+
+
+def test_a_pod_is_counted_where_it_may_be_and_not_where_it_may_not(world: World) -> None:
+    assert world.assumptions.assume(lonely("p"), "a").is_success
+    said = world.assumptions.assume(lonely("q"), "a")
+    assert said.plugin == "InterPodAffinity"
+    assert not world.cache.has("q", "a")
+    assert world.assumptions.assume(lonely("q"), "b").is_success
+
+
+def test_no_plugin_is_asked_as_long_as_nothing_has_changed(world: World) -> None:
+    seen = world.assumptions.generation
+    assert world.assumptions.assume(lonely("p"), "a", seen).is_success
+    assert not world.assumptions.assume(lonely("q"), "a", seen).is_success
+
+
+@pytest.mark.parametrize("make", [lonely, spread])
+def test_a_pods_own_candidates_are_no_reason_against_it(world: World, make: Any) -> None:
+    for node in ("a", "b"):
+        assert world.assumptions.assume(make("p"), node).is_success
+
+    assert world.assumptions.confirm(make("p"), "a").is_success
+
+
+def test_what_a_target_has_reserved_is_not_subtracted_twice(world: World) -> None:
+    world.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+    assert world.assumptions.confirm(pod("p", cpu="1"), "a").is_success
+    world.cache.update_free("a", {"cpu": 0, "pods": 99}, {"cpu": 0, "pods": 99})
+    assert world.free("a") == 0
+    assert world.cache.has("p", "a")
+
+
+def test_a_confirmed_pod_keeps_others_off(world: World) -> None:
+    assert world.assumptions.confirm(lonely("p"), "a").is_success
+    assert not world.assumptions.confirm(lonely("q"), "a").is_success
+
+
+def test_a_node_that_is_gone_takes_nobody(world: World) -> None:
+    world.cache.remove_node("a")
+    assert "not connected" in world.assumptions.confirm(pod("p"), "a").message
+
+
+async def test_a_forgotten_pod_wakes_others_and_not_itself(world: World) -> None:
+    for uid in ("p", "q"):
+        world.queue.add(pod(uid))
+        await world.queue.pop()
+
+    world.assumptions.assume(pod("p"), "a")
+    for uid in ("p", "q"):
+        world.queue.reject(uid, {"a": frozenset({"InterPodAffinity"})})
+
+    world.assumptions.forget("p", "b")  # was never there
+    assert world.queue.place("q") == "unschedulable"
+    world.assumptions.forget("p", "a")
+    assert (world.queue.place("p"), world.queue.place("q")) == ("unschedulable", "backoff")

@@ -1,0 +1,160 @@
+"""The binding cycle: from a target that has a place to a proxy that is bound to its virtual node.
+
+Reserve, Permit, PreBind, Bind, PostBind, as kube-scheduler has them. The built-in binding is the
+decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reserve plugins did.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from vnode.api import keys, kinds, objects, route
+from vnode.api.clock import Clock
+from vnode.api.errors import Conflict, NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.pods.reservations import Refusal
+from vnode.runtime.links import Links
+from vnode.scheduling import status
+from vnode.scheduling.cycle import CycleState
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.queued_pod import QueuedPod
+from vnode.scheduling.status import SUCCESS, Status
+from vnode.telemetry import metrics
+
+log = logging.getLogger(__name__)
+
+
+class Binder:
+    """Binds pods that are assumed on a node; whoever assumed it there undoes that.
+
+    `lookup` has the present proxy of a key; `allowed` returns when a delegate's own source lets it
+    go, or raises Refusal.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        links: Links,
+        framework: Framework,
+        *,
+        lookup: Callable[[str], Object | None],
+        allowed: Callable[[Object], Awaitable[None]],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._links = links
+        self._framework = framework
+        self._lookup = lookup
+        self._allowed = allowed
+        self._clock = clock
+
+    async def bind(self, queued: QueuedPod, node: str, state: CycleState) -> bool:
+        """Bind the pod to the node; False if a plugin or the pod says no. May raise VnodeError."""
+        pod, started, bound = queued.pod, self._clock.monotonic(), False
+        try:
+            bound = await self._run(pod, node, state)
+        finally:
+            taken = self._clock.monotonic() - started
+            metrics.BINDING_SECONDS.labels("bound" if bound else "failed").observe(taken)
+            if not bound:
+                self._framework.unreserve(state, pod, node)
+
+        if bound:
+            metrics.SCHEDULING_ATTEMPTS.labels("bound").inc()
+            metrics.POD_BOUND_SECONDS.observe(self._clock.monotonic() - queued.added)
+            self._framework.post_bind(state, pod, node)
+
+        return bound
+
+    async def _run(self, pod: Object, node: str, state: CycleState) -> bool:
+        said = self._framework.reserve(state, pod, node)
+        if said.is_success:
+            said = await self._framework.permit(state, pod, node)
+
+        if said.is_success and route.is_delegate(pod):
+            said = await self._allow(pod)
+
+        if said.is_success:
+            said = await self._framework.pre_bind(state, pod, node)
+
+        if said.is_success:
+            said = await self._framework.bind(state, pod, node)
+            if said.is_skip:
+                return await self._hold_and_bind(pod, node)
+
+            if said.is_success:
+                return True
+
+        if said.is_rejected:
+            log.info("%s keeps %s off %s: %s", said.plugin, objects.key(pod), node, said.message)
+
+        return False
+
+    async def _allow(self, pod: Object) -> Status:
+        """A delegate with a place in the next cluster has one here: its own source decides."""
+        try:
+            await self._allowed(pod)
+        except Refusal as refusal:
+            return status.unschedulable(str(refusal)).by("its source")
+
+        return SUCCESS
+
+    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
+        link = self._links.get(node)
+        now = self._lookup(objects.key(pod))
+        if now is not None and objects.uid(now) == objects.uid(pod):
+            pod = now  # a finalizer may have gone meanwhile (`released`)
+
+        held = link is not None and await hold(self._client, pod, link.target.finalizer)
+        return held and await create_binding(self._client, pod, node)
+
+
+async def hold(client: Client, pod: Object, finalizer: str) -> bool:
+    """See that the pod cannot vanish before its delegate; False if it is gone already.
+
+    The webhook has done so, but for pods that are older than their Target. Raises Conflict if the
+    pod has changed meanwhile, which is to be tried again.
+    """
+    present = objects.finalizers(pod)
+    if finalizer in present:
+        return True
+
+    body = {
+        "metadata": {
+            "uid": objects.uid(pod),
+            "resourceVersion": objects.resource_version(pod),
+            "finalizers": [*present, finalizer],
+            "labels": {keys.HAS_FINALIZER: "true"},
+        }
+    }
+    try:
+        await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
+    except NotFound:
+        return False
+
+    return True
+
+
+async def create_binding(client: Client, pod: Object, node: str) -> bool:
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    try:
+        await client.create(
+            kinds.PODS,
+            binding,
+            objects.namespace(pod),
+            name=objects.name(pod),
+            subresource="binding",
+        )
+    except (NotFound, Conflict) as error:
+        log.info("pod %s was not bound to %s: %s", objects.key(pod), node, error.message)
+        return False
+
+    return True
