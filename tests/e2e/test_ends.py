@@ -40,6 +40,18 @@ async def placed(
     return proxy, chaperon, delegate
 
 
+async def hold(c2: Client, delegate: Object) -> None:
+    """Keep a delegate that is deleted later from being gone."""
+    body = {"metadata": {"finalizers": [HOLD]}}
+    await c2.patch(kinds.PODS, objects.name(delegate), body, "default")
+
+
+async def let_go(c2: Client, delegate: Object) -> None:
+    """Hold a delegate no longer."""
+    body = {"metadata": {"finalizers": []}}
+    await c2.patch(kinds.PODS, objects.name(delegate), body, "default")
+
+
 async def assert_all_gone(source: Client, c2: Client, proxy: Object) -> None:
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     await kit.until_gone(
@@ -65,16 +77,14 @@ async def test_deleting_the_proxy_by_force_ends_everything(
 
 async def test_the_proxy_stays_until_its_delegate_has_stopped(source: Client, c2: Client) -> None:
     proxy, chaperon, delegate = await placed(source, c2, "end-slow")
-    await c2.patch(
-        kinds.PODS, objects.name(delegate), {"metadata": {"finalizers": [HOLD]}}, "default"
-    )
+    await hold(c2, delegate)
     await source.delete(kinds.PODS, "end-slow", "default")
     await kit.until_one(c2, kinds.PODS, objects.name(delegate), "default", objects.is_terminating)
     await kit.until_one(
         c2, kinds.POD_CHAPERONS, objects.name(chaperon), "default", objects.is_terminating
     )
     assert objects.is_terminating(await source.get(kinds.PODS, "end-slow", "default"))
-    await c2.patch(kinds.PODS, objects.name(delegate), {"metadata": {"finalizers": []}}, "default")
+    await let_go(c2, delegate)
     await assert_all_gone(source, c2, proxy)
 
 
@@ -92,6 +102,70 @@ async def test_deleting_the_delegate_replaces_the_proxy(source: Client, c2: Clie
     assert objects.uid(next(iter(pods.values()))) != objects.uid(proxy)
     await source.delete(kinds.DEPLOYMENTS, "end-delegate", "default", propagation="Background")
     await kit.until_gone(source, kinds.PODS, "default", label_selector="app=end-delegate")
+
+
+async def test_a_delegate_that_begins_to_end_is_replaced_at_once(
+    source: Client, c2: Client
+) -> None:
+    """As on a node that is dead: its pods are Terminating until somebody removes it."""
+    proxy, _chaperon, delegate = await placed(source, c2, "end-begins", owner=True)
+    await hold(c2, delegate)
+    await c2.delete(kinds.PODS, objects.name(delegate), "default")
+    pods = await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: any(
+            kit.phase(pod) == "Running" and not objects.is_terminating(pod)
+            for pod in all_.values()
+            if objects.uid(pod) != objects.uid(proxy)
+        ),
+        namespace="default",
+        label_selector="app=end-begins",
+    )
+    assert objects.is_terminating(pods[objects.key(proxy)])
+    await let_go(c2, delegate)
+    await assert_all_gone(source, c2, proxy)
+    await source.delete(kinds.DEPLOYMENTS, "end-begins", "default", propagation="Background")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=end-begins")
+
+
+async def test_a_job_that_waits_for_ends_replaces_a_pod_that_was_deleted(
+    source: Client, c2: Client
+) -> None:
+    """kwok ends pods without a last status: nobody but the agent can finish the proxy."""
+    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    pod = kit.pod("end-job", annotations=annotations, restartPolicy="Never")
+    template = {"metadata": {**pod["metadata"], "name": ""}, "spec": pod["spec"]}
+    spec = {"podReplacementPolicy": "Failed", "backoffLimit": 6, "template": template}
+    await source.create(kinds.JOBS, {"metadata": {"name": "end-job"}, "spec": spec}, "default")
+
+    async def one(*others: Object) -> Object:
+        uids = {objects.uid(other) for other in others}
+        pods = await kit.until(
+            source,
+            kinds.PODS,
+            lambda all_: any(
+                kit.phase(pod) == "Running" and objects.uid(pod) not in uids
+                for pod in all_.values()
+            ),
+            namespace="default",
+            label_selector="app=end-job",
+        )
+        return next(pod for pod in pods.values() if objects.uid(pod) not in uids)
+
+    first = await one()
+    await source.discard(kinds.PODS, first)
+    second = await one(first)
+    evicted = {"metadata": {"name": objects.name(second)}, "apiVersion": "policy/v1"}
+    await source.create(
+        *(kinds.PODS, {**evicted, "kind": "Eviction"}, "default"),
+        name=objects.name(second),
+        subresource="eviction",
+    )
+    await one(first, second)
+    await source.delete(kinds.JOBS, "end-job", "default", propagation="Background")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector="app=end-job")
 
 
 async def test_deleting_the_chaperon_replaces_the_proxy(source: Client, c2: Client) -> None:

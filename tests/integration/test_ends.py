@@ -16,6 +16,7 @@ from tests.fleets import SOURCE
 from tests.integration.delegates import chaperon, delegate, free, make_link, release
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.removing import target_side
@@ -25,15 +26,16 @@ from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.pods.ending import Ending
 from vnode.pods.mirroring import Mirror
-from vnode.runtime.links import Link, TargetKey
+from vnode.runtime.links import UNREACHABLE, Health, Link, TargetKey
 
 C2 = TargetKey("", "c2")
+KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end
 
 
 def ending(client: Client, link: Link) -> Ending:
     links: Any = SimpleNamespace(get=lambda _node: link)
     mirror: Any = Mirror(client, SimpleNamespace())  # type: ignore[arg-type]
-    return Ending(client, links, mirror, lambda _node: True)
+    return Ending(client, links, mirror, lambda _node: True, SystemClock())
 
 
 async def ending_pod(client: Client, namespace: str) -> Object:
@@ -87,6 +89,99 @@ async def test_a_chaperon_of_which_no_event_has_come_ends_before_its_pod(
     proxy = await client.get(kinds.PODS, "web", pod_namespace)  # others may have changed it
     assert await lets_go.end(proxy, "n1") is None
     await kit.until_gone(client, kinds.PODS, pod_namespace)
+
+
+async def held_pod(client: Client, namespace: str, **spec: Any) -> Object:
+    """A bound pod that runs, was not deleted yet, and that others keep for a look at its end."""
+    body = kit.pod("web", annotations={}, nodeName="n1", restartPolicy="Never", **spec)
+    body["metadata"]["finalizers"] = [keys.PREFIX + "any", KEPT]
+    await client.create(kinds.PODS, body, namespace)
+    status = {"status": {"phase": "Running"}}
+    return await client.patch(kinds.PODS, "web", status, namespace, subresource="status")
+
+
+async def test_the_last_status_comes_home_before_the_finalizer_goes(
+    client: Client, pod_namespace: str
+) -> None:
+    """Nothing was reconciled between what the chaperon said last, and its end."""
+    proxy = await held_pod(client, pod_namespace)
+    lets_go = ending(client, make_link(client, C2))
+    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    said = {**said, "status": {"phase": "Failed", "reason": "Ended"}}
+    lets_go.saw_last(objects.key(proxy), said)
+    await free(client, said)
+    await client.discard(kinds.POD_CHAPERONS, said)
+    await client.delete(kinds.PODS, "web", pod_namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
+    assert await lets_go.end(proxy, "n1") is None
+
+    left = await client.get(kinds.PODS, "web", pod_namespace)
+    assert objects.status(left)["phase"] == "Failed"
+    assert objects.status(left)["reason"] == "Ended"
+    assert objects.finalizers(left) == [KEPT]
+    await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
+    await kit.until_gone(client, kinds.PODS, pod_namespace)
+
+
+async def test_a_pod_that_nobody_will_finish_any_more_is_failed(
+    client: Client, pod_namespace: str
+) -> None:
+    """Its Job waits for that, and would not replace it before."""
+    await held_pod(client, pod_namespace)
+    lets_go = ending(client, make_link(client, C2))
+    await client.delete(kinds.PODS, "web", pod_namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
+    assert await lets_go.end(proxy, "n1") is None
+
+    left = await client.get(kinds.PODS, "web", pod_namespace)
+    assert objects.status(left)["phase"] == "Failed"
+    assert (objects.condition(left, "DisruptionTarget") or {})["status"] == "True"
+    assert objects.finalizers(left) == [KEPT]
+    await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
+    await kit.until_gone(client, kinds.PODS, pod_namespace)
+
+
+@pytest.mark.parametrize(("asked", "passed"), [(None, None), (5, "5"), (0, "0")])
+async def test_the_grace_period_of_a_deletion_is_passed_on(
+    client: Client, pod_namespace: str, asked: int | None, passed: str | None
+) -> None:
+    proxy = await held_pod(client, pod_namespace, terminationGracePeriodSeconds=600)
+    link = make_link(client, C2)
+    summary = {"metadata": {"name": "singleton", "annotations": {keys.AGENT_VERSION: "1"}}}
+    link.summaries.store.put(summary)
+    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    link.chaperons.store.put(said)
+    await client.delete(kinds.PODS, "web", pod_namespace, grace=asked)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
+    assert await ending(client, link).end(proxy, "n1") is None
+
+    there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+    assert objects.is_terminating(there)
+    assert objects.annotations(there).get(keys.GRACE_PERIOD) == passed
+    await free(client, said)
+    await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
+    await client.discard(kinds.PODS, proxy, grace=0)
+
+
+async def test_a_target_that_does_not_answer_is_asked_nothing(
+    client: Client, pod_namespace: str
+) -> None:
+    proxy = await held_pod(client, pod_namespace)
+    link = make_link(client, C2)
+    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    link.chaperons.store.put(said)
+    link.set_health(Health(False, UNREACHABLE, "no answer", SystemClock().now()))
+    await client.delete(kinds.PODS, "web", pod_namespace)
+    proxy = await client.get(kinds.PODS, "web", pod_namespace)
+    assert await ending(client, link).end(proxy, "n1") is None
+    there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+    assert not objects.is_terminating(there)
+    assert keys.PREFIX + "any" in objects.finalizers(proxy)
+
+    await free(client, said)
+    await client.discard(kinds.POD_CHAPERONS, said)
+    await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
+    await client.discard(kinds.PODS, proxy, grace=0)
 
 
 async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_do_not(

@@ -11,6 +11,7 @@ import pytest
 from tests import kit
 from tests.integration.delegates import chaperon, free, make_link
 from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
@@ -39,6 +40,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         trim=proxy_pods.trim,
         bring=_bring_nothing,
         events=events,
+        clock=SystemClock(),
     )
     async with supervise() as tasks:
         for name, run in (("pods", proxies), ("events", events), ("proxies", controller)):

@@ -151,7 +151,7 @@ async def an_elected_pod_is_a_proxy(client: Client, namespace: str) -> None:
     pod = await client.create(kinds.PODS, wanted, namespace)
     spec = objects.spec(pod)
     assert spec["schedulerName"] == "admiralty-proxy"
-    assert spec["terminationGracePeriodSeconds"] == 0
+    assert spec["terminationGracePeriodSeconds"] == 30
     assert spec["nodeSelector"] == {"virtual-kubelet.io/provider": "admiralty"}
     by_key = {toleration["key"]: toleration for toleration in spec["tolerations"]}
     assert by_key["virtual-kubelet.io/provider"]["value"] == "admiralty"

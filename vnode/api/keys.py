@@ -54,6 +54,8 @@ REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was n
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
+# On chaperons: in how many seconds the delegate is to end, if not in its own grace period.
+GRACE_PERIOD: Final = OWN_PREFIX + "grace-period-seconds"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
 ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode

@@ -86,6 +86,11 @@ def is_terminating(obj: Object) -> bool:
     return "deletionTimestamp" in metadata(obj)
 
 
+def is_finished(pod: Object) -> bool:
+    """Tell whether a pod has succeeded or failed: none of its containers runs again."""
+    return status(pod).get("phase") in ("Succeeded", "Failed")
+
+
 def controller_uid(obj: Object) -> str:
     """UID of the controlling owner, "" if nobody controls the object."""
     for reference in metadata(obj).get("ownerReferences") or ():

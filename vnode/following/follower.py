@@ -68,7 +68,9 @@ class Follower:
         self._events = events
         self._clock = clock
         self._families: dict[Kind, Family] = {}
-        self._controller: Controller[Key] = Controller("following", self._reconcile, workers=16)
+        self._controller: Controller[Key] = Controller(
+            "following", self._reconcile, workers=16, lane=lambda key: key.node
+        )
         self._copies = Copies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user

@@ -52,6 +52,7 @@ class Place(NamedTuple):
 class _Seen(NamedTuple):
     uid: str
     node: str  # "" while pending
+    ending: bool
 
 
 class Tokens:
@@ -76,7 +77,9 @@ class Tokens:
         self._events = events
         self._clock = clock
         self._minter = Minter(local, identity, clock, chance)
-        self._controller: Controller[Place] = Controller("tokens", self._reconcile, workers=4)
+        self._controller: Controller[Place] = Controller(
+            "tokens", self._reconcile, workers=4, lane=lambda place: place.node
+        )
         self._informers: dict[str, tuple[Link, Informer, asyncio.Task[None]]] = {}  # by node
         self._pods: dict[str, _Seen] = {}  # by key; those that have not finished
         self._claims: dict[Place, float] = {}  # until (monotonic)
@@ -182,6 +185,9 @@ class Tokens:
             return Need.TOLERATED  # until the pod ends; whatever is there, it gets no new one
 
         claim, candidate = self._claims.get(place), link.candidate(place.uid)
+        if pod.ending and candidate is None:
+            return Need.NONE  # its delegate is gone, whoever holds the pod itself
+
         if pod.node:
             mounted = _mounts(candidate)
             return Need.WANTED if copy is not None or mounted or claim else Need.NONE
@@ -345,4 +351,5 @@ def _seen(pod: Object | None) -> _Seen | None:
     if pod is None or objects.status(pod).get("phase") in FINISHED:
         return None
 
-    return _Seen(objects.uid(pod), str(objects.spec(pod).get("nodeName") or ""))
+    node = str(objects.spec(pod).get("nodeName") or "")
+    return _Seen(objects.uid(pod), node, objects.is_terminating(pod))

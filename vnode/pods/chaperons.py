@@ -14,7 +14,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -73,6 +73,10 @@ class ChaperonController:
         self._clock = clock
         self._echoes = Echoes()
         self._updater = Updater(client, clock)
+        # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
+        # next delegate of that key.
+        self._last: dict[str, Object] = {}
+        self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
 
     async def run(self) -> None:
@@ -88,17 +92,24 @@ class ChaperonController:
         self._controller.add(objects.key(obj))
 
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old or {}
-        if new is None or objects.is_terminating(new):
-            self._controller.add(objects.key(obj))
+        key = objects.key(new or old or {})
+        if new is None:
+            self._last[key] = old or {}
         else:
-            self._controller.add_after(objects.key(obj), _COALESCE)
+            self._last.pop(key, None)
+
+        if new is None or objects.is_terminating(new):
+            self._controller.add(key)
+        else:
+            self._controller.add_after(key, _COALESCE)
 
     async def _reconcile(self, key: str) -> float | None:
         chaperon = self._chaperons.store.get(key)
         if chaperon is None:
             self._echoes.forget(key)
             self._updater.forget(key)
+            self._last.pop(key, None)
+            self._failures.pop(key, None)
             return None
 
         if self._echoes.pending(key, chaperon):
@@ -145,6 +156,10 @@ class ChaperonController:
             return await self._create(chaperon)
 
         if what is Absence.MARK:
+            if await self._fetch(chaperon) is not None:
+                return _LOOK_AGAIN
+
+            chaperon = await self._report_last(chaperon)
             since = objects.timestamp(self._clock.now())
             notes = {keys.POD_MISSING_SINCE: since}
             await self._patch(chaperon, {"metadata": _named(chaperon, annotations=notes)})
@@ -164,12 +179,23 @@ class ChaperonController:
         except (Denied, Invalid, NotFound) as error:
             await self._refused(chaperon, error.message)
             return _REFUSED
+        except (Conflict, ServerError) as error:
+            await self._failed(chaperon, error)
+            raise
 
+        self._failures.pop(objects.key(chaperon), None)
         return None
 
+    async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
+        """Tell of an error that may pass, such as that of a webhook, once it has not."""
+        key = objects.key(chaperon)
+        self._failures[key] = self._failures.get(key, 0) + 1
+        if self._failures[key] > 1:
+            await self._refused(chaperon, error.message)
+
     async def _name_taken(self, chaperon: Object) -> float | None:
-        """The delegate is there already, and only not in the store yet; or a namesake is."""
-        if await self._exists(chaperon):
+        """The delegate is there already, and not in the store; or a namesake is."""
+        if await self._fetch(chaperon) is not None:
             return None
 
         await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
@@ -185,13 +211,24 @@ class ChaperonController:
         body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
         await self._patch(chaperon, body, subresource="status")
 
-    async def _report(self, chaperon: Object, pod: Object) -> None:
+    async def _report(self, chaperon: Object, pod: Object) -> Object:
+        """Bring the chaperon up to date with its delegate; returns it as it is then."""
         report = delegate.report(chaperon, pod)
         if report.metadata:
             chaperon = await self._patch(chaperon, report.metadata)
 
         if report.status:
-            await self._patch(chaperon, report.status, subresource="status")
+            chaperon = await self._patch(chaperon, report.status, subresource="status")
+
+        return chaperon
+
+    async def _report_last(self, chaperon: Object) -> Object:
+        """Report how a delegate that is gone has ended."""
+        pod = self._last.get(objects.key(chaperon))
+        if pod is None or objects.controller_uid(pod) != objects.uid(chaperon):
+            return chaperon
+
+        return await self._report(chaperon, pod)
 
     async def _end_stranger(self, pod: Object) -> float | None:
         """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
@@ -202,32 +239,49 @@ class ChaperonController:
         return None
 
     async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
+        """Delete the delegate, report until it is gone, and then let the chaperon go."""
         if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
-            if not objects.is_terminating(pod):
-                await self._client.discard(kinds.PODS, pod)
-
+            await self._delete(chaperon, pod)
+            await self._report(chaperon, pod)
             return None
 
         finalizers = objects.finalizers(chaperon)
         if keys.DELEGATE_FINALIZER in finalizers:
-            if await self._exists(chaperon):
+            if (unseen := await self._fetch(chaperon)) is not None:
+                await self._delete(chaperon, unseen)
                 return _LOOK_AGAIN
 
+            chaperon = await self._report_last(chaperon)
             kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
             await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
 
         return None
 
-    async def _exists(self, chaperon: Object) -> bool:
-        """Ask the API server: a delegate that was made a moment ago may not be in the store yet."""
-        try:
-            pod = await self._client.get(
-                kinds.PODS, objects.name(chaperon), objects.namespace(chaperon)
-            )
-        except NotFound:
-            return False
+    async def _delete(self, chaperon: Object, pod: Object) -> None:
+        grace = delegate.asked_grace(chaperon, pod)
+        if grace is not None or not objects.is_terminating(pod):
+            await self._client.discard(kinds.PODS, pod, grace=grace)
 
-        return objects.controller_uid(pod) == objects.uid(chaperon)
+    async def _fetch(self, chaperon: Object) -> Object | None:
+        """Ask the API server for a delegate that the store does not show; None if there is none.
+
+        It may have been made a moment ago. Or somebody took off the label by which delegates are
+        listed: then that is put back.
+        """
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        try:
+            pod = await self._client.get(kinds.PODS, name, namespace)
+            if objects.controller_uid(pod) != objects.uid(chaperon):
+                return None
+
+            if keys.PARENT_UID not in objects.labels(pod):
+                labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
+                body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
+                return await self._client.patch(kinds.PODS, name, body, namespace)
+        except NotFound:
+            return None
+
+        return pod
 
     async def _patch(
         self, chaperon: Object, body: Object, *, subresource: str | None = None

@@ -15,6 +15,8 @@ from vnode.api import changeable, keys, kinds, objects, taints
 from vnode.api.objects import Object
 from vnode.pods import agreement, changes, feedback
 
+_MOST_DIGITS: Final = 10  # of a number of seconds
+
 RECREATE_AFTER: Final = timedelta(seconds=60)
 """How long a source has to react to a lost delegate before the target replaces it (contract, 9)."""
 
@@ -102,11 +104,11 @@ class Absence(Enum):
 
 
 def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
-    """What to do, and when to look again.
+    """Decide what to do, and when to look again.
 
     A delegate that was never there is created. One that was there and is gone (evicted, deleted)
     is the source's to judge; where the source is silent for RECREATE_AFTER, a pod that is meant to
-    run always is created again.
+    run always is created again, and one that was never allowed, since it cannot have run.
     """
     if not objects.status(chaperon).get("phase"):
         return Absence.CREATE, timedelta()
@@ -121,7 +123,22 @@ def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
         return Absence.WAIT, left
 
     always = objects.spec(chaperon).get("restartPolicy", "Always") == "Always"
-    return (Absence.CREATE, timedelta()) if always else (Absence.WAIT, timedelta())
+    again = always or keys.IS_ALLOWED not in objects.annotations(chaperon)
+    return (Absence.CREATE if again else Absence.WAIT), timedelta()
+
+
+def asked_grace(chaperon: Object, pod: Object) -> int | None:
+    """Return the grace period in seconds that the source asks for; None for the pod's own.
+
+    A value that is no number of seconds, or is not shorter than what a terminating pod has left,
+    counts as none: a deletion can only be brought forward.
+    """
+    text = objects.annotations(chaperon).get(keys.GRACE_PERIOD, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS):
+        return None
+
+    grace, known = int(text), objects.metadata(pod).get("deletionGracePeriodSeconds")
+    return grace if known is None or grace < known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """The end of a proxy pod: its finalizer goes when nothing of it can run any more.
 
-A terminating proxy first has its chaperon deleted, whose own end tells that the delegate's
-containers have stopped. Only then is the finalizer released. As long as the target cannot be asked,
-the pod stays, because its name must not be taken while its predecessor may still run.
+A terminating proxy first has its chaperon deleted, which reports until its delegate is gone; that
+end tells that the containers have stopped, and how. Only then is the finalizer released. As long as
+the target cannot be asked, the pod stays, because its name must not be taken while its predecessor
+may still run. A pod that others hold, and of whose end nothing came, is made Failed, as Kubernetes
+does with pods of nodes that are gone: nobody else will ever finish it.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import feedback
+from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import is_daemon
 from vnode.pods.mirroring import Mirror
 from vnode.runtime.links import Link, Links
@@ -25,19 +29,32 @@ class Ending:
     """Lets terminating proxy pods go."""
 
     def __init__(
-        self, client: Client, links: Links, mirror: Mirror, target_exists: Callable[[str], bool]
+        self,
+        client: Client,
+        links: Links,
+        mirror: Mirror,
+        target_exists: Callable[[str], bool],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._links = links
         self._mirror = mirror
         self._target_exists = target_exists  # by node name; True while in doubt
+        self._clock = clock
         # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
         # when that chaperon ends, so has the delegate. Goes with the pod.
         self._held: dict[str, str] = {}
+        # By key, what the chaperon of a bound pod said last. Goes with the pod.
+        self._last: dict[str, Object] = {}
+
+    def saw_last(self, key: str, chaperon: Object) -> None:
+        """Remember the last state of a bound pod's chaperon, which is gone."""
+        self._last[key] = chaperon
 
     def forget(self, key: str) -> None:
-        """The pod is gone."""
+        """Drop what is known of a pod that is gone."""
         self._held.pop(key, None)
+        self._last.pop(key, None)
 
     async def end(self, proxy: Object, node_name: str | None) -> float | None:
         """Let a terminating pod go as soon as nothing of it can run any more."""
@@ -47,18 +64,20 @@ class Ending:
                 return None  # the link's return wakes us
 
             if link is not None and link.covers(objects.namespace(proxy)):
-                if not link.synced or await self._ask_to_end(proxy, link):
+                if not link.synced or not link.answers:
+                    return None  # so does its health
+
+                if await self._ask_to_end(proxy, link):
                     return None  # the chaperon's end wakes us
 
                 if await self._lingers(proxy, link):
                     return LOOK_AGAIN
 
-        if (body := feedback.without_finalizers(proxy)) is not None:
-            proxy = await self._mirror.patch(proxy, body)
+                proxy = await self._take_over_last(proxy, link)
 
-        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
-            await self._client.discard(kinds.PODS, proxy, grace=0)
+            proxy = await self._finish(proxy)
 
+        await self._release(proxy)
         return None
 
     async def leave_to_kubelet(self, proxy: Object) -> None:
@@ -68,12 +87,13 @@ class Ending:
             await self._mirror.patch(proxy, body)
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
-        """Whether the pod has a chaperon; it is deleted, and reports until it is gone."""
+        """Delete the chaperon of a pod, and take over what it reports; False if it has none."""
         candidate = link.candidate(objects.uid(proxy))
         if candidate is None:
             return False
 
         ended: Object | None = candidate
+        await self._pass_grace_on(proxy, candidate, link)
         if not objects.is_terminating(candidate):  # the answer counts: our copy may be an old one
             ended = await link.client.discard(kinds.POD_CHAPERONS, candidate)
 
@@ -83,11 +103,24 @@ class Ending:
         await self._mirror.feed_back(proxy, candidate, link)
         return True
 
+    async def _pass_grace_on(self, proxy: Object, candidate: Object, link: Link) -> None:
+        """Have the delegate end in the time that the pod's deletion gives it."""
+        grace = proxy_pods.asked_grace(proxy)
+        known = objects.annotations(candidate).get(keys.GRACE_PERIOD)
+        if grace is None or known == str(grace) or not link.runs_vnode:
+            return
+
+        annotations = {keys.GRACE_PERIOD: str(grace)}
+        body = {"metadata": {"uid": objects.uid(candidate), "annotations": annotations}}
+        await link.client.patch(
+            kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
+        )
+
     async def _lingers(self, proxy: Object, link: Link) -> bool:
         """Whether something of the pod is there that no event tells of.
 
         It can be a chaperon that has not come to our knowledge, or a delegate that outlives its
-        chaperon, which only one without our finalizer can.
+        chaperon, which only one without our finalizer can: that one reports by itself.
         """
         if self._held.get(objects.key(proxy)) == objects.uid(proxy):
             return False
@@ -98,4 +131,31 @@ class Ending:
             return True
 
         selector = f"{keys.PARENT_UID}={uid}"
-        return bool(await link.client.list(kinds.PODS, namespace, label_selector=selector))
+        delegates = await link.client.list(kinds.PODS, namespace, label_selector=selector)
+        if delegates:
+            await self._mirror.feed_back(proxy, delegates[0], link)
+
+        return bool(delegates)
+
+    async def _take_over_last(self, proxy: Object, link: Link) -> Object:
+        """Take over what the chaperon said at last, if no reconciliation has seen that."""
+        last = self._last.get(objects.key(proxy))
+        if last is None or objects.labels(last).get(keys.PARENT_UID) != objects.uid(proxy):
+            return proxy
+
+        return await self._mirror.feed_back(proxy, last, link)
+
+    async def _finish(self, proxy: Object) -> Object:
+        """Make a pod Failed that others keep, and of which no kubelet will ever tell the end."""
+        if objects.is_finished(proxy) or not any(map(keys.is_foreign, objects.finalizers(proxy))):
+            return proxy
+
+        body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
+        return await self._mirror.patch(proxy, body, subresource="status", strategic=True)
+
+    async def _release(self, proxy: Object) -> None:
+        if (body := feedback.without_finalizers(proxy)) is not None:
+            proxy = await self._mirror.patch(proxy, body)
+
+        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
+            await self._client.discard(kinds.PODS, proxy, grace=0)

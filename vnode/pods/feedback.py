@@ -146,6 +146,27 @@ def has_started(proxy: Object) -> bool:
     )
 
 
+def failed_unseen(proxy: Object, now: str) -> Object:
+    """Build the strategic merge patch of the status of a pod whose end nobody has reported.
+
+    Kubernetes' garbage collector of pods writes the same for a node that is gone, the condition
+    included, by which a Job's pod failure policy knows that the pod is not to blame.
+    """
+    message = "vnode: the pod was deleted, and its last status did not come from the target"
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DelegateLost",
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    status: Object = {"phase": "Failed", "reason": "DelegateLost", "message": message}
+    if objects.condition(proxy, "DisruptionTarget") is None:
+        status["conditions"] = [condition]
+
+    return {"metadata": {"uid": objects.uid(proxy)}, "status": status}
+
+
 def without_finalizers(
     proxy: Object, stays: Callable[[str], bool] = keys.is_foreign
 ) -> Object | None:

@@ -45,18 +45,23 @@ class Mirror:
         self._echoes.forget(key)
         self._lags.forget(key)
 
-    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
-        """Take over annotations and status of the delegate, as far as they have changed."""
+    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> Object:
+        """Take over annotations and status of the delegate, as far as they have changed.
+
+        Returns the proxy as it is then.
+        """
         notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
         if notes and not self._refuses(proxy, notes):
             proxy = await self.patch(proxy, notes)
 
         status = feedback.status_patch(proxy, candidate)
         if status and not self._refuses(proxy, status):
-            await self.patch(proxy, status, subresource="status")
+            proxy = await self.patch(proxy, status, subresource="status")
             self._lags.stop(objects.key(proxy))
         else:
             self._lags.forget(objects.key(proxy))
+
+        return proxy
 
     def _refuses(self, proxy: Object, patch: Object) -> bool:
         if not (what := feedback.exceeds(proxy, patch)):
@@ -68,7 +73,14 @@ class Mirror:
         )
         return True
 
-    async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
+    async def patch(
+        self,
+        proxy: Object,
+        body: Object,
+        *,
+        subresource: str | None = None,
+        strategic: bool = False,
+    ) -> Object:
         """Patch a proxy pod; it comes back as it is now, or as it was if it is gone."""
         try:
             after = await self._client.patch(
@@ -77,6 +89,7 @@ class Mirror:
                 body,
                 objects.namespace(proxy),
                 subresource=subresource,
+                strategic=strategic,
             )
         except NotFound:
             return proxy

@@ -6,27 +6,22 @@ candidate is allowed, all others are deleted, the delegate's status is the proxy
 the proxy is sent, and the proxy ends when its delegate has. Any process may die between any two of
 these steps; the next one finds the same pod and goes on.
 
-Three rules guard against harm: nothing is concluded from a target whose list is not complete, a
-chaperon is an orphan only if the API server itself says that its parent is gone, and a chaperon is
-lost only if the target itself says that there is none.
+Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
+chaperon is lost only if the target itself says that there is none. Keys wait in a lane for each
+target, and a target that does not answer is asked nothing, so that it holds up its own pods only.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, names, objects, route
-from vnode.api.errors import (
-    AlreadyExists,
-    ConfigError,
-    Denied,
-    Invalid,
-    NotFound,
-    ServerError,
-    Unreachable,
-)
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
@@ -36,16 +31,18 @@ from vnode.pods import chaperon as chaperons
 from vnode.pods import proxy as proxy_pods
 from vnode.pods.bound import BoundPods, is_daemon
 from vnode.pods.chaperon import Parent
+from vnode.pods.chaperon_gc import ChaperonGC
 from vnode.pods.ending import LOOK_AGAIN, Ending
 from vnode.pods.mirroring import Mirror
 from vnode.pods.placing import Bring
 from vnode.pods.sending import Sender, echo_key
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
-from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
+from vnode.runtime.links import Link, Links
 
 _COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
+_AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +64,7 @@ class ProxyController:
         trim: Callable[[Object], Object],
         bring: Bring,
         events: EventRecorder,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._proxies = proxies
@@ -76,24 +74,38 @@ class ProxyController:
         self._bring = bring
         self._events = events
         self._mirror = Mirror(client, events)
-        self._ending = Ending(client, links, self._mirror, target_exists)
+        self._ending = Ending(client, links, self._mirror, target_exists, clock)
         self._candidates = Echoes()  # writes to chaperons, in all targets
         self._sender = Sender(client, parent, events, self._candidates)
-        self._controller: Controller[str] = Controller("proxies", self._reconcile, workers=48)
-        self.bound = BoundPods(client, self._controller.add, trim)
+        self._controller: Controller[str] = Controller(
+            "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
+        )
+        self._gc = ChaperonGC(client, links, self._find)
+        self.bound = BoundPods(client, self._on_pod, trim)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once the list of proxy pods is complete."""
         await self._proxies.synced.wait()
-        self._proxies.subscribe(
-            lambda old, new: self._controller.add(objects.key(new or old or {}))
-        )
+        self._proxies.subscribe(lambda old, new: self._on_pod(objects.key(new or old or {})))
         self._links.subscribe(self._on_link, self._on_link_gone)
-        await self._controller.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._gc.run(), name="chaperon-gc")
+            group.create_task(self._controller.run(), name="bound-proxies")
+
+    def _find(self, key: str) -> Object | None:
+        return self._proxies.store.get(key) or self.bound.get(key)
+
+    def _node_of(self, key: str) -> str:
+        """Return the node that a pod is bound to, whose target its work may ask; else ""."""
+        return str(objects.spec(self._find(key) or {}).get("nodeName") or "")
+
+    def _on_pod(self, key: str) -> None:
+        self._controller.add(key)
+        self._gc.on_pod(key)
 
     def _on_link(self, link: Link) -> None:
         self.bound.watch(link.node_name)
-        link.chaperons.subscribe(self._on_chaperon)
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
         link.on_health(lambda: self._on_health(link))
 
     def _on_link_gone(self, link: Link) -> None:
@@ -108,27 +120,30 @@ class ProxyController:
             self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
-        """A target is back: look at all pods, and at all chaperons, that wait for it."""
-        if link.health.healthy:
+        """Look at all pods and chaperons of a target that is back: they have waited for it."""
+        if link.answers:
             for chaperon in link.chaperons.store.values():
-                self._on_chaperon(None, chaperon)
+                self._on_chaperon(link, None, chaperon)
 
             self._look_at_pods_on(link.node_name)
 
-    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
-        notes = objects.annotations(new or old or {})
-        key = objects.join_key(
-            notes.get(keys.PARENT_NAMESPACE, ""), notes.get(keys.PARENT_NAME, "")
-        )
-        if new is None:
-            self._controller.add(key)
-        else:
+    def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
+        chaperon = new or old or {}
+        key = parent_key(chaperon)
+        if new is not None:
+            self._gc.on_chaperon(link, new)
             self._mirror.expect(key)
             self._controller.add_after(key, _COALESCE)
+            return
+
+        self._candidates.forget(echo_key(link, chaperon))
+        if self._node_of(key) == link.node_name:
+            self._ending.saw_last(key, chaperon)
+
+        self._controller.add(key)
 
     async def _reconcile(self, key: str) -> float | None:
-        proxy = self._proxies.store.get(key) or self.bound.get(key)
-        await self._delete_strangers(key, proxy)
+        proxy = self._find(key)
         if proxy is None:
             self._mirror.forget(key)
             self._ending.forget(key)
@@ -159,58 +174,29 @@ class ProxyController:
             return None
 
         candidate = link.candidate(objects.uid(proxy))
-        if candidate is None:
-            return await self._without_candidate(proxy, link)
+        if candidate is not None:
+            return await self._with_candidate(proxy, candidate, link)
 
-        if objects.is_terminating(candidate):
-            return None
-
-        return await self._with_candidate(proxy, candidate, link)
-
-    async def _delete_strangers(self, key: str, proxy: Object | None) -> None:
-        """Delete the chaperons of this key that are not, or no longer, the bound pod's own."""
-        for link in self._links.covering(objects.split_key(key)[0]):
-            for chaperon in link.chaperons.store.by_index(PARENT_KEY_INDEX, key):
-                if objects.is_terminating(chaperon):
-                    continue
-
-                if proxy_pods.is_loser(chaperon, proxy, link.node_name) or (
-                    proxy_pods.is_orphan(chaperon, proxy)
-                    and await self._parent_is_gone(chaperon, key)
-                ):
-                    await self._delete_if_reachable(link, chaperon)
-
-    async def _delete_if_reachable(self, link: Link, chaperon: Object) -> None:
-        """Losers and orphans wait for their target to return; nobody else waits for them."""
-        try:
-            await link.client.discard(kinds.POD_CHAPERONS, chaperon)
-        except (Unreachable, Denied, ServerError) as error:
-            log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
-
-    async def _parent_is_gone(self, chaperon: Object, key: str) -> bool:
-        namespace, name = objects.split_key(key)
-        try:
-            pod = await self._client.get(kinds.PODS, name, namespace)
-        except NotFound:
-            return True
-
-        return objects.uid(pod) != objects.labels(chaperon).get(keys.PARENT_UID)
+        return await self._without_candidate(proxy, link) if link.answers else None
 
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
-        notes = objects.annotations(candidate)
-        if keys.POD_MISSING_SINCE in notes:
-            if keys.DELEGATE_DELETED in notes:  # also if it ended well: its owner counts on it
-                await self._mirror.feed_back(proxy, candidate, link)
-                await self._lost(proxy, _gone_in(link))
+        if proxy_pods.has_lost_delegate(proxy, candidate):
+            await self._mirror.feed_back(proxy, candidate, link)
+            await self._lost(proxy, _gone_in(link))
+            return None
 
+        annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
+        asks = link.answers and not leaving
+        if asks and keys.POD_MISSING_SINCE in annotations:  # the pod is complete: nothing is lost
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
             return None
 
-        if keys.IS_ALLOWED not in notes:
+        if asks and keys.IS_ALLOWED not in annotations:
             await self._allow(link, candidate)
 
         await self._mirror.feed_back(proxy, candidate, link)
-        return await self._sender.send(proxy, candidate, link) if link.runs_vnode else None
+        sends = asks and link.runs_vnode
+        return await self._sender.send(proxy, candidate, link) if sends else None
 
     async def _allow(self, link: Link, candidate: Object) -> None:
         key = echo_key(link, candidate)
@@ -229,7 +215,7 @@ class ProxyController:
         """A bound pod whose chaperon is not there: never made, or lost.
 
         One that went through a reservation had one, so it is lost, and the proxy goes, for its
-        owner to replace (contract, 10). A finished pod just outlives its delegate.
+        owner to replace. A pod that is complete just outlives its delegate.
         """
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
         if not link.covers(namespace):
@@ -237,7 +223,7 @@ class ProxyController:
             self._warn(proxy, "DelegateRefused", why)
             return None
 
-        if objects.status(proxy).get("phase") in feedback.FINISHED:
+        if proxy_pods.is_complete(proxy):
             return None
 
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
@@ -285,4 +271,4 @@ class ProxyController:
 
 
 def _gone_in(link: Link) -> str:
-    return f"the delegate pod in target {link.target} is gone"
+    return f"the delegate pod in target {link.target} was deleted there"

@@ -16,7 +16,15 @@ from vnode.api.objects import Object
 NODE_INDEX: Final = "node"
 
 _KEPT_SPEC: Final = frozenset(
-    {"nodeName", "schedulerName", "restartPolicy", "overhead", "priority", "affinity"}
+    {
+        "nodeName",
+        "schedulerName",
+        "restartPolicy",
+        "overhead",
+        "priority",
+        "affinity",
+        "terminationGracePeriodSeconds",
+    }
 )
 
 
@@ -39,6 +47,46 @@ def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
 def is_orphan(chaperon: Object, proxy: Object | None) -> bool:
     """The pod is not there, or is a later one of the same name."""
     return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
+
+
+def is_complete(pod: Object) -> bool:
+    """Tell whether a pod has finished and outlives its delegate, as a Job's pods do.
+
+    One that is meant to run always only finishes on its way out.
+    """
+    always = objects.spec(pod).get("restartPolicy", "Always") == "Always"
+    return not always and objects.is_finished(pod)
+
+
+def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
+    """Tell whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
+
+    A deletion cannot be taken back: the pod's owner replaces it at once, as it would on a node. A
+    target that runs Admiralty only says that the delegate is missing; then a pod that is complete
+    has lost nothing.
+    """
+    annotations = objects.annotations(chaperon)
+    if keys.DELEGATE_DELETED in annotations:
+        return True
+
+    if keys.POD_MISSING_SINCE not in annotations and not objects.is_terminating(chaperon):
+        return False
+
+    reported = {**proxy, "status": objects.status(chaperon)}
+    return not (is_complete(proxy) or is_complete(reported))
+
+
+def asked_grace(proxy: Object) -> int | None:
+    """Return the grace period in seconds of a pod's deletion, if it is not the pod's own.
+
+    `kubectl delete --now` makes it 1, `--force` 0.
+    """
+    own = objects.spec(proxy).get("terminationGracePeriodSeconds")
+    asked = objects.metadata(proxy).get("deletionGracePeriodSeconds")
+    if asked is None or asked == own or objects.is_finished(proxy):
+        return None
+
+    return int(asked)
 
 
 def trim(pod: Object) -> Object:

@@ -3,7 +3,8 @@
 Reconciliation is level-triggered: the function gets a key, reads the present state, and makes it
 right; it never learns which event woke it. It answers None (all is right), or a number of seconds
 after which it wants to look again. An error means back-off: 50 ms doubling to 30 s, or what the
-server asked for.
+server asked for. Controllers whose work asks targets put the keys of each target into a lane of its
+own (`vnode.runtime.queue`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class Controller(Generic[K]):
-    """A queue and some workers that reconcile its keys, one worker a key at a time."""
+    """Reconciles the keys of a queue, each by one task at a time.
+
+    At most `workers` keys of each lane are reconciled at once.
+    """
 
     def __init__(
         self,
@@ -35,11 +39,11 @@ class Controller(Generic[K]):
         reconcile: Callable[[K], Awaitable[float | None]],
         *,
         workers: int = 8,
+        lane: Callable[[K], Hashable] = lambda _key: None,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
-        self._workers = workers
-        self._queue: WorkQueue[K] = WorkQueue()
+        self._queue: WorkQueue[K] = WorkQueue(workers, lane)
         self._failures: dict[K, int] = {}  # failures in a row; no entry means none
         self._depth = metrics.QUEUE_DEPTH.labels(name)
         self._seconds = metrics.RECONCILE_SECONDS.labels(name)
@@ -60,26 +64,23 @@ class Controller(Generic[K]):
         """Work until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                for number in range(self._workers):
-                    group.create_task(self._work(), name=f"{self.name}-{number}")
+                while True:
+                    key = await self._queue.get()
+                    self._depth.set(len(self._queue))
+                    group.create_task(self._work(key), name=f"{self.name} {key}")
         finally:
             self._queue.close()
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            self._depth.set(len(self._queue))
-            try:
-                with self._seconds.time():
-                    delay = await self._attempt(key)
-            finally:
-                self._queue.done(key)
+    async def _work(self, key: K) -> None:
+        delay = None
+        try:
+            with self._seconds.time():
+                delay = await self._attempt(key)
+        finally:
+            self._queue.done(key)
 
-            if delay is not None:
-                self._queue.add_after(key, delay)
-
-            # Thousands of keys that need no request would keep the lease from being renewed.
-            await asyncio.sleep(0)
+        if delay is not None:
+            self._queue.add_after(key, delay)
 
     async def _attempt(self, key: K) -> float | None:
         try:

@@ -67,6 +67,8 @@ NO_WISHES: Final = Wishes()
 
 CONNECTING: Final = "Connecting"
 """The reason of a health before the target's first word: it says nothing of the target."""
+UNREACHABLE: Final = "Unreachable"
+"""The reason of a health while the target does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ class Link:
     def synced(self) -> bool:
         """A complete list of our chaperons in the target has been seen."""
         return self.chaperons.synced.is_set()
+
+    @property
+    def answers(self) -> bool:
+        """The target answers requests, as far as known; one that does not is asked nothing."""
+        return self.health.healthy or self.health.reason != UNREACHABLE
 
     @property
     def summary(self) -> Object | None:

@@ -3,29 +3,45 @@
 A key is in one of four states: absent, waiting, in work, or in work and dirty (added again
 meanwhile; it waits again as soon as the work on it is done). Adding a waiting key changes nothing:
 that is how a hundred events become one reconciliation.
+
+Keys wait in lanes, one for each target where their work asks targets. A lane has a limit of keys in
+work, and lanes take turns, so that a target that does not answer holds up its own keys only.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Keys in the order of their first addition."""
+    """Hands out keys in the order of their first addition, within each lane.
 
-    def __init__(self) -> None:
-        self._waiting: dict[K, None] = {}  # ordered; disjoint from _working
-        self._working: set[K] = set()
+    At most `limit` keys of a lane are in work at once; None means any number. `lane` is asked when
+    a key begins to wait, and what it says holds until the work on that key is done.
+    """
+
+    def __init__(
+        self, limit: int | None = None, lane: Callable[[K], Hashable] = lambda _key: None
+    ) -> None:
+        self._limit = limit
+        self._lane = lane
+        self._lane_of: dict[K, Hashable] = {}  # of every key that waits or is in work
+        self._waiting: dict[Hashable, dict[K, None]] = {}  # by lane; ordered, none empty
+        self._ready: dict[Hashable, None] = {}  # lanes with a waiting key and room, next one first
+        self._working: set[K] = set()  # disjoint from the keys in _waiting
+        self._count: Counter[Hashable] = Counter()  # keys in work by lane; no zeros
         self._dirty: set[K] = set()  # a subset of _working
         self._timers: dict[K, asyncio.TimerHandle] = {}  # the earliest pending add_after of a key
-        self._arrived = asyncio.Event()  # set iff _waiting is not empty
+        self._arrived = asyncio.Event()  # set iff _ready is not empty
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        """Count the keys that wait."""
+        return len(self._lane_of) - len(self._working)
 
     def add(self, key: K) -> None:
         """Have the key worked on, now or as soon as the work on it is done."""
@@ -34,15 +50,15 @@ class WorkQueue(Generic[K]):
 
         if key in self._working:
             self._dirty.add(key)
-        else:
-            self._waiting[key] = None
-            self._arrived.set()
+        elif key not in self._lane_of:
+            self._wait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add the key after that many seconds, unless it is added before or waits already."""
         loop = asyncio.get_running_loop()
         known = self._timers.get(key)
-        if key in self._waiting or (known and known.when() <= loop.time() + seconds):
+        waits = key in self._lane_of and key not in self._working
+        if waits or (known and known.when() <= loop.time() + seconds):
             return
 
         if known:
@@ -51,23 +67,37 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_later(seconds, self.add, key)
 
     async def get(self) -> K:
-        """The next key; it is in work until `done`."""
-        while not self._waiting:
+        """Return the next key of a lane that has room; it is in work until `done`."""
+        while not self._ready:
             self._arrived.clear()
             await self._arrived.wait()
 
-        key = next(iter(self._waiting))
-        del self._waiting[key]
+        lane = next(iter(self._ready))
+        del self._ready[lane]
+        keys = self._waiting[lane]
+        key = next(iter(keys))
+        del keys[key]
+        if not keys:
+            del self._waiting[lane]
+
         self._working.add(key)
+        self._count[lane] += 1
+        self._settle(lane)
         return key
 
     def done(self, key: K) -> None:
-        """The work on the key ended; if it was added meanwhile, it waits again."""
+        """End the work on the key; if it was added meanwhile, it waits again."""
         self._working.discard(key)
+        lane = self._lane_of.pop(key)
+        self._count[lane] -= 1
+        if not self._count[lane]:
+            del self._count[lane]
+
         if key in self._dirty:
             self._dirty.discard(key)
-            self._waiting[key] = None
-            self._arrived.set()
+            self._wait(key)
+
+        self._settle(lane)
 
     def close(self) -> None:
         """Drop all timers."""
@@ -75,3 +105,14 @@ class WorkQueue(Generic[K]):
             timer.cancel()
 
         self._timers.clear()
+
+    def _wait(self, key: K) -> None:
+        lane = self._lane_of[key] = self._lane(key)
+        self._waiting.setdefault(lane, {})[key] = None
+        self._settle(lane)
+
+    def _settle(self, lane: Hashable) -> None:
+        """Make `_ready` true of a lane whose keys have changed."""
+        if lane in self._waiting and (self._limit is None or self._count[lane] < self._limit):
+            self._ready.setdefault(lane)
+            self._arrived.set()

@@ -26,7 +26,7 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.runtime.links import CONNECTING, Health, Link
+from vnode.runtime.links import CONNECTING, UNREACHABLE, Health, Link
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
@@ -171,7 +171,7 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
 
     if isinstance(error, Unreachable):
         return (
-            "Unreachable",
+            UNREACHABLE,
             (
                 f"the target cannot be reached: {error}; see that its API server runs, and that "
                 "the kubeconfig has an address and an authority with which this agent reaches it"

@@ -117,7 +117,6 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
         _set_or_remove(patch, value, "spec", field)
 
     patch.set(keys.PROXY_SCHEDULER, "spec", "schedulerName")
-    patch.set(0, "spec", "terminationGracePeriodSeconds")
     return patch.operations
 
 

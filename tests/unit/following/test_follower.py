@@ -202,7 +202,7 @@ async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_th
         await bring(world)
 
     assert world.n1.calls == ["create"]
-    await asyncio.sleep(LOOK_AGAIN)
+    await asyncio.sleep(LOOK_AGAIN + 0.1)
     assert world.n1.objects["copy"]["metadata"]["labels"]["app"] == "ours"
     assert world.n1.calls == ["create", "replace"]
 
@@ -243,7 +243,7 @@ async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(worl
 
     assert world.n1.holds() == ["now"]
     assert world.said == ["ConfigMap m cannot follow to target n1: no way"]
-    await asyncio.sleep(LOOK_AGAIN)
+    await asyncio.sleep(LOOK_AGAIN + 0.1)
     assert world.n1.holds() == ["later"]
 
 

@@ -63,8 +63,37 @@ def test_a_pod_meant_to_run_always_is_created_again_after_a_minute_of_silence(
     seconds, policy, expected
 ):
     since = objects.timestamp(NOW - timedelta(seconds=seconds))
-    lost = chaperon(phase="Running", policy=policy, annotations={keys.POD_MISSING_SINCE: since})
+    annotations = {keys.POD_MISSING_SINCE: since, keys.IS_ALLOWED: "true"}
+    lost = chaperon(phase="Running", policy=policy, annotations=annotations)
     assert delegate.on_absence(lost, NOW)[0] is expected
+
+
+def test_a_pod_that_was_never_allowed_cannot_have_run_and_is_created_again():
+    since = objects.timestamp(NOW - timedelta(seconds=60))
+    lost = chaperon(phase="Pending", policy="Never", annotations={keys.POD_MISSING_SINCE: since})
+    assert delegate.on_absence(lost, NOW)[0] is Absence.CREATE
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "expected"),
+    [
+        ("5", None, 5),
+        ("0", 30, 0),
+        ("29", 30, 29),
+        ("30", 30, None),
+        ("31", 30, None),
+        ("31", None, 31),
+        ("", None, None),
+        ("-1", None, None),
+        ("5s", None, None),
+        ("\u0665", None, None),
+        ("9" * 5000, None, None),
+    ],
+)
+def test_a_deletion_can_only_be_brought_forward(text, left, expected):
+    pod = {"metadata": {} if left is None else {"deletionGracePeriodSeconds": left}}
+    asking = chaperon(annotations={keys.GRACE_PERIOD: text})
+    assert delegate.asked_grace(asking, pod) == expected
 
 
 def test_the_wait_for_the_source_says_when_to_look_again():

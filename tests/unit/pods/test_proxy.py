@@ -56,3 +56,63 @@ def test_of_a_bound_pod_only_what_is_read_is_kept():
         "nodeName": "here",
         "containers": [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "1"}}}],
     }
+
+
+def bound(policy="Always", phase="Running", *, own=30, asked=None):
+    metadata = {"uid": "u1"} if asked is None else {"deletionGracePeriodSeconds": asked}
+    spec = {"nodeName": "n", "restartPolicy": policy, "terminationGracePeriodSeconds": own}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def reporting(*annotations, phase="Running", ending=False):
+    metadata = {"annotations": dict.fromkeys(annotations, "x")}
+    if ending:
+        metadata["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize(
+    ("chaperon", "expected"),
+    [
+        (reporting(), False),
+        (reporting(phase="Failed"), False),
+        (reporting(keys.DELEGATE_DELETED), True),
+        (reporting(keys.POD_MISSING_SINCE), True),
+        (reporting(keys.POD_MISSING_SINCE, phase="Succeeded"), True),
+        (reporting(ending=True), True),
+    ],
+)
+def test_a_pod_that_is_to_run_always_goes_with_its_delegate(chaperon, expected):
+    assert proxy.has_lost_delegate(bound(), chaperon) is expected
+
+
+@pytest.mark.parametrize(
+    ("chaperon", "expected"),
+    [
+        (reporting(keys.DELEGATE_DELETED, phase="Succeeded"), True),
+        (reporting(keys.POD_MISSING_SINCE, phase="Succeeded"), False),
+        (reporting(ending=True, phase="Failed"), False),
+        (reporting(keys.POD_MISSING_SINCE), True),
+    ],
+)
+def test_a_complete_pod_outlives_a_delegate_that_was_deleted_later(chaperon, expected):
+    assert proxy.has_lost_delegate(bound("Never"), chaperon) is expected
+    if not expected:
+        assert not proxy.has_lost_delegate(bound("Never", "Succeeded"), reporting(ending=True))
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (bound(), None),
+        (bound(asked=30), None),
+        (bound(asked=1), 1),
+        (bound(asked=0), 0),
+        (bound(asked=0, own=0), None),
+        (bound("Never", "Succeeded", asked=0), None),
+    ],
+)
+def test_a_grace_period_is_passed_on_if_it_is_not_the_pods_own(pod, expected):
+    assert proxy.asked_grace(pod) == expected
+    assert proxy.asked_grace(proxy.trim(pod)) == expected

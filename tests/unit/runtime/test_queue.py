@@ -108,3 +108,68 @@ async def test_a_closed_queue_adds_nothing_later():
     queue.close()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(queue.get(), 60)
+
+
+async def test_a_full_lane_holds_up_no_other():
+    queue = WorkQueue(2, lane=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "a4", "b1", "b2"):
+        queue.add(key)
+
+    assert [await queue.get() for _ in range(4)] == ["a1", "b1", "a2", "b2"]
+    assert len(queue) == 2
+    waiter = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    queue.add("b3")
+    queue.done("b1")
+    assert await waiter == "b3"
+    queue.done("a2")
+    assert await queue.get() == "a3"
+    assert len(queue) == 1
+
+
+async def test_a_key_waits_again_in_the_lane_that_it_has_by_then():
+    lanes = {"k": "a", "other": "a"}
+    queue = WorkQueue(1, lane=lanes.__getitem__)
+    queue.add("k")
+    assert await queue.get() == "k"
+    queue.add("k")
+    queue.add("other")
+    lanes["k"] = "b"
+    queue.done("k")
+    assert {await queue.get(), await queue.get()} == {"k", "other"}
+
+
+class LanesMachine(QueueMachine):
+    """Two lanes against the model: neither exceeds its limit, nor waits while it has room."""
+
+    @initialize()
+    def start(self):
+        super().start()
+        self.queue = WorkQueue(2, lane=self.lane)
+
+    @staticmethod
+    def lane(key):
+        return key in "ab"
+
+    def free(self):
+        """The first key that waits in each lane with room."""
+        firsts = {}
+        for key in self.waiting:
+            firsts.setdefault(self.lane(key), key)
+
+        working = [self.lane(key) for key in self.working]
+        return {key for lane, key in firsts.items() if working.count(lane) < 2}
+
+    @precondition(lambda self: self.free())
+    @rule()
+    def get(self):
+        with pytest.raises(StopIteration) as answer:
+            self.queue.get().send(None)
+
+        key = answer.value.value
+        assert key in self.free()
+        self.waiting.remove(key)
+        self.working.append(key)
+
+
+TestLanes = LanesMachine.TestCase

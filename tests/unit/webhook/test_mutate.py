@@ -49,7 +49,6 @@ def test_a_proxy_is_what_the_contract_says() -> None:
         "nodeSelector": {"virtual-kubelet.io/provider": "admiralty"},
         "tolerations": BASE,
         "schedulerName": "admiralty-proxy",
-        "terminationGracePeriodSeconds": 0,
         "priority": 7,
     }
 

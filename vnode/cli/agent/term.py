@@ -122,6 +122,7 @@ class Term:
             trim=trim_pod,
             bring=self._following.bring,
             events=self._events,
+            clock=shared.clock,
         )
 
     def _make_nodes(self) -> NodeController:
