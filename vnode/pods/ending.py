@@ -44,7 +44,7 @@ class Ending:
         # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
         # when that chaperon ends, so has the delegate. Goes with the pod.
         self._held: dict[str, str] = {}
-        # By key, what the chaperon of a bound pod said last. Goes with the pod.
+        # By key, what the chaperon of a bound pod said last. Goes when the pod has been let go.
         self._last: dict[str, Object] = {}
 
     def saw_last(self, key: str, chaperon: Object) -> None:
@@ -73,11 +73,13 @@ class Ending:
                 if await self._lingers(proxy, link):
                     return LOOK_AGAIN
 
-                proxy = await self._take_over_last(proxy, link)
+                await self._take_over_last(proxy, link)
 
-            proxy = await self._finish(proxy)
+            await self._finish(proxy)
 
-        await self._release(proxy)
+        if not self._mirror.pending(objects.key(proxy), proxy):  # else its event wakes us
+            await self._release(proxy)
+
         return None
 
     async def leave_to_kubelet(self, proxy: Object) -> None:
@@ -137,21 +139,19 @@ class Ending:
 
         return bool(delegates)
 
-    async def _take_over_last(self, proxy: Object, link: Link) -> Object:
+    async def _take_over_last(self, proxy: Object, link: Link) -> None:
         """Take over what the chaperon said at last, if no reconciliation has seen that."""
         last = self._last.get(objects.key(proxy))
-        if last is None or objects.labels(last).get(keys.PARENT_UID) != objects.uid(proxy):
-            return proxy
+        if last is not None and objects.labels(last).get(keys.PARENT_UID) == objects.uid(proxy):
+            await self._mirror.feed_back(proxy, last, link)
 
-        return await self._mirror.feed_back(proxy, last, link)
-
-    async def _finish(self, proxy: Object) -> Object:
+    async def _finish(self, proxy: Object) -> None:
         """Make a pod Failed that others keep, and of which no kubelet will ever tell the end."""
-        if objects.is_finished(proxy) or not any(map(keys.is_foreign, objects.finalizers(proxy))):
-            return proxy
-
-        body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
-        return await self._mirror.patch(proxy, body, subresource="status", strategic=True)
+        pending = self._mirror.pending(objects.key(proxy), proxy)
+        kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
+        if kept and not pending and not objects.is_finished(proxy):
+            body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
+            await self._mirror.patch(proxy, body, subresource="status", strategic=True)
 
     async def _release(self, proxy: Object) -> None:
         if (body := feedback.without_finalizers(proxy)) is not None:
@@ -159,3 +159,5 @@ class Ending:
 
         if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
             await self._client.discard(kinds.PODS, proxy, grace=0)
+
+        self._last.pop(objects.key(proxy), None)

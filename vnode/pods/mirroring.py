@@ -45,23 +45,18 @@ class Mirror:
         self._echoes.forget(key)
         self._lags.forget(key)
 
-    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> Object:
-        """Take over annotations and status of the delegate, as far as they have changed.
-
-        Returns the proxy as it is then.
-        """
+    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
+        """Take over annotations and status of the delegate, as far as they have changed."""
         notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
         if notes and not self._refuses(proxy, notes):
             proxy = await self.patch(proxy, notes)
 
         status = feedback.status_patch(proxy, candidate)
         if status and not self._refuses(proxy, status):
-            proxy = await self.patch(proxy, status, subresource="status")
+            await self.patch(proxy, status, subresource="status")
             self._lags.stop(objects.key(proxy))
         else:
             self._lags.forget(objects.key(proxy))
-
-        return proxy
 
     def _refuses(self, proxy: Object, patch: Object) -> bool:
         if not (what := feedback.exceeds(proxy, patch)):
