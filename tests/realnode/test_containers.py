@@ -152,6 +152,32 @@ def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
     source.ask("delete", "deployment", name, "--wait")
 
 
+def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(source: Cluster, target: Cluster):
+    """As the controller of a load balancer does; the kubelet waits for it, and so the proxy."""
+    gate = "example.com/lb-ready"
+    source.apply(pod("gated", "sleep 1000", readinessGates=[{"conditionType": gate}]))
+    source.ask("wait", "--for=condition=ContainersReady", "pod/gated", "--timeout=45s")
+    assert _conditions(source, "gated")["Ready"]["reason"] == "ReadinessGatesNotReady"
+
+    for status in ("True", "False"):
+        patch = json.dumps({"status": {"conditions": [{"type": gate, "status": status}]}})
+        source.ask("patch", "pod", "gated", "--subresource=status", "--patch", patch)
+        delegate = target.delegate_of(source.get("pod", "gated"))
+        for cluster, name in ((target, delegate), (source, "gated")):
+            cluster.ask("wait", f"--for=condition=Ready={status}", f"pod/{name}", "--timeout=45s")
+
+        assert _conditions(source, "gated")[gate]["status"] == status
+
+    seen = source.get("pod", "gated")
+    assert seen["status"]["observedGeneration"] == seen["metadata"]["generation"]
+    source.remove("gated")
+
+
+def _conditions(cluster: Cluster, name: str) -> dict[str, Object]:
+    entries = cluster.get("pod", name)["status"]["conditions"]
+    return {entry["type"]: entry for entry in entries}
+
+
 def _only(cluster: Cluster, app: str) -> Object:
     (found,) = cluster.get("pods", "-l", f"app={app}")["items"]
     return found

@@ -52,6 +52,8 @@ DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until 
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
+# On a proxy: JSON, see vnode.pods.conditions.
+FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 # On chaperons: in how many seconds the delegate is to end, if not in its own grace period.

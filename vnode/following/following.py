@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from vnode.api import keys, objects
@@ -23,6 +22,7 @@ from vnode.following.users import Users
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import supervise
 
 
 class Following:
@@ -70,11 +70,11 @@ class Following:
     async def run(self) -> None:
         """Follow until cancelled."""
         self._links.subscribe(self._on_link, lambda _link: None)
-        async with asyncio.TaskGroup() as group:
+        async with supervise() as tasks:
             if not self._wanted.services:  # else the follower opens it
-                await self._network_objects.open(group)
+                await self._network_objects.open(tasks)
 
-            group.create_task(self._tokens.run(), name="tokens")
+            tasks.start(self._tokens.run(), "tokens")
             await self._follower.run()
 
     def see(self, old: Object | None, new: Object | None) -> None:

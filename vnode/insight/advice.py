@@ -29,7 +29,10 @@ _CURES: Final = (
     ),
     (
         r"no answer for",
-        "see that the target's agent and its candidate scheduler run: vnode doctor --target FILE",
+        (
+            "see that the target's agent and its candidate scheduler run, and its admission "
+            "webhooks: vnode doctor --target FILE"
+        ),
     ),
     (
         r"did not match the pod's node affinity",

@@ -162,6 +162,9 @@ class KubeletServer:
         except (OSError, VnodeError) as error:
             log.warning("cannot serve the kubelet API of %s: %s", node, error)
             return False
+        except Exception:  # one node's API is not those of all others
+            log.exception("cannot serve the kubelet API of %s", node)
+            return False
 
         self._listeners[node] = served
         log.info("kubelet API of %s on %s port %d", node, self._address, served.port)

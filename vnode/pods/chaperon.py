@@ -91,6 +91,9 @@ def build(
     pod = source_pod(proxy)
     notes = agreement.foreign(proxy)
     spec = _spec(pod, proxy, _kept_labels_of(proxy), source_api)
+    if not finalizer:  # their conditions cannot travel there; the source waits for them itself
+        spec.pop("readinessGates", None)
+
     if finalizer and (sent := _sent(notes, spec)):
         notes[keys.SENT] = agreement.text(sent)
 

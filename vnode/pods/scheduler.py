@@ -300,11 +300,16 @@ class ProxyScheduler:
             return
 
         since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
-        conditions = objects.with_condition(current, delegate.rejected(message, since))
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": conditions}}
+        condition = delegate.rejected(message, since)
+        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
         try:
             await self._client.patch(
-                kinds.PODS, objects.name(pod), body, objects.namespace(pod), subresource="status"
+                kinds.PODS,
+                objects.name(pod),
+                body,
+                objects.namespace(pod),
+                subresource="status",
+                strategic=True,
             )
         except NotFound:
             log.debug("pod %s is gone", objects.key(pod))

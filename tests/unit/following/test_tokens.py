@@ -88,6 +88,8 @@ class Target:
 class Shown:
     """An informer that has a Target's objects."""
 
+    kind = kinds.SECRETS
+
     def __init__(self, target, *_args, **_options):
         self.store, self.synced = target.held, asyncio.Event()
         self.synced.set()
@@ -99,11 +101,20 @@ class Shown:
         await asyncio.Event().wait()
 
 
+class FakeLink(SimpleNamespace):
+    """Of a target; a key, as links are."""
+
+    __hash__ = object.__hash__
+
+    def report(self, task, error):
+        assert error is None, task
+
+
 @pytest.fixture
 def world(clock, monkeypatch):
     monkeypatch.setattr(tokens, "Informer", Shown)
     source, target, links, said = Source(clock), Target(), Links(), []
-    link = SimpleNamespace(
+    link = FakeLink(
         node_name="n1",
         client=target,
         is_self=False,
@@ -359,4 +370,4 @@ async def test_who_no_longer_leads_follows_no_new_links(world):
     async with running(world) as leading:
         leading.cancel()
         await asyncio.sleep(0)
-        world.links.add(SimpleNamespace(**{**vars(world.link), "node_name": "n2"}))
+        world.links.add(FakeLink(**{**vars(world.link), "node_name": "n2"}))

@@ -316,3 +316,10 @@ def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_d
 def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():
     pod = proxy()
     assert build(pod, source_api=("api", "6443"))["spec"] == build(pod)["spec"]
+
+
+def test_readiness_gates_go_only_where_their_conditions_can():
+    gates = [{"conditionType": "example.com/lb-ready"}]
+    pod = proxy(source_with(readinessGates=gates))
+    assert objects.spec(build(pod))["readinessGates"] == gates
+    assert "readinessGates" not in objects.spec(build(pod, finalizer=False))

@@ -14,6 +14,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
+from vnode.cli import identity as identities
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.cli.agent import config
@@ -71,6 +72,7 @@ def agent(
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.save()
+    cluster_name = identities.check_name(cluster_name)
     where = Access(kubeconfig, context).endpoint(home=False)
     options = Options(
         namespace=namespace,
