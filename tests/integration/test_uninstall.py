@@ -19,7 +19,10 @@ from vnode.cli.removing.reporting import Report
 from vnode.cli.removing.uninstall import Options, uninstall
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.nodes import summary
 from vnode.nodes.summary import SummaryWriter
+from vnode.runtime.supervisor import supervise
 from vnode.targets import source_rbac
 
 
@@ -115,28 +118,24 @@ async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_
 
 
 async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
-    target: Client, agent: Client
+    target: Client, agent: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A source would give chaperons the finalizer of an agent that is no more."""
-    report = Report(say=lambda _text: None)
-    writing = asyncio.create_task(SummaryWriter(agent, clock=SystemClock()).run(), name="summary")
-    try:
-        written = await kit.until_one(
-            *(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, ""),
-            lambda summary: keys.AGENT_VERSION in objects.annotations(summary),
+    monkeypatch.setattr(summary, "INTERVAL", 0)  # it would be written again at once
+    report, seen = Report(say=lambda _text: None), asyncio.Event()
+    summaries = Informer.of_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    summaries.subscribe(
+        lambda _old, new: (
+            seen.set() if keys.AGENT_VERSION in objects.annotations(new or {}) else None
         )
-        await target.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
-        await kit.until_one(  # an agent is quick to put it back
-            *(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, ""),
-            lambda summary: objects.uid(summary) != objects.uid(written),
-        )
-        async with asyncio.timeout(60):
-            await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
+    )
+    async with asyncio.timeout(60), supervise() as tasks:
+        tasks.start(SummaryWriter(agent, clock=SystemClock()).run(), "summary")
+        tasks.start(summaries.run(), "summaries")
+        await seen.wait()
+        await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
 
         with pytest.raises(Denied):
             await agent.list(kinds.CLUSTER_SUMMARIES)
 
         assert not await target.list(kinds.CLUSTER_SUMMARIES)
-    finally:
-        writing.cancel()
-        await asyncio.wait([writing])
