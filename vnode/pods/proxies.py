@@ -220,7 +220,7 @@ class ProxyController:
         """
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
         if not link.covers(namespace):
-            why = f"target {link.target} is not for pods of namespace {namespace}"
+            why = f"node {link.node_name} is not for pods of namespace {namespace}"
             self._warn(proxy, "DelegateRefused", why)
             return None
 
