@@ -21,6 +21,8 @@ from vnode.runtime.keyed_tasks import explain
 
 PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
+OTHERS_INDEX: Final = "others-parent-key"
+"""Of the chaperons that another Target of this cluster sent, by the key of the parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,9 @@ CONNECTING: Final = "Connecting"
 UNREACHABLE: Final = "Unreachable"
 """The reason of a health while the target does not answer."""
 
+OTHER_CLUSTER: Final = "OtherCluster"
+"""The reason of a health where not the cluster of the Target answers, but another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -115,6 +120,7 @@ class Link:
         self.is_self = is_self  # the target is this cluster itself
         self.wishes = wishes
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
+        self.recognized_uid = ""  # which cluster it is, where its summary does not say so
         self._listeners: Listeners[[]] = Listeners()
 
     @property
@@ -129,7 +135,10 @@ class Link:
 
     @property
     def synced(self) -> bool:
-        """A complete list of our chaperons in the target has been seen."""
+        """A complete list of our chaperons in the target has been seen.
+
+        Nothing is listed before the cluster that answers is known to be the Target's own.
+        """
         return self.chaperons.synced.is_set()
 
     @property
@@ -149,9 +158,11 @@ class Link:
 
     @property
     def cluster_uid(self) -> str | None:
-        """Which cluster the target says it is; "" if it does not say, None as long as unknown."""
-        summary = self.summary
-        return None if summary is None else objects.annotations(summary).get(keys.CLUSTER_UID, "")
+        """Which cluster the target is; "" if it does not say so, None as long as unknown."""
+        if (summary := self.summary) is None:
+            return self.recognized_uid or None
+
+        return objects.annotations(summary).get(keys.CLUSTER_UID) or self.recognized_uid
 
     def covers(self, namespace: str) -> bool:
         """Pods of that namespace may go to this target."""

@@ -32,7 +32,8 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import conditions, expiry, model, strangers
+from vnode.targets import clusters, conditions, expiry, model, strangers
+from vnode.targets.clusters import Expected
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
@@ -87,6 +88,8 @@ class TargetController:
         self._gone: dict[TargetKey, float] = {}
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set, as _secrets is, while `run` runs
+        # By UID of a Target: the cluster that it was found to be, for as long as the Target exists.
+        self._clusters: dict[TargetKey, tuple[str, str]] = {}
         self._secrets: Secrets | None = None
 
     async def lead(self, events: EventRecorder) -> None:
@@ -115,7 +118,24 @@ class TargetController:
 
     def _finding(self, key: TargetKey) -> Finding | None:
         obj, news = self._targets.get(key), self._findings.get(key)
-        return Finding(obj, news) if obj is not None and news else None
+        if obj is None or not news:
+            return None
+
+        return Finding(obj, news, clusters.to_record(obj, self._cluster(key, obj)))
+
+    def _cluster(self, key: TargetKey, obj: Object) -> str:
+        """The UID of the cluster that the Target was last found to be, "" if it is not known."""
+        uid, cluster = self._clusters.get(key, ("", ""))
+        return cluster if uid == objects.uid(obj) else ""
+
+    def _expected(self, key: TargetKey) -> Expected:
+        obj = self._targets.get(key)
+        return clusters.expected(obj, self._cluster(key, obj)) if obj else Expected()
+
+    def _on_cluster(self, key: TargetKey, cluster: str) -> None:
+        if (obj := self._targets.get(key)) is not None:
+            self._clusters[key] = objects.uid(obj), cluster
+            self._found.call(key)
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
@@ -158,6 +178,7 @@ class TargetController:
                 raise
 
             await self._ensure(spec, endpoint, print_)
+            self._look_again(key)
             self._judge(key, obj, end)
             return expiry.look_again(end, self._clock.now())
 
@@ -180,6 +201,7 @@ class TargetController:
                 return left
 
         self._gone.pop(key, None)
+        self._clusters.pop(key, None)
         await self._stop(key)
         if self._secrets is not None:
             self._secrets.use(key, None)
@@ -217,6 +239,8 @@ class TargetController:
             identity=self._identity,
             links=self._links,
             clock=self._clock,
+            expected=lambda: self._expected(spec.key),
+            on_cluster=lambda uid: self._on_cluster(spec.key, uid),
             on_strangers=lambda: self._controller.add(spec.key),
         )
         self._running[spec.key] = _Running(print_, connection)
@@ -224,6 +248,12 @@ class TargetController:
 
     def _is_active(self, key: TargetKey) -> bool:
         return self._tasks is not None and self._tasks.is_active(key)
+
+    def _look_again(self, key: TargetKey) -> None:
+        """Another cluster answers: has it been confirmed?"""
+        link = self._links.get(key.node_name)
+        if link is not None and link.health.reason in clusters.REFUSED:
+            self._running[key].connection.look_again()
 
     def _hear(self, key: TargetKey, _name: str, error: Exception | None) -> None:
         """A connection failed, works again, or has ended."""
