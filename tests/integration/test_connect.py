@@ -116,6 +116,23 @@ async def test_connecting_again_changes_nothing(pair: Pair) -> None:
     assert await pair.kubeconfig() == before
 
 
+async def test_another_cluster_takes_the_place_of_a_target_only_when_told_to(pair: Pair) -> None:
+    pair.connect()
+    before = await pair.kubeconfig()
+    was = {"status": {"clusterUID": "another"}}
+    await pair.source.patch(kinds.TARGETS, "c2", was, pair.namespace, subresource="status")
+    refused = pair.connect()
+    assert refused.code == 1
+    assert "pass --confirm-cluster" in refused.err
+    assert await pair.kubeconfig() == before
+
+    done = pair.connect("--confirm-cluster")
+    assert done.code == 0, done.err
+    target = await pair.source.get(kinds.TARGETS, "c2", pair.namespace)
+    uid = await identity.cluster_uid(pair.target)
+    assert objects.annotations(target)[keys.CONFIRM_CLUSTER] == uid
+
+
 async def test_a_token_that_the_target_does_not_accept_any_more_is_replaced(pair: Pair) -> None:
     pair.connect()
     before = await pair.kubeconfig()

@@ -16,7 +16,7 @@ import pytest
 from tests import kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.listeners import Listeners, period
@@ -37,7 +37,8 @@ SECONDS = 20.0
 
 @pytest.fixture
 async def identity(client: Client) -> Identity:
-    return Identity(f"terms-{uuid.uuid4().hex[:8]}", str(uuid.uuid4()))
+    uid = objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
+    return Identity(f"terms-{uuid.uuid4().hex[:8]}", uid)
 
 
 @asynccontextmanager

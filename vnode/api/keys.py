@@ -25,6 +25,7 @@ NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where i
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
+CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID of what it may lead to now
 
 # What vnode writes.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"

@@ -79,6 +79,9 @@ class VirtualNode:
         """The pod in the target that stands behind a proxy pod. Raises Refused."""
         link = self.link
         chaperon = link.candidate(objects.uid(pod))
+        if chaperon is None and not link.synced:  # another cluster may answer
+            raise Refused(500, f"target {link.target} cannot be asked: {link.health.message}")
+
         if chaperon is None:
             raise Refused(
                 400,

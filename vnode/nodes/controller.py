@@ -29,7 +29,7 @@ from vnode.nodes import virtual, written
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import CONNECTING, Health, Link, Links, TargetKey
+from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Health, Link, Links, TargetKey
 from vnode.telemetry import logs
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
@@ -165,7 +165,9 @@ class NodeController:
         Otherwise each restart of the agent, and each new token, would turn Nodes not ready.
         """
         if link is not None and (
-            link.health.healthy or (link.synced and link.health.reason != CONNECTING)
+            link.health.healthy
+            or (link.synced and link.health.reason != CONNECTING)
+            or link.health.reason == OTHER_CLUSTER
         ):
             self._unconnected.pop(name, None)
             return 0.0

@@ -68,6 +68,9 @@ NO_WISHES: Final = Wishes()
 CONNECTING: Final = "Connecting"
 """The reason of a health before the target's first word: it says nothing of the target."""
 
+OTHER_CLUSTER: Final = "OtherCluster"
+"""The reason of a health where not the cluster of the Target answers, but another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -106,6 +109,7 @@ class Link:
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
         self.is_self = is_self  # the target is this cluster itself
         self.wishes = wishes
+        self.recognized_uid = ""  # which cluster it is, where its summary does not say so
         self._listeners: Listeners[[]] = Listeners()
 
     @property
@@ -115,7 +119,10 @@ class Link:
 
     @property
     def synced(self) -> bool:
-        """A complete list of our chaperons in the target has been seen."""
+        """A complete list of our chaperons in the target has been seen.
+
+        Nothing is listed before the cluster that answers is known to be the Target's own.
+        """
         return self.chaperons.synced.is_set()
 
     @property
@@ -130,9 +137,11 @@ class Link:
 
     @property
     def cluster_uid(self) -> str | None:
-        """Which cluster the target says it is; "" if it does not say, None as long as unknown."""
-        summary = self.summary
-        return None if summary is None else objects.annotations(summary).get(keys.CLUSTER_UID, "")
+        """Which cluster the target is; "" if it does not say so, None as long as unknown."""
+        if (summary := self.summary) is None:
+            return self.recognized_uid or None
+
+        return objects.annotations(summary).get(keys.CLUSTER_UID) or self.recognized_uid
 
     def covers(self, namespace: str) -> bool:
         """Pods of that namespace may go to this target."""

@@ -1,4 +1,8 @@
-"""One live connection to one target: client, informers, prober; a `Link` for as long as it runs."""
+"""One live connection to one target: client, informers, prober; a `Link` for as long as it runs.
+
+A Link is to one cluster. Nothing there is followed before that is known to be the Target's own, and
+if another one answers later, the Link ends and a new one takes its place, which knows nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,9 @@ from vnode.runtime.links import (
     Link,
     Links,
 )
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets import farewell
+from vnode.targets.clusters import Expected, Recognition, RecognizedClient
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import Prober
 from vnode.targets.strangers import Strangers
@@ -45,6 +50,8 @@ def trim_chaperon(chaperon: Object) -> Object:
 class Connection:
     """Runs a link from `run` on, until cancelled or until its farewell has been said.
 
+    `run` ends also when another cluster answers than before, to be called again. `expected` says
+    which cluster the Target may be, and `on_cluster` hears the UID of the one that it is.
     `on_strangers` is called when `strangers`, those of the present run, changes.
     """
 
@@ -56,6 +63,8 @@ class Connection:
         identity: Identity,
         links: Links,
         clock: Clock,
+        expected: Callable[[], Expected],
+        on_cluster: Callable[[str], None],
         on_strangers: Callable[[], None],
     ) -> None:
         self.spec = spec
@@ -66,6 +75,9 @@ class Connection:
         self._identity = identity
         self._links = links
         self._clock = clock
+        self._expected = expected
+        self._on_cluster = on_cluster
+        self._prober: Prober | None = None  # of the present run
         self._leave = asyncio.Event()  # set once the Target is gone for good
 
     @property
@@ -77,21 +89,33 @@ class Connection:
         """The Target was deleted: have `run` say farewell, and then end."""
         self._leave.set()
 
+    def look_again(self) -> None:
+        """What the Target expects may have changed: probe now."""
+        if self._prober is not None:
+            self._prober.poke()
+
     async def run(self) -> None:
         """Connect, publish the link, and keep it alive; take it away at the end."""
-        with logs.context(target=str(self.spec.key)):
-            async with Client(self.endpoint, name=str(self.spec.key)) as client:
+        key, is_self = self.spec.key, self.spec.secret is None
+        recognition = Recognition(
+            key,
+            self._expected,
+            self._on_cluster,
+            own_uid=self._identity.uid if is_self else None,
+        )
+        with logs.context(target=str(key)):
+            async with RecognizedClient(self.endpoint, recognition, name=str(key)) as client:
                 link = self._make_link(client)
                 self._links.add(link)
                 try:
-                    await self._keep(link)
+                    await self._keep(link, recognition)
                 finally:
                     self._links.remove(link)
                     # A Target that is no more is not one that does not answer.
-                    metrics.TARGET_HEALTHY.remove(str(self.spec.key))
+                    metrics.TARGET_HEALTHY.remove(str(key))
 
-    async def _keep(self, link: Link) -> None:
-        prober = Prober(link, self._clock)
+    async def _keep(self, link: Link, recognition: Recognition) -> None:
+        prober = self._prober = Prober(link, self._clock, recognition)
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
@@ -100,22 +124,32 @@ class Connection:
         link.chaperons.subscribe(self.strangers.see)
         link.summaries.subscribe(lambda old, new: None if old and new else prober.poke())
         async with supervise() as tasks:
-            tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
-            tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
-            await self._probe(link, prober)
-            await self._say_farewell(link)
+            await self._probe(link, prober, recognition, tasks)
+            if recognition.changed.is_set():
+                log.warning("another cluster answers than before; connecting anew")
+            elif recognition.recognized.is_set():
+                await self._say_farewell(link)
+            else:
+                log.warning("the Target is gone; nothing is deleted, as its cluster did not answer")
 
-    async def _probe(self, link: Link, prober: Prober) -> None:
-        """Keep the link's health true until it is time to leave."""
+    async def _probe(
+        self, link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor
+    ) -> None:
+        """Keep the link's health true until it is time to leave, or another cluster answers."""
+        name = link.node_name
         async with asyncio.TaskGroup() as group:
-            probing = (
-                group.create_task(prober.run(), name=f"probe-{link.node_name}"),
+            started = [
+                group.create_task(prober.run(), name=f"probe-{name}"),
                 group.create_task(
-                    self._poke_once_synced(link, prober), name=f"sync-{link.node_name}"
+                    self._follow(link, prober, recognition, tasks), name=f"follow-{name}"
                 ),
-            )
-            await self._leave.wait()
-            for task in probing:
+            ]
+            ends = [
+                group.create_task(event.wait(), name=f"end-{name}")
+                for event in (self._leave, recognition.changed)
+            ]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*started, *ends):
                 task.cancel()
 
     async def _say_farewell(self, link: Link) -> None:
@@ -130,8 +164,17 @@ class Connection:
         )
 
     @staticmethod
-    async def _poke_once_synced(link: Link, prober: Prober) -> None:
-        """A target is of use as soon as its lists are there, not at the next regular probe."""
+    async def _follow(
+        link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor
+    ) -> None:
+        """Follow what is there once the cluster is recognized.
+
+        A target is of use as soon as its lists are there, not at the next regular probe.
+        """
+        await recognition.recognized.wait()
+        link.recognized_uid = recognition.uid
+        tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
+        tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
         await link.chaperons.synced.wait()
         await link.summaries.synced.wait()
         prober.poke()
@@ -156,7 +199,10 @@ class Connection:
             label_selector=self._identity.selector,
             trim=trim_chaperon,
             accept=shapes.is_chaperon,
-            indexes={PARENT_UID_INDEX: parent_uid, PARENT_KEY_INDEX: parent},
+            indexes={
+                PARENT_UID_INDEX: parent_uid,
+                PARENT_KEY_INDEX: parent,
+            },
         )
         summaries = Informer(client, kinds.CLUSTER_SUMMARIES, accept=shapes.is_summary)
         return Link(

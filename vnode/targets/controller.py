@@ -30,7 +30,8 @@ from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import CONNECTING, Links, TargetKey
-from vnode.targets import conditions, expiry, model, strangers
+from vnode.targets import clusters, conditions, expiry, model, strangers
+from vnode.targets.clusters import Expected
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import End
@@ -85,6 +86,8 @@ class TargetController:
         # Since when (monotonic) connections have no object, and wait for somebody to lead.
         self._gone: dict[TargetKey, float] = {}
         self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
+        # By UID of a Target: the cluster that it was found to be, for as long as the Target exists.
+        self._clusters: dict[TargetKey, tuple[str, str]] = {}
         self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
 
@@ -114,7 +117,24 @@ class TargetController:
 
     def _finding(self, key: TargetKey) -> Finding | None:
         obj, news = self._targets.get(key), self._findings.get(key)
-        return Finding(obj, news) if obj is not None and news else None
+        if obj is None or not news:
+            return None
+
+        return Finding(obj, news, clusters.to_record(obj, self._cluster(key, obj)))
+
+    def _cluster(self, key: TargetKey, obj: Object) -> str:
+        """The UID of the cluster that the Target was last found to be, "" if it is not known."""
+        uid, cluster = self._clusters.get(key, ("", ""))
+        return cluster if uid == objects.uid(obj) else ""
+
+    def _expected(self, key: TargetKey) -> Expected:
+        obj = self._targets.get(key)
+        return clusters.expected(obj, self._cluster(key, obj)) if obj else Expected()
+
+    def _on_cluster(self, key: TargetKey, cluster: str) -> None:
+        if (obj := self._targets.get(key)) is not None:
+            self._clusters[key] = objects.uid(obj), cluster
+            self._found.call(key)
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
@@ -154,6 +174,7 @@ class TargetController:
                 return _RESTART
 
             await self._ensure(spec, endpoint, print_)
+            self._look_again(key)
             self._judge(key, obj, end)
             return expiry.look_again(end, self._clock.now())
 
@@ -176,6 +197,7 @@ class TargetController:
                 return left
 
         self._gone.pop(key, None)
+        self._clusters.pop(key, None)
         await self._stop(key)
         if self._secrets is not None:
             self._secrets.use(key, None)
@@ -213,10 +235,18 @@ class TargetController:
             identity=self._identity,
             links=self._links,
             clock=self._clock,
+            expected=lambda: self._expected(spec.key),
+            on_cluster=lambda uid: self._on_cluster(spec.key, uid),
             on_strangers=lambda: self._controller.add(spec.key),
         )
         task = self._group.create_task(self._guard(connection), name=f"target-{spec.key}")
         self._running[spec.key] = _Running(print_, connection, task)
+
+    def _look_again(self, key: TargetKey) -> None:
+        """Another cluster answers: has it been confirmed?"""
+        link = self._links.get(key.node_name)
+        if link is not None and link.health.reason in clusters.REFUSED:
+            self._running[key].connection.look_again()
 
     async def _guard(self, connection: Connection) -> None:
         """Run it, and again if it fails: one target's bug is not another's outage."""

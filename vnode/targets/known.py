@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.links import TargetKey
-from vnode.targets import model
+from vnode.targets import clusters, model
 
 
 class _Keys(NamedTuple):
@@ -60,6 +60,14 @@ class Targets:
         """The object, None if there is none."""
         informer = self._targets if key.namespace else self._cluster_targets
         return informer.store.get(str(key))
+
+    def cluster(self, key: TargetKey) -> str | None:
+        """The UID of the cluster that a Target is; "" if that is not known, None if there is no
+        such Target."""
+        if (obj := self.get(key)) is not None:
+            return clusters.recorded(obj)
+
+        return None if self.synced else ""
 
     def keys(self) -> Collection[TargetKey]:
         """Every one that exists."""

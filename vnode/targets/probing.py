@@ -1,10 +1,10 @@
 """Whether a target answers, and lets us do what we must: the source of a virtual node's Ready.
 
-A probe reads the target's ClusterSummary (reachable? trusted? installed?) and, for a Target with a
-namespace, asks for a chaperon to be created there without doing so (allowed? namespace there?).
-One lost answer, or one error of the server, is not an outage: a target is unhealthy after two
-failures in a row, which takes less than 25 s from the moment that it stops to answer, well within
-the 50 s after which Kubernetes gives a silent node up.
+A probe reads the target's ClusterSummary (reachable? trusted? installed? the cluster that this
+Target is?) and, for a Target with a namespace, asks for a chaperon to be created there without
+doing so (allowed? namespace there?). One lost answer, or one error of the server, is not an outage:
+a target is unhealthy after two failures in a row, which takes less than 25 s from the moment that
+it stops to answer, well within the 50 s after which Kubernetes gives a silent node up.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from vnode.api.errors import (
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.links import CONNECTING, Health, Link
+from vnode.targets.clusters import NotRecognized, Recognition
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
@@ -47,9 +48,10 @@ _PROBE: Final[Object] = {
 class Prober:
     """Keeps `link.health` true."""
 
-    def __init__(self, link: Link, clock: Clock) -> None:
+    def __init__(self, link: Link, clock: Clock, recognition: Recognition | None = None) -> None:
         self._link = link
         self._clock = clock
+        self._recognition = recognition
         self._poke = asyncio.Event()  # set to probe at once
 
     def poke(self) -> None:
@@ -60,6 +62,7 @@ class Prober:
         """Probe until cancelled."""
         failures = 0
         while True:
+            self._poke.clear()
             error = await self._probe()
             failures = failures + 1 if error else 0
             if error is None:
@@ -74,7 +77,7 @@ class Prober:
     async def _probe(self) -> VnodeError | None:
         try:
             async with asyncio.timeout(_LIMIT):
-                await probe(self._link.client, self._link.target.namespace)
+                await probe(self._link.client, self._link.target.namespace, self._recognition)
         except TimeoutError:
             return Unreachable(f"no answer within {_LIMIT:.0f} s")
         except VnodeError as error:
@@ -94,7 +97,6 @@ class Prober:
             self._link.summaries.retry_now()
 
     async def _pause(self, seconds: float) -> None:
-        self._poke.clear()
         await happens_within(self._poke, seconds)
 
 
@@ -106,6 +108,9 @@ def may_pass(error: VnodeError) -> bool:
     """
     if isinstance(error, Denied):
         return error.status == 403 and " RBAC: " in error.message
+
+    if isinstance(error, NotRecognized):
+        return False
 
     return isinstance(error, _PASSING)
 
@@ -122,10 +127,13 @@ def verdict(link: Link) -> tuple[bool, str, str]:
     return True, "Connected", "the target answers"
 
 
-async def probe(client: Client, namespace: str) -> None:
+async def probe(client: Client, namespace: str, recognition: Recognition | None = None) -> None:
     """Raise what stands between us and running pods in that namespace ("" for any) of a target."""
     try:
-        await _look(client)
+        summary = await _look(client)
+        if recognition is not None:
+            await recognition.see(client, summary)
+
         if namespace:
             await client.request(
                 "POST", kinds.POD_CHAPERONS.path(namespace), query={"dryRun": "All"}, body=_PROBE
@@ -138,12 +146,14 @@ async def probe(client: Client, namespace: str) -> None:
         raise
 
 
-async def _look(client: Client) -> None:
+async def _look(client: Client) -> Object | None:
     try:
-        await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        return await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except NotFound as error:
         if keys.SUMMARY_NAME not in error.message:  # not the summary is missing but its kind
             raise
+
+        return None
 
 
 def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
@@ -168,6 +178,9 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
                 "and an agent, there"
             ),
         )
+
+    if isinstance(error, NotRecognized):
+        return error.reason, str(error)
 
     if isinstance(error, Unreachable):
         return (

@@ -1,5 +1,6 @@
 """What is said of a Target where its user looks: conditions in its status, and Events on it.
 
+The status holds as well which cluster the Target is, for whoever connects next (`clusters`).
 A condition holds for as long as it is true, and is written only if it changes; an Event tells of
 each turn of one. Only the leader writes, and never twice upon the same version of the object, so
 that what others write is neither fought nor doubled.
@@ -19,16 +20,18 @@ from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import TargetKey
-from vnode.targets import conditions
+from vnode.targets import clusters, conditions
 
 log = logging.getLogger(__name__)
 
 
 class Finding(NamedTuple):
-    """A Target as it is, and conditions that it should have."""
+    """A Target as it is, conditions that it should have, and the UID of the cluster that it is, ""
+    if it has that already, or nobody knows."""
 
     target: Object
     conditions: Objects
+    cluster: str = ""
 
 
 class Reporter:
@@ -69,12 +72,18 @@ class Reporter:
         if self._echoes.pending(str(key), target):
             return  # a write of ours is on its way; what is found of its echo wakes us
 
-        merged = conditions.merged(target, *finding.conditions)
-        if merged is None:
+        status: Object = {}
+        if (merged := conditions.merged(target, *finding.conditions)) is not None:
+            status["conditions"] = merged
+
+        if finding.cluster:
+            status["clusterUID"] = finding.cluster
+
+        if not status:
             return
 
         kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
-        body = {"status": {"conditions": merged}, "metadata": {"uid": objects.uid(target)}}
+        body = {"status": status, "metadata": {"uid": objects.uid(target)}}
         try:
             after = await self._local.patch(
                 kind, key.name, body, key.namespace or None, subresource="status"
@@ -84,9 +93,18 @@ class Reporter:
             return
 
         self._echoes.expect(str(key), target, after)
+        if "clusterUID" in status and not clusters.recorded(after):
+            log.warning("%s cannot keep which cluster it is: apply the CRDs of this version", key)
+
         self._tell(key, objects.reference(target, kind.kind, kind.api_version), finding)
 
     def _tell(self, key: TargetKey, about: Object, finding: Finding) -> None:
+        before = clusters.recorded(finding.target)
+        if before and finding.cluster:
+            text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"
+            log.info("%s: %s", key, text)
+            self._events.event(about, NORMAL, "ClusterConfirmed", text)
+
         for condition in finding.conditions:
             if conditions.turned(finding.target, condition):
                 type_ = NORMAL if condition["status"] == "True" else WARNING

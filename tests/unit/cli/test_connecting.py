@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
+from vnode.api import keys
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.cli.connecting import wanted
+from vnode.cli.connecting.connector import Connector
+from vnode.cli.connecting.wanted import Connection
+from vnode.cli.kubeconfigs import Reach
 
 
 def account(**owner: str) -> Object:
@@ -50,3 +56,34 @@ def test_only_the_account_of_an_earlier_source_of_that_name_is_replaced(
 )
 def test_a_token_is_of_the_account_that_it_names_by_uid(claims: Object, kept: bool) -> None:
     assert wanted.is_of(token(**claims), account()) is kept
+
+
+def connection(**more: Any) -> Connection:
+    return Connection("team", "team", "gpu", "c1", Reach("https://c3", None), 3600, **more)
+
+
+def connector(**more: Any) -> Connector:
+    nobody: Any = None
+    return Connector(nobody, nobody, connection(**more), lambda _line: None)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "uid", "confirmed"),
+    [("", "b", ""), ("b", "b", ""), ("a", "", ""), ("a", "b", "b")],
+)
+def test_only_another_cluster_than_the_recorded_one_is_confirmed(
+    recorded: str, uid: str, confirmed: str
+) -> None:
+    target = {"status": {"clusterUID": recorded}}
+    assert connector(confirmed=True).confirmation(target, uid) == confirmed
+
+
+def test_another_cluster_in_the_place_of_a_target_is_refused_with_the_ways_out() -> None:
+    with pytest.raises(ConfigError, match=r"another --name.*disconnect.*--confirm-cluster"):
+        connector().confirmation({"status": {"clusterUID": "a"}}, "b")
+
+
+def test_the_target_names_the_cluster_that_was_confirmed_and_no_other_ever_after() -> None:
+    confirmed = wanted.target_object(connection(), "b")
+    assert confirmed["metadata"]["annotations"] == {keys.CONFIRM_CLUSTER: "b"}
+    assert "annotations" not in wanted.target_object(connection())["metadata"]

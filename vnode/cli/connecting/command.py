@@ -66,6 +66,11 @@ def command() -> click.Command:
     @click.option(
         "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."
     )
+    @click.option(
+        "--confirm-cluster",
+        is_flag=True,
+        help="The Target is another cluster so far, and is to be this one: its pods are replaced.",
+    )
     def connect_command(
         source: Path | None,
         target: Path | None,

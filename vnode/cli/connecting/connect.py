@@ -79,6 +79,7 @@ class Options:
     token_lifetime: str
     agent_namespace: str
     enable_namespace: bool
+    confirm_cluster: bool
 
 
 async def connect(source: Side, target: Side, options: Options) -> None:
@@ -101,6 +102,7 @@ async def connect(source: Side, target: Side, options: Options) -> None:
             cluster_name=options.cluster_name or await connector.cluster_name(here, home, name),
             reach=reach.at(options.server),
             lifetime=lifetime,
+            confirmed=options.confirm_cluster,
         )
         await Connector(here, there, connection, click.echo).run()
         await _finish(here, connection, options)

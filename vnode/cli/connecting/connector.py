@@ -18,7 +18,7 @@ from vnode.cli import identity, kubeconfigs
 from vnode.cli.connecting import wanted
 from vnode.cli.connecting.wanted import Connection
 from vnode.kube.client import Client
-from vnode.targets import expiry, source_rbac
+from vnode.targets import clusters, expiry, source_rbac
 
 MANAGER: Final = "vnode-connect"
 
@@ -74,7 +74,8 @@ class Connector:
         own_uid = await identity.cluster_uid(self._here)
         other_uid = await identity.cluster_uid(self._there)
         is_self = own_uid == other_uid != ""
-        await self._check_target(is_self=is_self)
+        present = await self._check_target(is_self=is_self)
+        confirmed = self.confirmation(present, other_uid)
         kind = self._connection.target_kind
         if is_self:
             await self._apply(
@@ -85,7 +86,8 @@ class Connector:
         source = await self._make_source(own_uid)
         account = await self._make_account(source)
         await self._make_secret(account)
-        await self._apply(self._here, kind, wanted.target_object(self._connection), "source")
+        target = wanted.target_object(self._connection, confirmed)
+        await self._apply(self._here, kind, target, "source")
         self._warn()
 
     def _warn(self) -> None:
@@ -102,7 +104,8 @@ class Connector:
                 "the source's agent: give it a certificate-authority, and connect again."
             )
 
-    async def _check_target(self, *, is_self: bool) -> None:
+    async def _check_target(self, *, is_self: bool) -> Object | None:
+        """The Target that is there already, if it can become the one that is wanted."""
         connection, kind = self._connection, self._connection.target_kind
         present = await _find(self._here, kind, connection.name, connection.namespace)
         spec = objects.spec(present or {})
@@ -112,6 +115,27 @@ class Connector:
                 f"{'another cluster' if is_self else 'the source itself'}: delete it, or choose "
                 "another --name"
             )
+
+        return present
+
+    def confirmation(self, present: Object | None, uid: str) -> str:
+        """The UID that the Target's annotation must have for this cluster to take the place of
+        another; "" if none has to be confirmed. Nobody is to lose pods by one wrong word."""
+        before = clusters.recorded(present or {})
+        if not before or not uid or uid == before:
+            return ""
+
+        if not self._connection.confirmed:
+            raise ConfigError(
+                f"the source has a {self._connection.target_kind.kind} {self._connection.name!r} "
+                f"that is another cluster ({before} is the UID of its namespace kube-system, and "
+                f"{uid} that of this target): choose another --name, or run vnode disconnect "
+                "first, or pass --confirm-cluster. That one takes its place: pods that were sent "
+                "are replaced, and their delegates in the former cluster run on until a Target "
+                "leads there"
+            )
+
+        return uid
 
     async def _make_source(self, own_uid: str) -> Object:
         connection, kind = self._connection, self._connection.source_kind

@@ -23,7 +23,8 @@ class Connection:
     """What is to be there in the end.
 
     `namespace` is whose pods may go, "" for all; `home` is where the service account and the Secret
-    are; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
+    are; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds. `confirmed`
+    says that the Target may be another cluster than it was.
     """
 
     namespace: str
@@ -32,6 +33,7 @@ class Connection:
     cluster_name: str
     reach: Reach
     lifetime: int
+    confirmed: bool = False
 
     @property
     def target_kind(self) -> Kind:
@@ -70,16 +72,20 @@ def source_object(connection: Connection, source_uid: str) -> Object:
     }
 
 
-def target_object(connection: Connection) -> Object:
-    """The Target that names the Secret; key and context are given, so that no old ones stay."""
+def target_object(connection: Connection, confirmed_uid: str = "") -> Object:
+    """The Target that names the Secret; key and context are given, so that no old ones stay.
+
+    `confirmed_uid` is the cluster that it is to be from now on, "" if it stays what it is.
+    """
     secret = {"name": connection.secret_name, "key": KEY, "context": kubeconfigs.CONTEXT}
     if not connection.namespace:
         secret["namespace"] = connection.home
 
-    return {
-        "metadata": {"name": connection.name, **_in(connection.namespace)},
-        "spec": {"kubeconfigSecret": secret},
-    }
+    metadata: Object = {"name": connection.name, **_in(connection.namespace)}
+    if confirmed_uid:
+        metadata["annotations"] = {keys.CONFIRM_CLUSTER: confirmed_uid}
+
+    return {"metadata": metadata, "spec": {"kubeconfigSecret": secret}}
 
 
 def self_target_object(connection: Connection) -> Object:

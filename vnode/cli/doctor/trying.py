@@ -14,7 +14,8 @@ from vnode.cli.doctor import examining
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.insight.collecting import PATIENCE, connected
 from vnode.kube.client import Client
-from vnode.targets import expiry, model, probing, secrets
+from vnode.targets import clusters, expiry, model, probing, secrets
+from vnode.targets.clusters import Recognition
 
 # What the source's agent does in a target; all of it is in the role admiralty-source.
 _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
@@ -91,7 +92,7 @@ async def _look(
     _version, skew = await examining.greet(there)
     failure = ""
     try:
-        await probing.probe(there, namespace)
+        await probing.probe(there, namespace, _recognition(target))
     except VnodeError as error:
         failure = ": ".join(probing.explain(error, namespace))
 
@@ -115,6 +116,14 @@ async def _look(
         summary_missing=missing,
         node=node,
     )
+
+
+def _recognition(target: Object) -> Recognition | None:
+    if objects.spec(target).get("self"):
+        return None
+
+    key, expected = model.key_of(target), clusters.expected(target)
+    return Recognition(key, lambda: expected, lambda _uid: None)
 
 
 async def _rights(there: Client, namespace: str) -> dict[str, bool]:

@@ -1,0 +1,238 @@
+"""Which cluster answers behind the credentials of a Target, and whether it is the right one.
+
+A Secret can come to hold the kubeconfig of another cluster, and an address can come to lead to one.
+What is not there then says nothing of what was made in the former cluster: a pod whose chaperon the
+other cluster lacks still runs. So a Target remembers its cluster, by the UID of the namespace
+kube-system, in `status.clusterUID`. A connection that finds another one follows nothing there, and
+so concludes, makes and deletes nothing, until the annotation `vnode.dev/confirm-cluster` names it.
+
+A vnode agent writes the UID on its ClusterSummary. Where another agent runs, the namespace itself
+is asked for, which most credentials may not read: such a cluster is unknown, and unknown is not
+different, as long as the Target has not known better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, kinds, objects, shapes
+from vnode.api.errors import Denied, NotFound, Unreachable
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, TargetKey
+
+UNKNOWN: Final = "unknown"
+"""The value of the annotation that allows a cluster which does not say which one it is."""
+CLUSTER_UNKNOWN: Final = "ClusterUnknown"
+REFUSED: Final = frozenset({OTHER_CLUSTER, CLUSTER_UNKNOWN})
+"""Reasons of the health of a target that waits for the annotation."""
+NO_SUMMARY: Final = "NoSummary"
+
+_UID: Final = re.compile(r"[A-Za-z0-9-]{1,63}")
+
+_CHECKED: Final = frozenset({kinds.POD_CHAPERONS, kinds.CLUSTER_SUMMARIES, *kinds.FOLLOWING})
+"""Kinds of which an absent object leads to a conclusion."""
+
+
+class NotRecognized(Unreachable):
+    """Whoever answers is not the cluster of the Target, which thus cannot be reached."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason  # of the Target's health
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The UID of the cluster that a Target is, "" if it has not known any, and the one that its
+    annotation allows instead."""
+
+    recorded: str = ""
+    confirmed: str = ""
+
+
+def recorded(target: Object) -> str:
+    """The UID of the cluster that a Target has been so far, "" if it has not known any."""
+    return str(objects.status(target).get("clusterUID") or "")
+
+
+def expected(target: Object, remembered: str = "") -> Expected:
+    """What a Target allows; `remembered` is what its status does not have yet."""
+    confirmed = objects.annotations(target).get(keys.CONFIRM_CLUSTER, "")
+    return Expected(recorded(target) or remembered, confirmed)
+
+
+def to_record(target: Object, found: str) -> str:
+    """What to write into the status of a Target that was found to be that cluster; "" if nothing.
+
+    Another leader may know better than what this one found long ago.
+    """
+    known = expected(target)
+    news = found and found != known.recorded and found in (known.confirmed, known.recorded or found)
+    return found if news else ""
+
+
+def said_by(summary: Object | None) -> str | None:
+    """The UID of the cluster that a ClusterSummary names; "" if it names none, None without one."""
+    if summary is None or not shapes.is_summary(summary):
+        return None
+
+    uid = objects.annotations(summary).get(keys.CLUSTER_UID, "")
+    return uid if _UID.fullmatch(uid) else ""
+
+
+def refusal(target: TargetKey, expected: Expected, uid: str | None) -> NotRecognized | None:
+    """Why the cluster with that UID is not to be believed ("" if it does not say which one it is,
+    None if it may say so yet); None if it may be."""
+    if expected.recorded in ("", uid) or (uid and uid == expected.confirmed):
+        return None
+
+    if uid is None:
+        return NotRecognized(
+            NO_SUMMARY,
+            "the target has not said which cluster it is, and what capacity it has: see that its "
+            "agent runs",
+        )
+
+    if uid:
+        return NotRecognized(
+            OTHER_CLUSTER,
+            f"another cluster answers: {uid} (the UID of its namespace kube-system), and not "
+            f"{expected.recorded}. Put the kubeconfig of that cluster back into the Secret. Or, if "
+            f"this Target is to be the other cluster from now on: {_command(target, uid)}; pods "
+            "that were sent are then replaced, and their delegates in the former cluster run on "
+            "until a Target leads there",
+        )
+
+    if expected.confirmed == UNKNOWN:
+        return None
+
+    return NotRecognized(
+        CLUSTER_UNKNOWN,
+        f"the target does not say which cluster it is, and was {expected.recorded} before (the UID "
+        "of its namespace kube-system): see that the kubeconfig leads to that cluster, and that "
+        "vnode's agent runs there. Or, if this Target is to be whatever answers: "
+        f"{_command(target, UNKNOWN)}",
+    )
+
+
+def _command(target: TargetKey, value: str) -> str:
+    kind = f"-n {target.namespace} target" if target.namespace else "clustertarget"
+    return f"kubectl annotate --overwrite {kind} {target.name} {keys.CONFIRM_CLUSTER}={value}"
+
+
+class Recognition:
+    """What one connection knows of who answers.
+
+    `recognized` is set once the cluster is one that `expected` allows; until then nothing there may
+    be followed. `changed` is set if it turns into another one later: then the connection ends, for
+    a new one to begin with nothing known. `on_uid` hears which cluster it is.
+    """
+
+    def __init__(
+        self,
+        target: TargetKey,
+        expected: Callable[[], Expected],
+        on_uid: Callable[[str], None],
+        *,
+        own_uid: str | None = None,
+    ) -> None:
+        self.recognized = asyncio.Event()
+        self.changed = asyncio.Event()
+        self.uid = ""  # of the cluster recognized, "" as long as unknown; then the same to the end
+        self._target = target
+        self._expected = expected
+        self._on_uid = on_uid
+        self._own_uid = own_uid  # of a cluster that is its own target
+        self._may_ask = True  # the namespace kube-system could be read, as far as is known
+
+    async def see(self, client: Client, summary: Object | None) -> None:
+        """Judge whoever has just sent that summary; NotRecognized if it is not the right one."""
+        uid = await self._uid_of(client, summary)
+        refused = refusal(self._target, self._expected(), uid)
+        if refused is None and self.uid and uid and uid != self.uid:
+            refused = NotRecognized(CONNECTING, "connecting to the cluster that was confirmed")
+
+        if refused is not None:
+            if self.recognized.is_set() and refused.reason != NO_SUMMARY:
+                self.changed.set()
+
+            raise refused
+
+        if uid and not self.uid:
+            self.uid = uid
+            self._on_uid(uid)
+
+        self.recognized.set()
+
+    async def check(self, client: Client) -> None:
+        """Raise NotRecognized unless the cluster that answers now is the one recognized."""
+        try:
+            summary = await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        except NotFound:
+            summary = None
+
+        allowed = self._expected().confirmed
+        known = Expected(self.uid, UNKNOWN if allowed == UNKNOWN else "")
+        refused = refusal(self._target, known, await self._uid_of(client, summary))
+        if refused is not None:
+            raise refused
+
+    async def _uid_of(self, client: Client, summary: Object | None) -> str | None:
+        if self._own_uid is not None:
+            return self._own_uid
+
+        said = said_by(summary)
+        return said or await self._ask(client) or said
+
+    async def _ask(self, client: Client) -> str:
+        """For targets whose agent does not write the UID down."""
+        if self._may_ask:
+            try:
+                found = objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
+                return found if _UID.fullmatch(found) else ""
+            except (Denied, NotFound):
+                self._may_ask = False
+
+        return ""
+
+
+class RecognizedClient(Client):
+    """Of a target: takes no list from another cluster than the one recognized.
+
+    A watch that breaks is followed by a list, and whatever is not in that counts as gone.
+    """
+
+    def __init__(self, endpoint: Endpoint, recognition: Recognition, *, name: str) -> None:
+        super().__init__(endpoint, name=name)
+        self._recognition = recognition
+
+    async def list_at(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        limit: int | None = None,
+    ) -> tuple[Objects, str]:
+        """As every client does; NotRecognized if another cluster may have sent the list."""
+        found = await super().list_at(
+            kind,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            metadata_only=metadata_only,
+            limit=limit,
+        )
+        if kind in _CHECKED and self._recognition.uid:
+            await self._recognition.check(self)
+
+        return found
