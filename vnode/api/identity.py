@@ -28,6 +28,10 @@ class Identity:
         """It came from here; one without a UID is Admiralty's, and goes by the name."""
         return objects.annotations(child).get(keys.PARENT_CLUSTER_UID, self.uid) == self.uid
 
+    def surely_owns(self, child: Object) -> bool:
+        """It says itself that it came from here."""
+        return objects.annotations(child).get(keys.PARENT_CLUSTER_UID) == self.uid
+
     def made(self, obj: Object) -> bool:
         """An object that was not found by `selector` is one that this cluster made."""
         return objects.labels(obj).get(keys.PARENT_CLUSTER_NAME) == self.name and self.owns(obj)

@@ -20,6 +20,8 @@ from vnode.kube.informer import Informer
 
 PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
+OTHERS_INDEX: Final = "others-parent-key"
+"""Of the chaperons that another Target of this cluster sent, by the key of the parent."""
 
 
 @dataclass(frozen=True, slots=True)

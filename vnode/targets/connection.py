@@ -20,6 +20,7 @@ from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.runtime.links import (
     CONNECTING,
+    OTHERS_INDEX,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
     Health,
@@ -192,6 +193,10 @@ class Connection:
             if self._owns(chaperon):
                 yield parent_key(chaperon)
 
+        def parent_elsewhere(chaperon: Object) -> Iterable[str]:
+            if self._identity.surely_owns(chaperon) and not self.spec.key.sent(chaperon):
+                yield parent_key(chaperon)
+
         chaperons = Informer(
             client,
             kinds.POD_CHAPERONS,
@@ -202,6 +207,7 @@ class Connection:
             indexes={
                 PARENT_UID_INDEX: parent_uid,
                 PARENT_KEY_INDEX: parent,
+                OTHERS_INDEX: parent_elsewhere,
             },
         )
         summaries = Informer(client, kinds.CLUSTER_SUMMARIES, accept=shapes.is_summary)

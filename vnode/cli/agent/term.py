@@ -23,6 +23,7 @@ from vnode.pods import chains, chaperon, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
+from vnode.pods.orphans import OrphanController
 from vnode.pods.proxies import ProxyController
 from vnode.pods.released import Releaser
 from vnode.pods.scheduler import ProxyScheduler
@@ -69,6 +70,7 @@ class Term:
                 tasks.start(self._make_chaperons().run(), "chaperons")
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
+                tasks.start(self._make_orphans().run(), "orphans")
                 tasks.start(
                     Releaser(shared.client, shared.proxies, shared.targets).run(), "finalizers"
                 )
@@ -122,6 +124,13 @@ class Term:
             trim=trim_pod,
             bring=self._following.bring,
             events=self._events,
+        )
+
+    def _make_orphans(self) -> OrphanController:
+        shared = self._shared
+        targets = shared.targets
+        return OrphanController(
+            shared.client, shared.proxies, shared.links, targets.informers, targets.cluster
         )
 
     def _make_nodes(self) -> NodeController:
