@@ -137,6 +137,12 @@ class Fleet:
         elif process == "kube-apiserver":
             clusters.until(self.directory, name, process, self.api(name).ready)
 
+    def send_signal(self, name: str, process: str, number: signal.Signals) -> None:
+        """Signal a process of a cluster, if it runs: SIGSTOP freezes it, SIGCONT undoes that."""
+        known = self.state().process(name, process).identity
+        if known is not None:
+            known.send(number)
+
     def partition(self, name: str) -> None:
         """Cut a cluster off from the others and from this machine; it runs on by itself.
 

@@ -19,8 +19,10 @@ from tests.bench.phases import SOURCE, TARGETS, Stage
 from tests.bench.scale_figures import Lag, Rest, Restart
 from tests.bench.tracking import LABEL, NAMESPACE, Lost
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
+from vnode.nodes.controller import HEARTBEAT
 from vnode.runtime.supervisor import supervise
 
 _PATIENCE: Final = 60.0  # seconds for any of these
@@ -114,6 +116,7 @@ async def restart(stage: Stage, what: str) -> Restart:
         )
         placed = time.monotonic() - started
 
+    await _until_no_heartbeat_is_near(client)
     before = await accounts.requests_when_quiet(stage.clients)
     again = await _kill_and_start(stage)
     async with asyncio.timeout(_PATIENCE):
@@ -126,6 +129,24 @@ async def restart(stage: Stage, what: str) -> Restart:
         leads=round(leads.result(), 2),
         placed=round(placed, 2),
         writes=scale_figures.writes(before, after),
+    )
+
+
+async def _until_no_heartbeat_is_near(client: Client) -> None:
+    """A virtual node's status is written every five minutes, whether or not anybody restarts."""
+
+    def is_fresh(node: Object) -> bool:
+        ready = objects.condition(node, "Ready") or {}
+        at = objects.parse_timestamp(ready.get("lastHeartbeatTime", ""))
+        age = SystemClock().now() - at if at else None
+        return age is not None and age.total_seconds() < HEARTBEAT - _PATIENCE
+
+    await kit.until(
+        client,
+        kinds.NODES,
+        lambda nodes: all(is_fresh(node) for node in nodes.values()),
+        label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}",
+        seconds=2 * _PATIENCE,
     )
 
 

@@ -17,6 +17,7 @@ MATRIX: Final[dict[str, Object]] = {
     "defaults": {},
     "named": {"nameOverride": "bridge", "fullnameOverride": "bridge", "clusterName": "c1"},
     "one replica": {"controllerManager": {"replicas": 1}, "scheduler": {"replicas": 1}},
+    "no budgets": {"podDisruptionBudget": None},
     "source only": {"scheduler": {"enabled": False}},
     "no sources": {"sourceController": {"enabled": False}},
     "agent elsewhere": {
@@ -56,6 +57,7 @@ MATRIX: Final[dict[str, Object]] = {
             "config": {
                 "candidates": {"parallel": 2},
                 "execCommands": ["aws"],
+                "streamGracePeriodSeconds": 3600,
                 "ports": {"webhook": 8443, "extender": 8444, "health": 8081},
             },
             "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://192.0.2.9:3128"}],
@@ -94,6 +96,9 @@ REFUSED: Final[dict[str, Object]] = {
         "controllerManager": {"config": {"kind": "AgentConfiguration"}}
     },
     "replica": {"controllerManager": {"replica": 2}},
+    "streamGracePeriodSeconds": {
+        "controllerManager": {"config": {"streamGracePeriodSeconds": 100000}}
+    },
     "reinvocationPolicy": {"webhook": {"reinvocationPolicy": "Sometimes"}},
     "clusterName": {"clusterName": "no spaces"},
 }

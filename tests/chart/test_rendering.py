@@ -15,6 +15,7 @@ from tests.kit import Fleet
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scheduler_config
 from vnode.cli.agent import config
+from vnode.cli.agent.config import AgentConfig
 
 NAMESPACE = "rendered"
 _OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}
@@ -167,6 +168,15 @@ def test_a_changed_port_reaches_all_that_name_it(rendered: dict[str, Objects]) -
     assert one(objs, "Service", "vnode-metrics")["spec"]["ports"][0]["port"] == 8081
 
 
+def test_agents_get_the_time_that_their_streams_have(rendered: dict[str, Objects]) -> None:
+    for name, seconds in (
+        ("defaults", AgentConfig().stream_grace_period_seconds),
+        ("configured", 3600),
+    ):
+        agent = one(rendered[name], "Deployment", "vnode-agent")
+        assert agent["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds + 20
+
+
 @pytest.mark.parametrize(
     ("version", "tag"),
     [("1.36.3", "v1.36.3"), ("1.35.2-eks-a1b2c3", "v1.35.2"), ("v1.34.1+k3s1", "v1.34.1")],
@@ -192,7 +202,7 @@ def test_one_replica_gets_no_budget_that_blocks_a_drain(rendered: dict[str, Obje
     def budgets(name: str) -> int:
         return sum(obj["kind"] == "PodDisruptionBudget" for obj in rendered[name])
 
-    assert (budgets("defaults"), budgets("one replica")) == (2, 0)
+    assert (budgets("defaults"), budgets("one replica"), budgets("no budgets")) == (2, 0, 0)
 
 
 def test_agents_and_schedulers_keep_off_virtual_nodes(rendered: dict[str, Objects]) -> None:

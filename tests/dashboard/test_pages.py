@@ -171,6 +171,47 @@ async def test_a_candidate_that_waits_for_its_target_is_shown_there(
     await page.until("document.getElementById('flow-default/c2-running')")
 
 
+async def test_a_pod_that_crashes_is_red_and_says_why(
+    fleet: Fleet, source: Client, address: str, page: Page
+) -> None:
+    pod = await created(source, kit.pod("crashes"), is_running)
+    name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
+    async with fleet.client(name) as target:
+        await _crash(target, pod)
+
+    for scheme in ("light", "dark"):
+        await page.prefer(scheme)
+        await page.goto(address)
+        await page.until(f"document.getElementById('flow-default/{name}-failing')")
+        assert (await page.evaluate(CONTRAST))["low"] == []
+        await page.goto(f"{address}pods?stage=failing")
+        await page.until(shows("OOMKilled, exit code 137"))
+        badge = "document.querySelector('.badge[data-tone=failing]')"
+        assert await page.evaluate(f"{badge}.textContent") == "Failing"
+        assert (await page.evaluate(CONTRAST))["low"] == []
+
+    await page.goto(f"{address}pods/default/crashes")
+    await page.until(shows("Crashing"))
+
+
+async def _crash(target: Client, proxy: Object) -> None:
+    """Report as a kubelet does that the container of the delegate has run out of memory."""
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    [delegate] = await target.list(kinds.PODS, "default", label_selector=selector)
+    [container] = objects.status(delegate)["containerStatuses"]
+    ended = {"exitCode": 137, "reason": "OOMKilled"}
+    said = {
+        **container,
+        "ready": False,
+        "started": False,
+        "restartCount": 2,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+        "lastState": {"terminated": ended},
+    }
+    body = {"status": {"containerStatuses": [said]}}
+    await target.patch(kinds.PODS, objects.name(delegate), body, "default", subresource="status")
+
+
 async def test_texts_of_clusters_do_nothing_in_the_page(
     source: Client, address: str, page: Page
 ) -> None:

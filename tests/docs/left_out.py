@@ -29,6 +29,7 @@ LEFT_OUT = (
     LeftOut("hack/image", "installs programs, and takes minutes", "tests/image"),
     LeftOut("podman", "asks registries", "tests/image"),
     LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
+    LeftOut("kubectl apply -f queues.yaml", "needs Kueue", "tests/e2e/test_virtual_constraints.py"),
     LeftOut("kubectl top", "takes metrics-servers, and a minute", "tests/metrics_e2e"),
 )
 

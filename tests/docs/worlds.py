@@ -65,6 +65,15 @@ WORLDS = {
         {"target": "cluster3"},
         inside=True,
     ),
+    "docs/argo-workflows.md": World(
+        _CONNECTED
+        + "kubectl apply -f argo.yaml\n"
+        + "kubectl wait --for=condition=Established -f argo.yaml\n"
+        + _without("rolebinding/vnode-token-minter"),
+        after="kubectl annotate target gpu vnode.dev/service-account-tokens-\n"
+        + _without("-f executor.yaml -f argo.yaml"),
+    ),
+    "docs/ci-runners.md": World(_without("namespace/ci") + _without("namespace/ci", "target")),
     "docs/cli.md": World(_CONNECTED + _INSTALLED),
     "docs/configuration.md": World(_without("clusterrolebinding/vnode-certificate-approver")),
     "docs/connect.md": World(
@@ -77,6 +86,7 @@ WORLDS = {
         + _without("rolebinding/vnode-token-minter"),
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
     ),
+    "docs/kueue.md": World(_CONNECTED + _without("job/crunch"), after=_without("job/crunch")),
     "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}),
     "docs/migration-from-admiralty.md": World(
         _BARE

@@ -6,13 +6,15 @@ Annotations of pods are in test_pods.py: the webhook rejects them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests import kit
 from tests.e2e import own_targets as own
@@ -22,8 +24,11 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
 from vnode.kube.client import Client
+from vnode.runtime.leader import AGENT_LEASE
 
 __all__ = ["home", "others_are_unaffected", "shared"]
+
+NOWHERE = "'https://192.0.2.1'"
 
 pytestmark = pytest.mark.usefixtures("others_are_unaffected")
 
@@ -53,6 +58,101 @@ async def test_an_unparsable_kubeconfig(source: Client, home: str) -> None:
     await own.put_secret(source, home, own.GARBAGE)
     await own.put_target(source, home, own.named())
     await assert_says(source, home, "Invalid", "neither YAML nor JSON")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cure"),
+    [
+        (f"server: {NOWHERE}, tls-server-name: 5", "tls-server-name is not the name of a host"),
+        (f"server: {NOWHERE}, tls-server-name: .api", "tls-server-name is not the name of a host"),
+        ("server: 'https://a..b:6443'", "host that cannot be one: write"),
+        (f"server: 'https://{'x' * 64}:6443'", "1 to 63 letters"),
+    ],
+    ids=["number", "dot", "two-dots", "long-label"],
+)
+async def test_a_typing_error_in_a_kubeconfig_ends_nobody(
+    source: Client, home: str, wrong: str, cure: str
+) -> None:
+    leader = await holder(source)
+    await own.put_secret(source, home, kubeconfig_of(wrong))
+    await own.put_target(source, home, own.named())
+    await assert_says(source, home, "Invalid", cure)
+    assert await holder(source) == leader
+
+
+NO_JSON = b'{"kind": "List", "metadata": {"resourceVersion": "\xff"}, "items": []}'
+ODD_CONTINUE = b'{"kind": "List", "metadata": {"continue": {"a": 1}}, "items": [{}]}'
+ODD_BOOKMARK = b'{"type": "BOOKMARK", "object": {"metadata": ["7"]}}\n'
+LIST = b'{"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [{}]}'
+
+
+@pytest.mark.parametrize(
+    ("listed", "watched"),
+    [(NO_JSON, b""), (ODD_CONTINUE, b""), (LIST, ODD_BOOKMARK), (LIST, b"\xff\n")],
+    ids=["no-utf8", "continue", "bookmark", "no-utf8-watched"],
+)
+async def test_a_target_that_answers_nonsense_ends_nobody(
+    source: Client, home: str, fleet: Fleet, listed: bytes, watched: bytes
+) -> None:
+    asked: set[str] = set()
+    all_were, leader = asyncio.Event(), await holder(source)
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.add(request.path.rpartition("/")[2])
+        if asked >= {"podchaperons", "configmaps", "secrets", "services", "ingresses"}:
+            all_were.set()
+
+        return web.Response(body=watched if "watch" in request.query else listed)
+
+    async with serving(fleet, answer) as server:
+        await own.put_secret(source, home, kubeconfig_of(f"server: '{server}'"))
+        await own.put_target(source, home, own.named())
+        async with asyncio.timeout(30):
+            await all_were.wait()
+
+        await kit.until_one(
+            source, kinds.TARGETS, "bad", home, lambda t: own.ready(t).get("status") == "False"
+        )
+
+    assert await holder(source) == leader
+
+
+def kubeconfig_of(cluster: str) -> bytes:
+    """One with these fields of its cluster."""
+    return (
+        "{current-context: it, contexts: [{name: it, context: {cluster: it, user: it}}],"
+        f"clusters: [{{name: it, cluster: {{{cluster}}}}}],"
+        "users: [{name: it, user: {token: none}}]}"
+    ).encode()
+
+
+async def holder(source: Client) -> str:
+    """The agent that leads; another process is another one."""
+    lease = await kit.until_one(
+        source,
+        kinds.LEASES,
+        AGENT_LEASE,
+        "vnode",
+        lambda lease: bool(objects.spec(lease).get("holderIdentity")),
+    )
+    return str(objects.spec(lease)["holderIdentity"])
+
+
+def gateway(fleet: Fleet) -> str:
+    """The address of this machine, as the agent of c1 sees it."""
+    c1 = urlsplit(kubeconfigs.read(fleet.kubeconfig("c1"))[0].server)
+    return f"{(c1.hostname or '').rpartition('.')[0]}.1"
+
+
+@asynccontextmanager
+async def serving(
+    fleet: Fleet, answer: Callable[[web.Request], Awaitable[web.Response]]
+) -> AsyncIterator[str]:
+    """The address of a server that answers everything so."""
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", answer)
+    async with TestServer(app, host=gateway(fleet)) as server:
+        yield str(server.make_url("")).rstrip("/")
 
 
 async def test_a_kubeconfig_that_refers_to_files_of_the_agent(source: Client, home: str) -> None:
@@ -119,6 +219,15 @@ async def test_a_secret_without_the_key(source: Client, home: str) -> None:
 async def test_a_spec_that_cannot_be(source: Client, home: str, spec: Object, cure: str) -> None:
     await own.put_target(source, home, spec)
     await assert_says(source, home, "Invalid", cure)
+
+
+async def test_a_name_that_fits_no_label(source: Client, home: str) -> None:
+    """It was Ready, and never had a Node."""
+    name = "x" * 64
+    target = {"metadata": {"name": name}, "spec": {"self": True}}
+    await source.create(kinds.TARGETS, target, home)
+    target = await kit.until_one(source, kinds.TARGETS, name, home, own.is_because("Invalid"))
+    assert "create one with a shorter name" in own.ready(target)["message"]
 
 
 async def account_token(client: Client, name: str) -> str:
@@ -191,8 +300,6 @@ def bare(tmp_path: Path) -> Iterator[Fleet]:
 async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[str]:
     """An address at which `fleet` reaches a cluster of another fleet, to which it has no route."""
     address = urlsplit(kubeconfigs.read(other.kubeconfig(name))[0].server)
-    own = urlsplit(kubeconfigs.read(fleet.kubeconfig("c1"))[0].server)
-    gateway = f"{(own.hostname or '').rpartition('.')[0]}.1"  # the machine, as c1 sees it
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, thither = await asyncio.open_connection(address.hostname, address.port)
@@ -200,9 +307,9 @@ async def relayed(fleet: Fleet, other: Fleet, name: str) -> AsyncIterator[str]:
             group.create_task(_copy(reader, thither))
             group.create_task(_copy(there, writer))
 
-    server = await asyncio.start_server(relay, gateway, 0)
+    server = await asyncio.start_server(relay, gateway(fleet), 0)
     try:
-        yield f"https://{gateway}:{server.sockets[0].getsockname()[1]}"
+        yield f"https://{gateway(fleet)}:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
 

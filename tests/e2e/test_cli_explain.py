@@ -14,8 +14,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 
-def explain(fleet: Fleet, name: str) -> Object:
-    done = vnode("explain", "pod", name, "-o", "json", "--kubeconfig", fleet.kubeconfig("c1"))
+def explain(fleet: Fleet, name: str, namespace: str = "default") -> Object:
+    where = ("-n", namespace, "--kubeconfig", fleet.kubeconfig("c1"))
+    done = vnode("explain", "pod", name, "-o", "json", *where)
     assert done.code == 0, done.err
     story: Object = json.loads(done.out)
     return story
@@ -81,6 +82,20 @@ async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
     assert "show-labels" in story["cures"][0]
 
 
+async def test_a_tenant_without_targets_hears_of_none(fleet: Fleet, source: Client) -> None:
+    tenant = await kit.new_namespace(source, "tenant")
+    await source.create(kinds.PODS, kit.pod("alone"), tenant)
+    pod = await kit.until_one(source, kinds.PODS, "alone", tenant, is_refused)
+    story = explain(fleet, "alone", tenant)
+    await source.delete(kinds.NAMESPACES, tenant)
+    message = (objects.condition(pod, "PodScheduled") or {})["message"]
+    assert message.startswith(f'0/0 targets: there is no Target in namespace "{tenant}"')
+    assert story["state"] == "NoTarget"
+    for text in (message, json.dumps(story)):
+        assert "c2" not in text
+        assert "default" not in text
+
+
 async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(
     fleet: Fleet, source: Client, c2: Client
 ) -> None:
@@ -101,7 +116,7 @@ async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(
         fleet.run("start", "c2", "candidate-scheduler")
 
 
-async def test_a_delegate_that_lacks_a_config_map_and_one_whose_image_is_not_there(
+async def test_delegates_that_lack_a_config_map_or_an_image_or_that_crash(
     fleet: Fleet, source: Client, c2: Client
 ) -> None:
     fleet.run("stop", "c2", "kwok")
@@ -111,22 +126,40 @@ async def test_a_delegate_that_lacks_a_config_map_and_one_whose_image_is_not_the
         lacking = kit.pod("lacking", annotations=notes)
         reference = {"configMapRef": {"name": "settings"}}
         lacking["spec"]["containers"][0]["envFrom"] = [reference]
-        pods = [lacking, kit.pod("image", annotations=notes)]
+        pods = [lacking, *(kit.pod(name, annotations=notes) for name in ("image", "crash"))]
         bound = await asyncio.gather(
             *(created(source, pod, lambda p: bool(objects.spec(p).get("nodeName"))) for pod in pods)
         )
         await _say_like_a_kubelet(c2, bound[1], "ImagePullBackOff", "Back-off pulling image")
+        ended = {"exitCode": 137, "reason": "OOMKilled"}
+        await _say_like_a_kubelet(
+            c2, bound[2], "CrashLoopBackOff", "back-off 20s", restarts=2, ended=ended
+        )
         story = explain(fleet, "lacking")
         assert story["state"] == "NotStarting"
         assert 'ConfigMap "settings"' in story["message"]
-        assert "create ConfigMap" in story["cures"][0]
+        assert 'create ConfigMap "settings" in namespace default of this' in story["cures"][0]
         story = explain(fleet, "image")
         assert story["message"] == "container main: ImagePullBackOff: Back-off pulling image"
+        story = explain(fleet, "crash")
+        assert (story["state"], story["message"]) == (
+            "Crashing",
+            "container main: CrashLoopBackOff: OOMKilled, exit code 137, 2 restarts",
+        )
+        assert story["cures"][0] == "kubectl logs crash -n default -c main --previous"
     finally:
         fleet.run("start", "c2", "kwok")
 
 
-async def _say_like_a_kubelet(target: Client, proxy: Object, reason: str, message: str) -> None:
+async def _say_like_a_kubelet(
+    target: Client,
+    proxy: Object,
+    reason: str,
+    message: str,
+    *,
+    restarts: int = 0,
+    ended: Object | None = None,
+) -> None:
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     [delegate] = (
         await kit.until(target, kinds.PODS, bool, namespace="default", label_selector=selector)
@@ -137,8 +170,9 @@ async def _say_like_a_kubelet(target: Client, proxy: Object, reason: str, messag
         "image": "busybox",
         "imageID": "",
         "ready": False,
-        "restartCount": 0,
+        "restartCount": restarts,
         "state": waiting,
+        "lastState": {"terminated": ended} if ended else {},
     }
     body = {"status": {"containerStatuses": [container]}}
     name = objects.name(delegate)
@@ -161,6 +195,10 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
             seconds=60,
         )
         assert explain(fleet, "stuck")["state"] == "TargetUnreachable"
+        node = objects.spec(pod)["nodeName"]
+        await kit.until_one(source, kinds.NODES, node, None, lambda node: not kit.is_ready(node))
+        listed = vnode("get", "pods", "-n", "default", "--kubeconfig", fleet.kubeconfig("c1")).out
+        assert "TargetUnreachable" in listed
         await source.delete(kinds.PODS, "stuck", "default")
         story = explain(fleet, "stuck")
         assert story["state"] == "StuckTerminating"

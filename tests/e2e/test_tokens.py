@@ -15,6 +15,7 @@ from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
+from vnode.following.copies import TOKEN_TYPE
 from vnode.kube.client import Client
 
 __all__ = ["home", "shared"]
@@ -148,3 +149,41 @@ async def test_a_target_that_no_longer_asks_keeps_what_a_pod_has_until_that_ends
     await c2.get(kinds.SECRETS, names.token_secret("early", objects.uid(early)), shared)
     await source.request("DELETE", kinds.PODS.path(shared))
     await kit.until_gone(c2, kinds.SECRETS, shared, label_selector=keys.TOKEN, seconds=30)
+
+
+def mounting(name: str, secret: str) -> Object:
+    """A pod with a Secret where programs look for the token of their account."""
+    body = kit.pod(name, volumes=[{"name": "own", "secret": {"secretName": secret}}])
+    mount = {"name": "own", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
+    body["spec"]["containers"][0]["volumeMounts"] = [mount]
+    return body
+
+
+async def test_what_a_pod_mounts_in_place_of_its_token_is_never_exchanged_for_that(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    await asks(fleet, source, shared)
+    grant(fleet, shared)
+    await source.create(kinds.SECRETS, {"metadata": {"name": "mine"}, "data": {}}, shared)
+    await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "executor"}}, shared)
+    notes = {"kubernetes.io/service-account.name": "executor"}
+    token = {"metadata": {"name": "executor", "annotations": notes}, "type": TOKEN_TYPE}
+    await source.create(kinds.SECRETS, token, shared)
+
+    await source.create(kinds.PODS, mounting("other", "executor"), shared)
+    reason = "Secret executor is the token of service account executor"
+    await kit.until_one(
+        *(source, kinds.PODS, "other", shared),
+        lambda pod: reason in str(objects.condition(pod, "PodScheduled")),
+    )
+    assert not await c2.list(kinds.PODS, shared)
+
+    await source.create(kinds.PODS, mounting("own", "mine"), shared)
+    pod = await kit.until_one(
+        *(source, kinds.PODS, "own", shared), lambda pod: kit.phase(pod) == "Running"
+    )
+    delegate = await c2.get(kinds.PODS, names.chaperon("own", objects.uid(pod)), shared)
+    (volume,) = objects.spec(delegate)["volumes"]
+    assert volume["secret"]["secretName"] == "mine"
+    await source.request("DELETE", kinds.PODS.path(shared))
+    await kit.until_gone(source, kinds.PODS, shared)

@@ -105,6 +105,15 @@ def _report(
     if one.ends:
         say(f"  processes that ended by themselves: {_counts(one.ends)}")
 
+    measures = runner.actor.timer.measures
+    if measures:
+        slowest = max(measures, key=lambda one: one.seconds)
+        say(f"  beside a frozen target: {len(measures)} measures, the slowest {slowest}")
+
+    say(f"  indexes that delegates know: {watcher.indexes.checked}")
+    if runner.actor.refused:
+        say(f"  evictions that budgets refused for good: {runner.actor.refused}")
+
     if tally.settled:
         say(f"  settled within {max(tally.settled):.1f} s each time")
 

@@ -18,6 +18,12 @@ async def cause(rig: Rig, fault: Fault) -> None:
         await rig.release(fault.where)
         return
 
+    if fault.trouble is Trouble.STOP:
+        await rig.freeze(fault.where)
+        await asyncio.sleep(fault.seconds)
+        await rig.thaw(fault.where)
+        return
+
     begin(rig, fault)
     await asyncio.sleep(fault.seconds)
     end(rig, fault)

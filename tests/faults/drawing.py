@@ -11,7 +11,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.faults import freezing
 from tests.faults.plan import (
+    EVICTIONS,
     LANES,
     LEAVING,
     MOST_REPLICAS,
@@ -22,6 +24,7 @@ from tests.faults.plan import (
     TARGETS,
     Action,
     Fault,
+    JobTerms,
     Kind,
     Step,
     Thing,
@@ -37,6 +40,14 @@ _USABLE = [
 ]
 
 _LONG = 0.1  # of all faults; a pod's patience with a lost node is some thirty seconds at least
+_CROWDED = 0.15  # of all steps; each takes one more, see `freezing`
+_STOPPED = 30.0  # seconds at most; users too wait for an API server that is stopped
+_EXCHANGED = 20.0  # seconds at most
+_EXCHANGES = (Verb.EXCHANGE_SECRET,) * 3
+_ON_TARGETS = (Verb.EDIT_TARGET, Verb.ROTATE_TOKEN, Verb.REMOVE_TARGET, *_EXCHANGES)
+
+
+API_SERVERS = tuple(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS))
 
 
 def processes(agents: Sequence[str]) -> tuple[str, ...]:
@@ -44,7 +55,7 @@ def processes(agents: Sequence[str]) -> tuple[str, ...]:
     return (
         *(f"{cluster}/{agent}" for cluster in (SOURCE, SOURCE, *TARGETS) for agent in agents),
         *(f"{target}/candidate-scheduler" for target in TARGETS),
-        *(f"{cluster}/kube-apiserver" for cluster in (SOURCE, *TARGETS)),
+        *API_SERVERS,
         f"{SOURCE}/kube-controller-manager",
     )
 
@@ -55,24 +66,43 @@ def draw(
     """The next step, and what users want after it.
 
     No fault takes longer than `longest` seconds. `agents` are the processes of each cluster's.
+    After a step with a crowd comes one in which the crowd's target freezes, and nothing else.
     """
+    if (crowd := freezing.crowd(wish)) is not None:
+        return freezing.freeze(dice, wish, crowd, longest)
+
     actions: list[Action] = []
-    touched: set[str] = set()
+    if len(wish.workloads) < MOST_WORKLOADS and dice.random() < _CROWDED:
+        actions, wish = freezing.gather(dice, wish)
+
+    touched: set[str] = set().union(*(action.about for action in actions))
     for _ in range(dice.randint(2, 8)):
         action, wish = _action(dice, wish, touched)
         if action is not None:
             actions.append(action)
-            touched.add(_about(action))
+            touched |= action.about
+            actions += _disturb(dice, action)
 
     faults = tuple(_fault(dice, longest, processes(agents)) for _ in range(dice.randint(2, 6)))
     return Step(tuple(sorted(actions, key=lambda a: a.at)), faults), wish
 
 
-def _about(action: Action) -> str:
-    if action.thing is not None:
-        return action.thing.key
+def _disturb(dice: random.Random, created: Action) -> list[Action]:
+    """Pods of a Job that was just created are ended; after the step there would be none."""
+    workload = created.workload
+    if created.verb is not Verb.CREATE or workload is None or workload.kind is not Kind.JOB:
+        return []
 
-    return action.workload.name if action.workload else action.target
+    verbs = EVICTIONS if workload.job.ignores_disruptions else (*EVICTIONS, *ON_PODS)
+    return [
+        Action(
+            dice.choice(verbs),
+            round(created.at + dice.uniform(1, workload.job.seconds), 1),
+            workload,
+            number=dice.randrange(MOST_REPLICAS),
+        )
+        for _ in range(dice.randint(0, 2))
+    ]
 
 
 def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action | None, Wish]:
@@ -88,9 +118,12 @@ def _action(dice: random.Random, wish: Wish, touched: set[str]) -> tuple[Action 
         return Action(Verb.CREATE, at, workload), wish.with_(workload)
 
     if chance > 0.85:
-        verb = dice.choice((Verb.EDIT_TARGET, Verb.ROTATE_TOKEN, Verb.REMOVE_TARGET, *LEAVING))
-        target = dice.choice(TARGETS)
-        return (None if target in touched else Action(verb, at, target=target)), wish
+        verb = dice.choice((*_ON_TARGETS, *LEAVING))
+        action = Action(verb, at, target=dice.choice(TARGETS))
+        if verb is Verb.EXCHANGE_SECRET:
+            action = replace(action, seconds=round(dice.uniform(2, _EXCHANGED), 1))
+
+        return (None if action.about & touched else action), wish
 
     chosen = dice.choice(free)
     if chance > 0.75 or chosen.kind is Kind.JOB:
@@ -133,15 +166,28 @@ def _new(dice: random.Random, wish: Wish) -> tuple[Workload, Wish]:
     kind = dice.choice((Kind.POD, Kind.DEPLOYMENT, Kind.DEPLOYMENT, Kind.STATEFUL_SET, Kind.JOB))
     many = dice.randint(1, MOST_REPLICAS if kind is Kind.DEPLOYMENT else 4)
     workload = Workload(
-        f"{kind}-{wish.count}",
+        "",
         kind,
         replicas=1 if kind is Kind.POD else many,
         hopeless=kind is Kind.POD and dice.random() < 0.3,
         patience=dice.choice((0, 0, 5)),
         farewell=dice.choice((0, 0, 3)),
         uses=tuple(sorted(dice.sample(_USABLE, dice.randint(0, 2)))),
+        budget=kind in (Kind.DEPLOYMENT, Kind.STATEFUL_SET) and dice.random() < 0.5,
+        job=_terms(dice) if kind is Kind.JOB else JobTerms(),
     )
-    return workload, replace(wish, count=wish.count + 1)
+    return wish.named(workload)
+
+
+def _terms(dice: random.Random) -> JobTerms:
+    """Kubernetes lets no Job with a podFailurePolicy replace pods before they have ended."""
+    ignores = dice.random() < 0.5
+    return JobTerms(
+        seconds=dice.choice((2, 5, 12)),
+        indexed=dice.random() < 0.5,
+        ignores_disruptions=ignores,
+        replaces_failed=ignores or dice.random() < 0.5,
+    )
 
 
 def _changed(dice: random.Random, workload: Workload) -> Workload:
@@ -158,6 +204,9 @@ def _fault(dice: random.Random, longest: float, killable: Sequence[str]) -> Faul
     trouble = dice.choice((Trouble.KILL, *Trouble))
     if trouble is Trouble.KILL:
         return Fault(trouble, dice.choice(killable), at, min(seconds, 10.0))
+
+    if trouble is Trouble.STOP:
+        return Fault(trouble, dice.choice(API_SERVERS), at, min(seconds, _STOPPED))
 
     lane = dice.choice((*LANES, *LANES[1:3]))
     match trouble:

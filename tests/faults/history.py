@@ -1,8 +1,9 @@
 """What must be true at every moment, not only when all is quiet: pure, fed with every event.
 
-Two rules. A proxy pod's delegates never run twice: the decision is one, so no second cluster ever
-runs one, and in the same cluster not two at once. And no pod starts under a name whose earlier pod
-still runs, which is what a StatefulSet promises.
+Three rules. A proxy pod's delegates never run twice: the decision is one, so no second cluster ever
+runs one, and in the same cluster not two at once. No pod starts under a name whose earlier pod
+still runs, which is what a StatefulSet promises. And nothing is made in a cluster that another
+Target stands for, whatever credentials that Target has by now.
 
 Events of two clusters come by two watches, one of which may be late. So the second rule only
 suspects; whoever feeds the events asks the cluster whether the earlier pod is really still there.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.faults.world import ALIVE, Violation, node_of, phase
+from tests.faults.world import ALIVE, APP, Violation, node_of, phase
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 
@@ -47,6 +48,7 @@ class History:
     running: dict[str, Running] = field(default_factory=dict)  # by UID of the delegate
     placed: dict[str, Running] = field(default_factory=dict)  # by UID of the proxy: the first
     excused: dict[str, str] = field(default_factory=dict)  # UID -> key: ended by others than us
+    bereft: set[str] = field(default_factory=set)  # workloads that lost pods with a Target
     violations: list[Violation] = field(default_factory=list)
     delegates: int = 0  # that ever ran
 
@@ -55,6 +57,18 @@ class History:
         condition = objects.condition(new or {}, "DisruptionTarget") or {}
         if new is not None and condition.get("reason") == _TAINTED:
             self.excused[objects.uid(new)] = objects.key(new)
+
+    def on_target_gone(self, pod: Object) -> None:
+        """The Target of the node that this proxy is bound to was removed, or will be."""
+        self.excused[objects.uid(pod)] = objects.key(pod)
+        self.bereft.add(objects.labels(pod).get(APP, ""))
+
+    def on_chaperon(self, cluster: str, old: Object | None, new: Object | None) -> None:
+        """A chaperon was made or changed; its Target has the name of its cluster."""
+        target = objects.annotations(new or {}).get(keys.TARGET, "")
+        if old is None and new is not None and target and objects.split_key(target)[1] != cluster:
+            text = f"{objects.key(new)} of Target {target} is in {cluster}"
+            self._violated("nothing is made in another cluster", text)
 
     def on_delegate(self, cluster: str, old: Object | None, new: Object | None) -> list[Suspicion]:
         """A delegate was changed, or is gone; what that makes us suspect."""

@@ -12,6 +12,8 @@ LANES = ("c1>c1", "c1>c2", "c1>c3", "c2>c2", "c3>c3")
 """Whose agent, and whose API server."""
 
 MOST_WORKLOADS, MOST_REPLICAS = 8, 8
+CROWD = 60
+"""Replicas of a Deployment whose target is to freeze: more than vnode looks at at a time."""
 NAMES = ("one", "two", "three")
 """Of ConfigMaps and Secrets that pods use, be they there or not."""
 
@@ -50,10 +52,26 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
+class JobTerms:
+    """How a Job's pods end, and what the Job makes of it. `seconds` is how long each pod runs.
+
+    `ignores_disruptions` is a podFailurePolicy that ignores DisruptionTarget, fails the Job for an
+    exit code that no pod has, and retries nothing else. `replaces_failed` is podReplacementPolicy
+    Failed: a pod is replaced once it has ended, and not before.
+    """
+
+    seconds: int = 1
+    indexed: bool = False
+    ignores_disruptions: bool = False
+    replaces_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """One of them. `hopeless` fits no target; `patience` is tolerationSeconds, 0 for the default;
     `farewell` is for how many seconds a delegate goes on after it was asked to end; `uses` are keys
-    of ConfigMaps and Secrets."""
+    of ConfigMaps and Secrets; `on` is the only target that may have it; `budget` says that it has a
+    PodDisruptionBudget with maxUnavailable 1."""
 
     name: str
     kind: Kind
@@ -63,6 +81,9 @@ class Workload:
     patience: int = 0
     farewell: int = 0
     uses: tuple[str, ...] = ()
+    on: str = ""
+    budget: bool = False
+    job: JobTerms = JobTerms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,11 @@ class Wish:
         """The same, without it."""
         return replace(self, workloads={n: w for n, w in self.workloads.items() if n != name})
 
+    def named(self, workload: Workload) -> tuple[Workload, Wish]:
+        """The workload under a name that was never used, and the same without such a one."""
+        named = replace(workload, name=f"{workload.kind}-{self.count}")
+        return named, replace(self, count=self.count + 1)
+
 
 class Verb(StrEnum):
     """What users and administrators do."""
@@ -92,27 +118,31 @@ class Verb(StrEnum):
     FORCE_DELETE_POD = "force-delete pod"
     EVICT_POD = "evict pod"
     EVICT_DELEGATE = "evict delegate"
+    EVICT_ALL = "evict all pods"  # as `kubectl drain` does
     DELETE_DELEGATE = "delete delegate"
     DELETE_CHAPERON = "delete chaperon"
     EDIT_TARGET = "edit target"
     ROTATE_TOKEN = "rotate token"
+    EXCHANGE_SECRET = "exchange Secret"  # for that of another target, and put it back
     REMOVE_TARGET = "remove target"
     DISCONNECT = "disconnect"
     UNINSTALL = "uninstall"  # in a target; its delegates end
     UNINSTALL_KEEP = "uninstall, keep delegates"
     PUT_THING = "put"
     REMOVE_THING = "take away"
+    ANNOTATE_DELEGATE = "annotate delegate"  # which ends nothing: its proxy shows it
 
 
 LEAVING = (Verb.DISCONNECT, Verb.UNINSTALL, Verb.UNINSTALL_KEEP)
 """After these, vnode is made whole again by `vnode install` and `vnode connect`."""
 ENDING = (Verb.REMOVE_TARGET, Verb.DISCONNECT, Verb.UNINSTALL)
 """With these, the pods of a target end."""
+EVICTIONS = (Verb.EVICT_POD, Verb.EVICT_DELEGATE, Verb.EVICT_ALL)
+"""What sets the condition DisruptionTarget."""
 ON_PODS = (
+    *EVICTIONS,
     Verb.DELETE_POD,
     Verb.FORCE_DELETE_POD,
-    Verb.EVICT_POD,
-    Verb.EVICT_DELEGATE,
     Verb.DELETE_DELEGATE,
     Verb.DELETE_CHAPERON,
 )
@@ -128,6 +158,7 @@ class Action:
     target: str = ""
     number: int = 0
     thing: Thing | None = None
+    seconds: float = 0.0  # of EXCHANGE_SECRET: until it is put back
 
     def __str__(self) -> str:
         what = self.target
@@ -136,17 +167,40 @@ class Action:
 
         if self.workload:
             what = f"{self.workload.kind} {self.workload.name} x{self.workload.replicas}"
+            what += f" on {self.workload.on}" if self.workload.on else ""
             what += f" v{self.workload.version}" if self.verb is Verb.CHANGE else ""
 
-        return f"+{self.at:.1f}s {self.verb} {what}" + (
-            f" #{self.number}" if self.verb in ON_PODS else ""
-        )
+        what += f" #{self.number}" if self.verb in ON_PODS else ""
+        what += f" for {self.seconds:.1f}s" if self.seconds else ""
+        return f"+{self.at:.1f}s {self.verb} {what}"
+
+    @property
+    def about(self) -> frozenset[str]:
+        """What no other action of the step may be about, but for more on a Job that it creates."""
+        if self.verb is Verb.EXCHANGE_SECRET:
+            return frozenset(TARGETS)
+
+        if self.thing is not None:
+            return frozenset({self.thing.key})
+
+        return frozenset({self.workload.name if self.workload else self.target})
+
+    @property
+    def timed_on(self) -> str:
+        """The target that shows with it how fast it is; "" if the action takes any time."""
+        workload = self.workload
+        if workload is None:
+            return ""
+
+        starts = self.verb is Verb.CREATE and workload.kind is Kind.POD and not workload.hopeless
+        return workload.on if starts or self.verb is Verb.ANNOTATE_DELEGATE else ""
 
 
 class Trouble(StrEnum):
     """What breaks."""
 
     KILL = "kill -9"
+    STOP = "stop"  # SIGSTOP: connections stay open, and nothing answers
     FREEZE = "freeze"  # a partition: packets vanish
     REFUSE = "cut"  # connections end at once
     RESET = "reset"
@@ -188,7 +242,21 @@ class Step:
     @property
     def touched(self) -> frozenset[str]:
         """The workloads whose pods somebody ends, or may end, on purpose."""
-        return frozenset(action.workload.name for action in self.actions if action.workload)
+        return frozenset(
+            action.workload.name
+            for action in self.actions
+            if action.workload and action.verb is not Verb.ANNOTATE_DELEGATE
+        )
+
+    @property
+    def undisturbed(self) -> frozenset[str]:
+        """The targets that work as usual, and so does the source with them, whatever others do."""
+        return frozenset(
+            target
+            for target in TARGETS
+            if not any({SOURCE, target} >= fault.clusters for fault in self.faults)
+            and not any(target in action.about for action in self.actions)
+        )
 
     @property
     def removed_targets(self) -> frozenset[str]:

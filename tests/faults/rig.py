@@ -78,6 +78,14 @@ class Rig:
         """They run again, and are kept running."""
         self._absent.difference_update(f"{cluster}/{name}" for name in names)
 
+    async def freeze(self, where: str) -> None:
+        """Have a process do nothing, though all its connections stay, until `thaw`."""
+        await asyncio.to_thread(self.fleet.send_signal, *where.split("/"), signal.SIGSTOP)
+
+    async def thaw(self, where: str) -> None:
+        """Have a process go on; nothing happens to one that is not frozen."""
+        await asyncio.to_thread(self.fleet.send_signal, *where.split("/"), signal.SIGCONT)
+
     async def release(self, where: str) -> None:
         """Let a process be started again."""
         self.held[where] -= 1
@@ -115,6 +123,7 @@ class Rig:
         for cluster in CLUSTERS:
             ready = self.fleet.api(cluster).ready
             name = "kube-apiserver"
+            await self.thaw(f"{cluster}/{name}")
             await asyncio.to_thread(clusters.until, self.fleet.directory, cluster, name, ready)
 
 

@@ -1,18 +1,17 @@
 """What must be true of all clusters once things have settled: pure.
 
 Each rule is a function from a World to what is wrong in it. What must be true at every moment is in
-`history`; rules about what follows pods are in `things`.
+`history`; rules about what follows pods are in `things`, those about Jobs in `jobs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.faults import things
+from tests.faults import jobs, things
 from tests.faults.plan import Kind, Workload
 from tests.faults.world import ALIVE, APP, VERSION, Violation, World, node_of, phase, virtual_node
 from vnode.api import keys, names, objects
-from vnode.api.objects import Object
 from vnode.nodes import virtual
 
 
@@ -113,9 +112,7 @@ def what_is_wanted_runs(world: World) -> Iterator[str]:
     """
     for workload in world.wish.workloads.values():
         pods = world.of(workload)
-        if workload.kind is Kind.JOB:
-            yield from _job(world, workload, pods)
-        elif not workload.hopeless:
+        if workload.kind is not Kind.JOB and _can_run(world, workload):
             states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
             running = [pod for pod in pods if phase(pod) == "Running"]
             if len(running) != workload.replicas or len(pods) != workload.replicas:
@@ -131,11 +128,9 @@ def what_is_wanted_runs(world: World) -> Iterator[str]:
             yield f"pod {key} is of a workload that was removed"
 
 
-def _job(world: World, workload: Workload, pods: list[Object]) -> Iterator[str]:
-    job = world.jobs.get(objects.join_key("default", workload.name), {})
-    if (objects.status(job).get("succeeded") or 0) < workload.replicas:
-        states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
-        yield f"{workload.name} has not completed: {objects.status(job)} {states}"
+def _can_run(world: World, workload: Workload) -> bool:
+    there = {objects.name(target) for target in world.targets.values()}
+    return not workload.hopeless and (not workload.on or workload.on in there)
 
 
 def rejected_pods_say_why(world: World) -> Iterator[str]:
@@ -185,6 +180,8 @@ RULES: tuple[Callable[[World], Iterator[str]], ...] = (
     nothing_is_left_where_a_target_was,
     nodes_are_those_of_targets,
     what_is_wanted_runs,
+    jobs.jobs_complete,
+    jobs.disruptions_fail_no_job,
     rejected_pods_say_why,
     statuses_agree,
     nothing_was_ended_without_reason,

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tests.faults import breaking, drawing, rules, world
-from tests.faults.acting import NAMESPACE, Actor, remove_all
+from tests.faults import breaking, drawing, rules, timing, world
+from tests.faults.acting import Actor, remove_all
 from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
 from tests.faults.rig import Rig, agents_of
+from tests.faults.targets import NAMESPACE
 from tests.faults.watching import Watcher
 from tests.faults.world import Violation, World
 from vnode.api import kinds, objects
@@ -48,7 +49,7 @@ class Runner:
         self._dice = dice
         self._say = say
         self._wish = Wish()
-        self._actor = Actor(rig, lambda: watcher.world(self._wish))
+        self.actor = Actor(rig, lambda: watcher.world(self._wish))
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Steps for that time, and the violations, of which there should be none."""
@@ -72,7 +73,7 @@ class Runner:
         actions += [Action(Verb.REMOVE_THING, 0, thing=t) for t in self._wish.things.values()]
         self._say("last step: remove everything")
         self._wish = Wish()
-        await asyncio.gather(*(self._actor.act(action) for action in actions))
+        await asyncio.gather(*(self.actor.act(action) for action in actions))
         return await self._settle({})
 
     async def _step(self, longest: float) -> list[Violation]:
@@ -86,7 +87,7 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._rig.keep(), name="keep")
             tasks = [
-                *(group.create_task(self._act(a), name=str(a)) for a in step.actions),
+                *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(
                     group.create_task(breaking.cause(self._rig, f), name=str(f))
                     for f in step.faults
@@ -95,10 +96,10 @@ class Runner:
             await asyncio.wait(tasks)
             await self._rig.heal()
             self._wish = wish
-            await self._actor.leaver.install_again()
-            await self._actor.put_targets_back()
+            await self.actor.leaver.install_again()
+            await self.actor.targets.put_back()
             found = await self._settle_without(survivors)
-            await self._actor.leaver.connect_again()
+            await self.actor.leaver.connect_again()
             found = found or await self._settle(survivors)
             keeping.cancel()
 
@@ -110,7 +111,7 @@ class Runner:
         Nothing is asked of those whose removal was a force: what runs there ends when they are
         connected again.
         """
-        gone = frozenset(self._actor.leaver.disconnected)
+        gone = frozenset(self.actor.leaver.disconnected)
         if not gone or gone >= set(TARGETS):
             return []
 
@@ -120,12 +121,12 @@ class Runner:
         self._watcher.unasked = frozenset()
         return found
 
-    async def _act(self, action: Action) -> None:
+    async def _act(self, action: Action, step: Step) -> None:
         await asyncio.sleep(action.at)
         if action.verb in ENDING:
             self._watcher.remove(action.target)
 
-        await self._actor.act(action)
+        await self.actor.act(action, timed=action.timed_on in step.undisturbed)
 
     def _tell(self, step: Step) -> None:
         self._say(f"step {self.tally.steps}")
@@ -142,7 +143,7 @@ class Runner:
         began = time.monotonic()
         while True:
             await self._watcher.change(_QUIET)
-            if seen := self._watcher.history.violations + self._actor.leaver.violations:
+            if seen := self._seen():
                 return seen
 
             self._wish = without_lost(self._wish, self._watcher.world(self._wish))
@@ -158,6 +159,12 @@ class Runner:
                 self.tally.settled.append(time.monotonic() - began)
                 self._say(f"  settled after {time.monotonic() - began:.1f} s")
                 return found
+
+    def _seen(self) -> list[Violation]:
+        """What was wrong at some moment, however all is now."""
+        actor = self.actor
+        slow = timing.violations(actor.timer.measures)
+        return [*self._watcher.violations, *actor.leaver.violations, *actor.violations, *slow]
 
     async def _tell_events(self, found: list[Violation]) -> None:
         """What the source says of the objects that are about it: why they were ended, perhaps."""

@@ -160,6 +160,23 @@ async def test_a_proxy_is_gone_only_after_the_containers_two_clusters_away(
     await all_gone(c1, c2, c3)
 
 
+async def test_a_leaf_that_begins_to_end_is_told_to_the_first_cluster(
+    c1: Client, c2: Client, c3: Client
+) -> None:
+    """An owner there replaces the pod at once, whenever the leaf is gone."""
+    pod = await send(c1, "ending")
+    leaf = await child(c3, await child(c2, pod))
+    held = {"metadata": {"finalizers": ["example.com/still-running"]}}
+    await c3.patch(kinds.PODS, objects.name(leaf), held, "default")
+    await c3.delete(kinds.PODS, objects.name(leaf), "default")
+    await kit.until_one(c1, kinds.PODS, "ending", "default", objects.is_terminating, seconds=60)
+    assert await c3.get(kinds.PODS, objects.name(leaf), "default")
+
+    free = {"metadata": {"finalizers": None}}
+    await c3.patch(kinds.PODS, objects.name(leaf), free, "default")
+    await all_gone(c1, c2, c3)
+
+
 async def test_a_pod_is_never_sent_where_it_came_from_and_says_so(c1: Client, c2: Client) -> None:
     await cordon(c2, LEAF_NODE)
     await c1.create(kinds.PODS, kit.pod("waiting", annotations=TRAVELS), "default")

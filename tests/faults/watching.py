@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.faults import things
-from tests.faults.acting import NAMESPACE
 from tests.faults.history import History, Suspicion
+from tests.faults.jobs import Indexes
 from tests.faults.plan import SOURCE, TARGETS, Wish
 from tests.faults.rig import Rig
-from tests.faults.world import World, node_of, virtual_node
+from tests.faults.targets import NAMESPACE
+from tests.faults.world import Violation, World, node_of, virtual_node
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import happens_within
 from vnode.api.errors import NotFound, VnodeError
@@ -53,6 +54,7 @@ class Watcher:
 
     rig: Rig
     history: History = field(default_factory=History)
+    indexes: Indexes = field(default_factory=Indexes)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     removed: set[str] = field(default_factory=set)  # virtual nodes whose pods may end
     forced: frozenset[str] = frozenset()  # targets whose pods may be replaced before they end
@@ -84,6 +86,11 @@ class Watcher:
 
         return looks
 
+    @property
+    def violations(self) -> list[Violation]:
+        """What was wrong at some moment."""
+        return self.history.violations + self.indexes.violations
+
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -101,14 +108,25 @@ class Watcher:
     def _on(self, name: str, old: Object | None, new: Object | None) -> None:
         self.changed.set()
         if name == "pods":
-            self.history.on_proxy(new)
-            pod = new or old or {}
-            if node_of(pod) in self.removed:
-                self.history.excused[objects.uid(pod)] = objects.key(pod)
+            self._on_proxy(new or old or {}, new)
+        elif name.endswith("/c"):
+            self.history.on_chaperon(name.partition("/")[0], old, new)
         elif name.endswith("/d"):
-            for suspicion in self.history.on_delegate(name.partition("/")[0], old, new):
-                if suspicion.earlier.cluster not in self.forced:
-                    self._suspicions.put_nowait(suspicion)
+            self._on_delegate(name.partition("/")[0], old, new)
+
+    def _on_proxy(self, pod: Object, new: Object | None) -> None:
+        self.history.on_proxy(new)
+        self.indexes.on_proxy(pod)
+        if node_of(pod) in self.removed:
+            self.history.on_target_gone(pod)
+
+    def _on_delegate(self, cluster: str, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self.indexes.on_delegate(new, forced=cluster in self.forced)
+
+        for suspicion in self.history.on_delegate(cluster, old, new):
+            if suspicion.earlier.cluster not in self.forced:
+                self._suspicions.put_nowait(suspicion)
 
     async def _confirm(self) -> None:
         while True:
@@ -139,7 +157,7 @@ class Watcher:
         self.removed.add(node)
         for pod in self._informers["pods"].store.values():
             if node_of(pod) == node:
-                self.history.excused[objects.uid(pod)] = objects.key(pod)
+                self.history.on_target_gone(pod)
 
     def world(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> World:
         """What the watches have shown so far."""
@@ -174,6 +192,7 @@ class Watcher:
             originals=_by_ref(found, ""),
             survivors=survivors or {},
             excused=dict(self.history.excused),
+            bereft=frozenset(self.history.bereft),
         )
 
     async def change(self, seconds: float) -> None:

@@ -34,7 +34,7 @@ KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end
 
 def ending(client: Client, link: Link) -> Ending:
     links: Any = SimpleNamespace(get=lambda _node: link)
-    mirror: Any = Mirror(client, SimpleNamespace())  # type: ignore[arg-type]
+    mirror: Any = Mirror(client, SimpleNamespace(), SystemClock())  # type: ignore[arg-type]
     return Ending(client, links, mirror, lambda _node: True, SystemClock())
 
 

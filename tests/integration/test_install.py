@@ -65,7 +65,9 @@ def test_the_first_run_creates_and_the_second_changes_nothing(
     assert "customresourcedefinition/targets.multicluster.admiralty.io" in installation.out
     again = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
     assert again.code == 0, again.err
-    assert {line.split()[-1] for line in again.out.splitlines()} == {"unchanged"}
+    *objs, warning = again.out.splitlines()
+    assert {line.split()[-1] for line in objs} == {"unchanged"}
+    assert warning.startswith("Warning: the webhook calls Service vnode/vnode, which is not there")
 
 
 async def test_what_somebody_changed_is_put_right(fleet: Fleet, client: Client) -> None:
@@ -91,10 +93,72 @@ async def test_the_ca_bundle_that_the_agent_wrote_survives(fleet: Fleet, client:
         "caBundle": bundle,
     }
 
-    assert vnode("install", "--kubeconfig", file).code == 0
+    again = vnode("install", "--kubeconfig", file, "--webhook-service")
+    assert again.code == 0, again.err
     hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
     assert hook["webhooks"][0]["clientConfig"]["caBundle"] == bundle
     assert "url" not in hook["webhooks"][0]["clientConfig"]
+
+
+async def test_another_run_keeps_what_the_first_was_told(fleet: Fleet, client: Client) -> None:
+    file = fleet.kubeconfig(SOURCE)
+    url = "https://192.0.2.1:9443"
+    told = ("--namespace", "agents", "--webhook-url", url, "--webhook-timeout", "7")
+    first = vnode("install", "--kubeconfig", file, *told, "--reinvocation-policy", "IfNeeded")
+    assert first.code == 0, first.err
+    try:
+        before = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
+        again = vnode("install", "--kubeconfig", file)
+        assert again.code == 0, again.err
+        assert await client.get(kinds.MUTATING_WEBHOOKS, "vnode") == before
+        assert before["webhooks"][0]["clientConfig"]["url"] == f"{url}/mutate--v1-pod"
+        bindings = await client.get(kinds.CLUSTER_ROLE_BINDINGS, "vnode")
+        assert bindings["subjects"][0]["namespace"] == "agents"
+        kept = [line for line in again.out.splitlines() if " kept; " in line]
+        assert len(kept) == 4
+        assert f"the webhook's address {url}/mutate--v1-pod is kept; --webhook-url" in again.out
+        printed = vnode("install", "--kubeconfig", file, "--dry-run").out
+        assert f"url: {url}" in printed
+        assert "namespace: agents" in printed
+
+        other = vnode("install", "--kubeconfig", file, "--webhook-url", "https://192.0.2.2:9443")
+        assert other.code == 0, other.err
+        hook = await client.get(kinds.MUTATING_WEBHOOKS, "vnode")
+        assert hook["webhooks"][0]["clientConfig"]["url"].startswith("https://192.0.2.2:")
+        assert hook["webhooks"][0]["timeoutSeconds"] == 7
+    finally:
+        defaults = (
+            "--webhook-service",
+            "--webhook-timeout",
+            "10",
+            "--reinvocation-policy",
+            "Never",
+        )
+        last = vnode("install", "--kubeconfig", file, "--namespace", "vnode", *defaults)
+        assert last.code == 0, last.err
+        assert " kept; " not in last.out
+        await client.delete(kinds.NAMESPACES, "agents")
+
+
+async def test_what_a_helm_release_made_is_left_to_helm(fleet: Fleet, client: Client) -> None:
+    marks = {
+        "labels": {"helm.sh/chart": "vnode-0.1.0", "app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {
+            "meta.helm.sh/release-name": "mine",
+            "meta.helm.sh/release-namespace": "vnode",
+        },
+    }
+    await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"metadata": marks, "rules": []})
+    try:
+        again = vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE))
+        assert again.code == 0, again.err
+        assert "clusterrole/admiralty-source left to the Helm release vnode/mine" in again.out
+        assert "helm upgrade mine charts/vnode --namespace vnode" in again.out
+        assert not (await client.get(kinds.CLUSTER_ROLES, "admiralty-source"))["rules"]
+    finally:
+        gone = {kind: dict.fromkeys(names) for kind, names in marks.items()}
+        await client.patch(kinds.CLUSTER_ROLES, "admiralty-source", {"metadata": gone})
+        assert vnode("install", "--kubeconfig", fleet.kubeconfig(SOURCE)).code == 0
 
 
 def test_a_dry_run_prints_what_would_be_applied_and_needs_no_cluster() -> None:

@@ -100,7 +100,8 @@ async def test_a_node_of_a_namespaced_target_runs_no_pod_of_another_namespace(
     pod = await bound_pod(client, pod_namespace, link)
     async with looked_after(client, pod_namespace, link):
         event = await event_of(client, pod, "DelegateRefused")
-        assert "default/c2 is not for pods of namespace" in event["message"]
+        refusal = f"node {link.node_name} is not for pods of namespace {pod_namespace}"
+        assert refusal in event["message"]
         assert await client.list(kinds.POD_CHAPERONS, pod_namespace) == []
 
         await client.delete(kinds.PODS, "web", pod_namespace)

@@ -12,12 +12,17 @@ from tests import kit
 from tests.fleets import TARGET, vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
 from vnode.cli import kubeconfigs
 from vnode.cli.removing.reporting import Report
 from vnode.cli.removing.uninstall import Options, uninstall
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.nodes import summary
+from vnode.nodes.summary import SummaryWriter
+from vnode.runtime.supervisor import supervise
 from vnode.targets import source_rbac
 
 
@@ -66,6 +71,18 @@ async def source(fleet: Fleet, target: Client, namespace: str) -> AsyncIterator[
         yield source
 
 
+@pytest.fixture
+async def agent(fleet: Fleet, target: Client) -> AsyncIterator[Client]:
+    """One with an agent's rights."""
+    answer = await target.create(
+        kinds.SERVICE_ACCOUNTS, {"spec": {}}, "vnode", name="vnode", subresource="token"
+    )
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(TARGET))
+    text = kubeconfigs.build(reach, objects.status(answer)["token"], "vnode")
+    async with Client(endpoint.from_kubeconfig(text), name="c2") as agent:
+        yield agent
+
+
 async def send(source: Client, namespace: str, begun: asyncio.Event) -> set[str]:
     """Make chaperons for as long as that is allowed, and say so of the first; all their names."""
     sent: set[str] = set()
@@ -98,3 +115,27 @@ async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_
     assert not any(map(objects.finalizers, found))
     assert not any(map(objects.is_terminating, found))
     assert "chaperons and their delegates stay as they are" in "".join(report.left)
+
+
+async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
+    target: Client, agent: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source would give chaperons the finalizer of an agent that is no more."""
+    monkeypatch.setattr(summary, "INTERVAL", 0)  # it would be written again at once
+    report, seen = Report(say=lambda _text: None), asyncio.Event()
+    summaries = Informer.of_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    summaries.subscribe(
+        lambda _old, new: (
+            seen.set() if keys.AGENT_VERSION in objects.annotations(new or {}) else None
+        )
+    )
+    async with asyncio.timeout(60), supervise() as tasks:
+        tasks.start(SummaryWriter(agent, clock=SystemClock()).run(), "summary")
+        tasks.start(summaries.run(), "summaries")
+        await seen.wait()
+        await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
+
+        with pytest.raises(Denied):
+            await agent.list(kinds.CLUSTER_SUMMARIES)
+
+        assert not await target.list(kinds.CLUSTER_SUMMARIES)

@@ -7,10 +7,12 @@ import json
 
 import pytest
 
+from tests import kit
 from tests.kit import deployment
 from tests.realnode.cluster import Cluster, pod
-from vnode.api import objects
+from vnode.api import kinds, objects
 from vnode.api.objects import Object
+from vnode.runtime.leader import AGENT_LEASE
 
 
 def test_logs_are_what_the_container_wrote(source: Cluster):
@@ -32,6 +34,36 @@ async def test_followed_logs_come_line_by_line_and_end_with_the_container(source
             assert await process.stdout.readline() == b"two\n"
             await asyncio.to_thread(source.remove, "slow")
             assert await process.wait() == 0
+
+
+async def test_followed_logs_go_on_while_the_agent_ends_and_another_may_lead(
+    source: Cluster, target: Cluster
+):
+    source.start("followed", "echo one; sleep 1000")
+    say = ("exec", target.delegate_of(source.get("pod", "followed")), "--", "sh", "-c")
+    try:
+        async with source.session("logs", "-f", "followed") as process, asyncio.timeout(30):
+            assert process.stdout
+            assert await process.stdout.readline() == b"one\n"
+            stop = ("stop", source.name, "agent")
+            stopping = asyncio.create_task(asyncio.to_thread(source.fleet.run, *stop), name="stop")
+            await _until_nobody_leads(source)
+            await asyncio.to_thread(target.ask, *say, "echo two > /proc/1/fd/1")
+            assert await process.stdout.readline() == b"two\n"
+
+        await stopping
+    finally:
+        source.fleet.run("start", source.name, "agent")
+
+    source.remove("followed")
+
+
+async def _until_nobody_leads(cluster: Cluster) -> None:
+    async with cluster.fleet.client(cluster.name) as client:
+        await kit.until_one(
+            *(client, kinds.LEASES, AGENT_LEASE, "vnode"),
+            lambda lease: not objects.spec(lease).get("holderIdentity"),
+        )
 
 
 def test_logs_of_the_previous_container(source: Cluster):
@@ -66,6 +98,53 @@ def test_a_job_completes(source: Cluster):
 
     assert source.ask("logs", "job/twice") == "done\n"
     source.ask("delete", "job", "twice", "--wait")
+
+
+def test_an_indexed_job_knows_its_index_its_labels_and_itself(source: Cluster):
+    shown = {
+        "TIER": "metadata.labels['example.com/tier']",
+        "POD_NAME": "metadata.name",
+        "POD_UID": "metadata.uid",
+    }
+    fields = {name: {"fieldRef": {"fieldPath": path}} for name, path in shown.items()}
+    container = {
+        "env": [{"name": name, "valueFrom": ref} for name, ref in fields.items()],
+        "volumeMounts": [{"name": "info", "mountPath": "/info"}],
+    }
+    script = "echo $JOB_COMPLETION_INDEX $TIER $POD_NAME $POD_UID $(cat /info/tier /info/name)"
+    files = [
+        {"path": "tier", **fields["TIER"]},
+        {"path": "name", **fields["POD_NAME"]},
+    ]
+    volume = {"name": "info", "downwardAPI": {"items": files}}
+    made = pod("", script, container=container, restartPolicy="Never", volumes=[volume])
+    template = {
+        "metadata": {
+            "annotations": made["metadata"]["annotations"],
+            "labels": {"example.com/tier": "front"},
+        },
+        "spec": made["spec"],
+    }
+    spec = {
+        "completionMode": "Indexed",
+        "completions": 2,
+        "parallelism": 2,
+        "template": template,
+    }
+    source.apply(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "indexed"}, "spec": spec}
+    )
+    source.ask("wait", "--for=condition=Complete", "job/indexed", "--timeout=45s")
+
+    pods = source.get("pods", "-l", "job-name=indexed")["items"]
+    told = {objects.name(p): source.ask("logs", objects.name(p)).split() for p in pods}
+    assert sorted(words[0] for words in told.values()) == ["0", "1"]
+    for one in pods:
+        name = objects.name(one)
+        # The files have no end of line: what two of them say is one word.
+        assert told[name][1:] == ["front", name, objects.uid(one), f"front{name}"]
+        assert name.startswith(f"indexed-{told[name][0]}-")
+    source.ask("delete", "job", "indexed", "--wait")
 
 
 @pytest.mark.parametrize("code", [0, 5])
@@ -150,6 +229,32 @@ def test_an_evicted_pod_ends_on_both_sides_and_is_replaced(
     source.ask("wait", "--for=condition=Available", f"deployment/{name}", "--timeout=45s")
     assert target.delegate_of(_only(source, name)) != delegate
     source.ask("delete", "deployment", name, "--wait")
+
+
+def test_a_pod_is_ready_when_the_source_opens_its_readiness_gate(source: Cluster, target: Cluster):
+    """As the controller of a load balancer does; the kubelet waits for it, and so the proxy."""
+    gate = "example.com/lb-ready"
+    source.apply(pod("gated", "sleep 1000", readinessGates=[{"conditionType": gate}]))
+    source.ask("wait", "--for=condition=ContainersReady", "pod/gated", "--timeout=45s")
+    assert _conditions(source, "gated")["Ready"]["reason"] == "ReadinessGatesNotReady"
+
+    for status in ("True", "False"):
+        patch = json.dumps({"status": {"conditions": [{"type": gate, "status": status}]}})
+        source.ask("patch", "pod", "gated", "--subresource=status", "--patch", patch)
+        delegate = target.delegate_of(source.get("pod", "gated"))
+        for cluster, name in ((target, delegate), (source, "gated")):
+            cluster.ask("wait", f"--for=condition=Ready={status}", f"pod/{name}", "--timeout=45s")
+
+        assert _conditions(source, "gated")[gate]["status"] == status
+
+    seen = source.get("pod", "gated")
+    assert seen["status"]["observedGeneration"] == seen["metadata"]["generation"]
+    source.remove("gated")
+
+
+def _conditions(cluster: Cluster, name: str) -> dict[str, Object]:
+    entries = cluster.get("pod", name)["status"]["conditions"]
+    return {entry["type"]: entry for entry in entries}
 
 
 def _only(cluster: Cluster, app: str) -> Object:

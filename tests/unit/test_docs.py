@@ -22,6 +22,7 @@ from tests import pages
 from tests.docs.left_out import LEFT_OUT, LeftOut
 from tests.kit import ROOT
 from tests.pages import PAGES, Block
+from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.cli.agent import config
@@ -186,6 +187,19 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert mutate.proxy_patch(document, ["finalizer"])
         case "Job" | "Deployment":
             assert mutate.proxy_patch(document["spec"]["template"], ["finalizer"])
+        case "ResourceFlavor":  # Kueue's: what it adds to a pod lets it go to virtual nodes only
+            flavor = document["spec"]
+            added = {"nodeSelector": flavor["nodeLabels"], "tolerations": flavor["tolerations"]}
+            assert not taints.untolerated([keys.PROVIDER_TAINT], flavor["tolerations"])
+            assert (
+                virtual_constraints.without(added, virtual_constraints.virtual_node("", "x")) == {}
+            )
+        case "ClusterQueue" | "LocalQueue":
+            assert document["apiVersion"].partition("/")[0] == keys.KUEUE
+        case "Workflow":
+            assert mutate.proxy_patch({"metadata": document["spec"]["podMetadata"]}, ["finalizer"])
+        case "Role" | "RoleBinding":
+            pass  # an API server takes it, or tests/docs would fail
         case other:
             pytest.fail(f"{block}: no check for kind {other}")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -91,3 +93,11 @@ async def test_informers_of_one_kind_share_a_series_that_ends_with_them(
     informer.measure()
     assert sample("vnode_informer_objects", cluster="silent", resource="pods") is None
     assert sample("vnode_informer_silence_seconds", cluster="silent", resource="pods") is None
+
+
+def test_results_that_alerts_wait_for_are_there_before_the_first_of_them():
+    """In a new process, since a counter stays once something was counted."""
+    code = "from vnode.telemetry import metrics as m; print(m.generate_latest(m.REGISTRY).decode())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for result in ("bound", "unschedulable", "error"):
+        assert f'vnode_scheduling_attempts_total{{result="{result}"}} 0.0' in done.stdout

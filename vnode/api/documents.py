@@ -14,8 +14,8 @@ import yaml
 
 from vnode.api.errors import ConfigError
 
-NO_JSON: Final = (msgspec.DecodeError, RecursionError)
-"""What msgspec raises for a text that is no JSON, nor is one that is nested without end."""
+NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What msgspec raises for a text that is no JSON, is not UTF-8, or is nested without end."""
 
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -30,7 +30,7 @@ def parse(text: str) -> Any:
     """
     try:
         return msgspec.json.decode(text)
-    except (*NO_JSON, UnicodeError):
+    except NO_JSON:
         return _parse_yaml(text)
 
 

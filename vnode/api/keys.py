@@ -52,10 +52,15 @@ DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until 
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
+# On a proxy: JSON, see vnode.pods.conditions.
+FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
 DELEGATE_DELETED: Final = OWN_PREFIX + "delegate-deleted"
 # On chaperons: in how many seconds the delegate is to end, if not in its own grace period.
 GRACE_PERIOD: Final = OWN_PREFIX + "grace-period-seconds"
+# On chaperons and delegates, followed by more: what fields of the first proxy say, see
+# vnode.pods.downward_api.
+FIELD: Final = OWN_PREFIX + "field-"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
 ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
@@ -78,6 +83,9 @@ REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects those that run co
 # What makes Cilium's cluster mesh merge Services of one name: the older key, and the newer.
 CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
+# Whose labels, annotations and scheduling gates are about the queue that admitted a pod here.
+KUEUE: Final = "kueue.x-k8s.io"
+
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -85,3 +93,14 @@ SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 def is_foreign(key: str) -> bool:
     """Neither Admiralty's nor ours: such annotations travel between the clusters."""
     return not key.startswith((PREFIX, OWN_PREFIX))
+
+
+def travels(key: str) -> bool:
+    """Annotations of that key go from a source to its targets: neither ours nor of a queue here."""
+    return is_foreign(key) and not is_of_queue(key)
+
+
+def is_of_queue(key: str) -> bool:
+    """A label, annotation or scheduling gate by which Kueue has admitted a pod."""
+    domain = key.partition("/")[0]
+    return domain == KUEUE or domain.endswith("." + KUEUE)

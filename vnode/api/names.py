@@ -18,6 +18,7 @@ NAME_LIMIT: Final = 253  # DNS-1123 subdomain, the limit of most object names
 SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """RFC 1123, for `fullmatch`: what most objects can be called."""
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
+LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")  # not empty
 _CACHED: Final = 4096  # names, which are asked for again with each look at a pod
 _HASH_LENGTH: Final = 10
 _SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName

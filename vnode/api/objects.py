@@ -120,12 +120,6 @@ def condition(obj: Object, type_: str) -> Object | None:
     return None
 
 
-def with_condition(obj: Object, wanted: Object) -> Objects:
-    """The status conditions, with this one in the place of that of its type."""
-    known = status(obj).get("conditions") or ()
-    return [*(entry for entry in known if entry.get("type") != wanted["type"]), wanted]
-
-
 def reference(obj: Object, kind: str, api_version: str) -> Object:
     """An ObjectReference, as Events and Bindings want it."""
     ref = {"apiVersion": api_version, "kind": kind, "name": name(obj), "uid": uid(obj)}

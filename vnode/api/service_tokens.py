@@ -3,11 +3,14 @@
 Admission mounts one in the usual place. A pod may ask for others by projected volumes of its own,
 for another audience, life or path. Where a target is given tokens of the source, all of them are
 keys of one Secret: whoever makes it and whoever mounts it agree on the keys here.
+
+What else a user mounts in the usual place is no token of the pod's account, and is left as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -18,8 +21,10 @@ CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 LIFE: Final = 3600  # seconds; what a pod gets that does not say
 USUAL: Final = "token"
 """The key of the one in the usual place."""
-FILES: Final = (USUAL, "ca.crt", "namespace")
+NAMESPACE: Final = "namespace"
+FILES: Final = (USUAL, "ca.crt", NAMESPACE)
 """What programs find there."""
+_ADMITTED: Final = "kube-api-access-"  # what admission calls the volumes that it makes
 
 
 class Wanted(NamedTuple):
@@ -48,19 +53,46 @@ def of(spec: Object) -> dict[str, Wanted]:
 
 
 def usual_volumes(spec: Object) -> set[str]:
-    """The names of the volumes that are mounted where programs look for the token."""
+    """The names of the volumes with the token of the pod's account, where programs look for it.
+
+    A projected volume, as admission makes it, or the Secret that older clusters have made for an
+    account.
+    """
+    mounted = in_usual_place(spec)
+    account = str(spec.get("serviceAccountName") or "default")
+    return {
+        volume["name"]
+        for volume in (spec.get("volumes") or () if mounted else ())
+        if volume.get("name") in mounted
+        and (_is_projected_token(volume) or _is_secret_of(account, volume))
+    }
+
+
+def is_admitted(volume: Object) -> bool:
+    """Admission made it, and does so again in a target; else it is the user's own."""
+    return "secret" in volume or str(volume.get("name")).startswith(_ADMITTED)
+
+
+def in_usual_place(spec: Object) -> set[str]:
+    """The names of the volumes, of whatever kind, that are mounted where programs look for it."""
     return {
         mount["name"]
         for field in CONTAINERS
         for container in spec.get(field) or ()
         for mount in mounts(container)
-        if is_usual(mount)
+        if mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT
     }
 
 
-def is_usual(mount: Object) -> bool:
-    """It is in the place where programs look for the token."""
-    return bool(mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT)
+def _is_projected_token(volume: Object) -> bool:
+    return any(not token.audience for token in _projected(volume))
+
+
+def _is_secret_of(account: str, volume: Object) -> bool:
+    """By its name: that of Kubernetes up to 1.23, or of Argo Workflows."""
+    name = str((volume.get("secret") or {}).get("secretName") or "")
+    pattern = rf"{re.escape(account)}(-token-[a-z0-9]{{5}}|\.service-account-token)"
+    return re.fullmatch(pattern, name) is not None
 
 
 def mounts(container: Object) -> Objects:

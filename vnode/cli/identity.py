@@ -11,12 +11,24 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from vnode.api import keys, kinds, objects
-from vnode.api.errors import Denied, NotFound
+from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.kube.client import Client
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
+
+
+def check_name(name: str) -> str:
+    """A name that somebody gives a cluster, if targets can label objects with it; "" is none."""
+    if name and not names.LABEL_VALUE.fullmatch(name):
+        raise ConfigError(
+            f"--cluster-name {name!r} cannot be the value of a label, which targets need it for: "
+            f"use at most {names.LABEL_LIMIT} letters, digits, '-', '_' and '.', with a letter or "
+            "a digit at both ends"
+        )
+
+    return name
 
 
 async def cluster_uid(client: Client) -> str:

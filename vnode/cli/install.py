@@ -1,24 +1,27 @@
 """`vnode install`: makes a cluster ready for an agent, as source, target, or both.
 
 The manifests are applied on the server's side, so that running it again changes nothing but what
-differs, and what others own (the webhook's caBundle, Helm's labels) stays.
+differs, and what others own (the webhook's caBundle, Helm's labels) stays. What an earlier run was
+told holds on without being told again (`installed`). What a Helm release of vnode made is Helm's to
+change; only the CRDs, which outlive a release, are applied all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
 import click
 
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, manifests
+from vnode.cli import access, installed, manifests
 from vnode.cli.access import Access
+from vnode.cli.installed import Given, Settings
 from vnode.cli.main import run
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -86,41 +89,106 @@ async def established(client: Client, names: list[str]) -> None:
 
 async def install(client: Client, objs: Objects, report: Report) -> None:
     """Apply all, wait until the CRDs are served, and report each object and what to know."""
-    released = ""
+    release = crds_release = ""
     for obj in objs:
-        applied, what = await apply(client, obj)
-        report(f"{obj['kind'].lower()}/{objects.name(obj)} {what}")
-        if manifests.kind_of(obj) is kinds.CRDS:
-            released = released or helm_release(applied)
+        kind, what = manifests.kind_of(obj), f"{obj['kind'].lower()}/{objects.name(obj)}"
+        if kind is not kinds.CRDS and (owner := await _helm_release(client, obj)):
+            release = owner
+            report(f"{what} left to the Helm release {owner}")
+            continue
+
+        applied, happened = await apply(client, obj)
+        report(f"{what} {happened}")
+        if kind is kinds.CRDS:
+            crds_release = crds_release or installed.helm_release(applied)
 
     await established(
         client, [objects.name(obj) for obj in objs if manifests.kind_of(obj) is kinds.CRDS]
     )
-    if released:
-        report(
-            f"Warning: the CRDs belong to the Helm release {released}, whose uninstallation would "
+    for warning in [warning async for warning in _warnings(client, objs, release, crds_release)]:
+        report(f"Warning: {warning}")
+
+
+async def _helm_release(client: Client, obj: Object) -> str:
+    """The release of vnode's chart that has this object; "" also if it may not be read."""
+    try:
+        kind = manifests.kind_of(obj)
+        return installed.own_release(
+            await _find(client, kind, objects.name(obj), objects.namespace(obj))
+        )
+    except Denied:
+        return ""
+
+
+async def _warnings(
+    client: Client, objs: Objects, release: str, crds_release: str
+) -> AsyncIterator[str]:
+    if release:
+        yield (
+            f"vnode is the Helm release {release} here, so that only the CRDs were applied: "
+            f"{installed.helm_upgrade(release)} repairs and upgrades the rest."
+        )
+
+    if crds_release:
+        yield (
+            f"the CRDs belong to the Helm release {crds_release}, whose uninstallation would "
             "delete them and with them all chaperons and delegate pods: before you uninstall it, "
             "remove the CRDs from the release, or drain the virtual nodes."
         )
 
     if await _find(client, kinds.MUTATING_WEBHOOKS, "admiralty"):
-        report(
-            "Warning: Admiralty's webhook is still there (mutatingwebhookconfiguration/admiralty). "
+        yield (
+            "Admiralty's webhook is still there (mutatingwebhookconfiguration/admiralty). "
             "Two agents must not serve one cluster: scale Admiralty's Deployments to zero and "
             "delete its webhook configuration before you start the vnode agent."
         )
 
+    service = objs[-1]["webhooks"][0]["clientConfig"].get("service")
+    if service and not release and not await _has_service(client, service):
+        yield (
+            f"the webhook calls Service {service['namespace']}/{service['name']}, which is not "
+            "there: no pod can be created in namespaces with the label "
+            f"{'='.join(keys.WEBHOOK_NAMESPACE_LABEL)}. For an agent outside of the cluster pass "
+            "--webhook-url https://HOST:PORT."
+        )
 
-def helm_release(crd: Object) -> str:
-    """`namespace/name` of the Helm release that a CRD belongs to, "" if to none."""
-    notes = objects.annotations(crd)
-    release = notes.get("meta.helm.sh/release-name", "")
-    return f"{notes.get('meta.helm.sh/release-namespace', '')}/{release}" if release else ""
+
+async def _has_service(client: Client, service: Object) -> bool:
+    return await _find(client, kinds.SERVICES, service["name"], service["namespace"]) is not None
 
 
-async def _main(where: Access, objs: Objects) -> None:
+async def _main(where: Access, given: Given) -> None:
     async with where.client() as client:
-        await install(client, objs, click.echo)
+        present = await _present(client)
+        await install(client, objects_for(given.over(present)), click.echo)
+        for line in installed.kept(given, present):
+            click.echo(line)
+
+
+async def _present(client: Client) -> Settings:
+    """What the cluster was installed with."""
+    try:
+        return installed.read(await _find(client, kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK))
+    except Denied as error:
+        raise ConfigError(
+            f"may not read the webhook configuration {manifests.WEBHOOK}: {error.message}; use a "
+            "kubeconfig of an administrator (cluster-admin)"
+        ) from error
+
+
+async def _print(where: Access | None, given: Given) -> None:
+    """The YAML that would be applied to that cluster, or to a new one."""
+    present = Settings()
+    if where is not None:
+        async with where.client() as client:
+            present = await _present(client)
+
+    click.echo(manifests.to_yaml(objects_for(given.over(present))), nl=False)
+
+
+def objects_for(settings: Settings) -> Objects:
+    """All objects of an installation."""
+    return manifests.everything(settings.namespace, installed.hook(settings))
 
 
 def command() -> click.Command:
@@ -128,47 +196,55 @@ def command() -> click.Command:
 
     @click.command("install")
     @access.options
-    @click.option(
-        "--namespace", default=manifests.NAMESPACE, show_default=True, help="The agent's."
-    )
+    @click.option("--namespace", help=f"The agent's.  [default: {manifests.NAMESPACE}]")
     @click.option(
         "--webhook-url",
         metavar="https://HOST:PORT",
-        help="Where the API server reaches an agent that runs outside of the cluster; without it, "
-        "the webhook calls the Service vnode in the agent's namespace.",
+        help="Where the API server reaches an agent that runs outside of the cluster.",
+    )
+    @click.option(
+        "--webhook-service",
+        is_flag=True,
+        help="The agent runs in the cluster: the webhook calls the Service vnode of its namespace. "
+        " [default]",
     )
     @click.option(
         "--reinvocation-policy",
         type=click.Choice(("Never", "IfNeeded")),
-        default="Never",
-        show_default=True,
-        help="Whether the webhook is called again if others change the pod after it.",
+        help="Whether the webhook is called again if others change the pod after it.  "
+        "[default: Never]",
     )
     @click.option(
         "--webhook-timeout",
         type=click.IntRange(1, 30),
-        default=10,
-        show_default=True,
-        help="Seconds the API server waits for the webhook.",
+        help="Seconds the API server waits for the webhook.  [default: 10]",
     )
-    @click.option("--dry-run", is_flag=True, help="Print the YAML; send nothing.")
+    @click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the YAML; send nothing. No cluster is asked, unless --kubeconfig or --context "
+        "names the one whose settings are to be kept.",
+    )
     def install_command(
         kubeconfig: Path | None,
         context: str | None,
-        namespace: str,
+        namespace: str | None,
         webhook_url: str | None,
-        reinvocation_policy: str,
-        webhook_timeout: int,
+        webhook_service: bool,
+        reinvocation_policy: str | None,
+        webhook_timeout: int | None,
         dry_run: bool,
     ) -> None:
-        """Apply CRDs, RBAC and the webhook configuration. Running it again repairs and upgrades."""
-        hook = manifests.webhook(
-            namespace, webhook_url, reinvocation=reinvocation_policy, timeout=webhook_timeout
-        )
-        objs = manifests.everything(namespace, hook)
+        """Apply CRDs, RBAC and the webhook configuration.
+
+        Running it again repairs and upgrades, and keeps what earlier runs were told: each default
+        is that of the first run.
+        """
+        given = Given(namespace, webhook_url, webhook_service, reinvocation_policy, webhook_timeout)
+        where = Access(kubeconfig, context)
         if dry_run:
-            click.echo(manifests.to_yaml(objs), nl=False)
+            run(_print(where if kubeconfig or context else None, given))
         else:
-            run(_main(Access(kubeconfig, context), objs))
+            run(_main(where, given))
 
     return install_command

@@ -18,6 +18,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 
 NAMESPACE: Final = "vnode"  # what the files say
+SERVICE: Final = "vnode"  # of the agents, where they run in the cluster
+WEBHOOK: Final = "vnode"  # the name of the webhook configuration
 WEBHOOK_PATH: Final = "/mutate--v1-pod"
 PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all that these files make
 

@@ -34,11 +34,15 @@ _COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A title, and what a row has under it; `wide` ones are shown on request only."""
+    """A title, and what a row has under it; `wide` ones are shown on request only.
+
+    A cell that `is_bad` is red; the colours of others go by their words.
+    """
 
     title: str
     cell: Callable[[Any], str]
     wide: bool = False
+    is_bad: Callable[[Any], bool] = lambda _row: False
 
 
 def lines(
@@ -51,24 +55,26 @@ def lines(
 ) -> list[str]:
     """The table's lines. `widths` keeps the columns of an earlier table, and learns from this."""
     shown = [column for column in columns if wide or not column.wide]
-    cells = [[column.cell(row) or "<none>" for column in shown] for row in rows]
+    cells = [
+        [(column.cell(row) or "<none>", column.is_bad(row)) for column in shown] for row in rows
+    ]
     if heading:
-        cells.insert(0, [column.title for column in shown])
+        cells.insert(0, [(column.title, False) for column in shown])
 
     widths = [] if widths is None else widths
     widths += [0] * (len(shown) - len(widths))
     for row in cells:
-        widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+        widths[:] = [max(width, len(cell)) for width, (cell, _bad) in zip(widths, row, strict=True)]
 
     return [_line(row, widths, plain=heading and not i) for i, row in enumerate(cells)]
 
 
-def _line(row: list[str], widths: Sequence[int], *, plain: bool) -> str:
+def _line(row: list[tuple[str, bool]], widths: Sequence[int], *, plain: bool) -> str:
     last = len(row) - 1
     return "".join(
-        (cell if plain else terminal.styled(cell, _COLOURS.get(cell)))
+        (cell if plain else terminal.styled(cell, terminal.BAD if is_bad else _COLOURS.get(cell)))
         + (" " * (width - len(cell) + _GAP) if i < last else "")
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        for i, ((cell, is_bad), width) in enumerate(zip(row, widths, strict=True))
     ).rstrip()
 
 

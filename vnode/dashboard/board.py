@@ -74,18 +74,20 @@ class Seen:
 
 def make(seen: Seen, now: datetime) -> Board:
     """The board; targets and pods by name."""
-    pods = tuple(
-        stages.place(pod, seen.candidates.get(objects.uid(pod), {}))
-        for pod in sorted(seen.pods, key=objects.key)
-    )
     nodes = {objects.name(node): node for node in seen.nodes}
     uses = dict(
         zip(sorted(nodes), accounts.of_targets(seen.nodes, seen.pods, seen.used), strict=True)
     )
+    targets = tuple(_targets(seen.targets, nodes, uses))
+    away = {target.node for target in targets if not target.is_ready}
+    pods = tuple(
+        stages.place(pod, seen.candidates.get(objects.uid(pod), {}), away, now)
+        for pod in sorted(seen.pods, key=objects.key)
+    )
     return Board(
         seen.cluster,
         now,
-        tuple(_targets(seen.targets, nodes, uses)),
+        targets,
         tuple(
             SourceView(objects.key(source), words.subject(source))
             for source in sorted(seen.sources, key=objects.key)
@@ -116,7 +118,10 @@ def _targets(
 def matching(
     board: Board, *, namespace: str = "", target: str = "", stage: str = "", text: str = ""
 ) -> list[Placed]:
-    """The pods for which all holds that is given; those that no target takes come first."""
+    """The pods for which all holds that is given.
+
+    Those that fail come first, then those that no target takes.
+    """
     nodes = {view.node for view in board.targets if view.name == target}
     nodes |= {stages.NOWHERE} if target == NO_TARGET else set()
     found = [
@@ -127,13 +132,8 @@ def matching(
         and (not target or not nodes.isdisjoint(one.asked or (one.node,)))
         and text.lower() in objects.name(one.pod).lower()
     ]
-    return sorted(found, key=lambda one: (not one.is_refused, _rank(one)))
+    return sorted(found, key=_rank)
 
 
-def _rank(one: Placed) -> int:
-    return list(Stage).index(one.stage)
-
-
-def word(one: Placed) -> str:
-    """What the column STATUS says."""
-    return "No place" if one.is_refused else words.word(one.pod)
+def _rank(one: Placed) -> tuple[bool, bool, int]:
+    return one.stage is not Stage.FAILING, not one.is_refused, list(Stage).index(one.stage)

@@ -24,7 +24,7 @@ _MOST_SOURCES: Final = 8  # boxes; more are summed up in one
 _LETTER: Final = {"name": 9.2, "plain end": 8.4, "faint": 7.8}  # widths, about
 
 _WAITING: Final = (Stage.PENDING, Stage.CANDIDATE)
-_THERE: Final = (Stage.BOUND, Stage.RUNNING, Stage.ENDING)
+_THERE: Final = (Stage.BOUND, Stage.RUNNING, Stage.FAILING, Stage.ENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +134,23 @@ def _source(source: SourceView, box: _Box) -> Markup:
 def _own(board: Board, box: _Box) -> Markup:
     waiting = sum(board.flow.total[stage] for stage in _WAITING)
     away = sum(board.flow.total[stage] for stage in _THERE)
+    failing = board.flow.total[Stage.FAILING]
+    words = (f"{failing} failing, " if failing else "") + f"{waiting} waiting"
     return tag(
         "g",
         _outline(box, "own"),
         _text(box.x + 16, box.y + 29, board.cluster, "name", box.width - 32),
         _text(box.x + 16, box.y + 54, f"{_pods(away)} in targets", "plain"),
-        _text(box.x + 16, box.y + 76, f"{waiting} waiting", "faint"),
+        _text(box.x + 16, box.y + 76, words, "faint", box.width - 16),
     )
 
 
 def _target(board: Board, target: TargetView, box: _Box, paths: Paths) -> Markup:
     count = sum(board.flow.at(target.node, stage) for stage in _THERE)
     words = [_pods(count)] if target.is_ready else [target.word]
+    if failing := board.flow.at(target.node, Stage.FAILING):
+        words.append(f"{failing} failing")
+
     if waiting := board.flow.at(target.node, Stage.CANDIDATE):
         words.append(f"{waiting} asked")
 

@@ -104,8 +104,6 @@ def _row(board: Board, paths: Paths, one: Placed, now: datetime) -> Markup:
     pod = one.pod
     namespace, name = objects.namespace(pod), objects.name(pod)
     created = objects.metadata(pod).get("creationTimestamp")
-    said = objects.condition(pod, "PodScheduled") or {}
-    why = str(said.get("message") or "") if one.is_refused else ""
     where = ", ".join(board.target_name(node) for node in one.asked or (one.node,) if node)
     return tag(
         "tr",
@@ -116,7 +114,7 @@ def _row(board: Board, paths: Paths, one: Placed, now: datetime) -> Markup:
             scope="row",
         ),
         tag("td", page.badge(one.stage.title, one.stage.value)),
-        tag("td", boards.word(one), tag("span", why, class_="said") if why else None),
+        tag("td", one.word, tag("span", one.why, class_="said") if one.why else None),
         tag("td", where + (" ?" if one.asked else "")),
         tag("td", words.ready(pod), class_="number"),
         tag("td", words.age(str(created or ""), now), class_="number"),

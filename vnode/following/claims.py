@@ -10,7 +10,6 @@ by then. Pods may have written to it since. So it is left, and used, and pods sa
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -25,7 +24,9 @@ from vnode.following.references import Ref
 from vnode.following.users import Key, Need, Users
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime import keeping
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import Supervisor
 
 _COPIED: Final = ("accessModes", "resources", "volumeMode")
 _MARKS: Final = "marks"  # a field of the originals in the store
@@ -54,21 +55,19 @@ class Claims:
         self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
 
-    async def open(self, group: asyncio.TaskGroup) -> None:
+    async def open(self, tasks: Supervisor) -> None:
         """Begin as soon as a target wants claims."""
 
         def on_link(link: Link) -> None:
             if self.serves(link) and not self._running:
                 self._running = True
                 self._informer.subscribe(self._on_claim)
-                group.create_task(self._informer.run(), name="following claims")
-                group.create_task(self._once_synced(), name="claims-synced")
+                tasks.start(keeping.follow(self._informer, self._on_list), "following claims")
 
         self._links.subscribe(on_link, lambda _link: None)
 
-    async def _once_synced(self) -> None:
+    def _on_list(self) -> None:
         """Copies that were listed before had to be left alone, whatever became of originals."""
-        await self._informer.synced.wait()
         self._look(kinds.CLAIMS)
 
     def serves(self, link: Link) -> bool:

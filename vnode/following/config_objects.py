@@ -7,11 +7,10 @@ and then forgotten but for a digest; so is what the copies hold.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vnode.api import keys, kinds, objects
+from vnode.api import cures, keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -22,7 +21,9 @@ from vnode.following.references import Ref
 from vnode.following.users import Key, Need, Users, strongest
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import Supervisor
 
 
 class ConfigObjects:
@@ -48,13 +49,13 @@ class ConfigObjects:
         self._identity = identity
         self._users = users
         self._demands: Sequence[Demand] = (users, *others)
-        self._group: asyncio.TaskGroup | None = None  # None until `open`
-        self._informers: dict[tuple[Kind, str], tuple[Informer, asyncio.Task[None]]] = {}
+        self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
+        self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
 
-    async def open(self, group: asyncio.TaskGroup) -> None:
+    async def open(self, tasks: Supervisor) -> None:
         """Begin to follow changes in the source."""
-        self._group = group
+        self._tasks = tasks.keyed()
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
@@ -137,8 +138,8 @@ class ConfigObjects:
             return None
         except Denied as error:
             raise ConfigError(
-                f"the agent may not read {ref.kind.plural}: {error.message}; run vnode install "
-                f"again, or set {self.setting} to false"
+                f"the agent may not read {ref.kind.plural}: {error.message}; {cures.REPAIR}; "
+                f"or set {self.setting} to false"
             ) from error
 
         if copies.is_stray(body):
@@ -153,17 +154,16 @@ class ConfigObjects:
     def _informer(self, kind: Kind, namespace: str) -> Informer:
         """Metadata of that kind in that namespace, followed from the first question on."""
         if found := self._informers.get((kind, namespace)):
-            return found[0]
+            return found
 
         informer = Informer(
             self._local, kind, namespace=namespace, metadata_only=True, trim=copies.only_names
         )
         informer.subscribe(lambda old, new: self._on_original(kind, old, new))
-        assert self._group is not None, "asked before open"
-        task = self._group.create_task(
-            informer.run(), name=f"following {kind.plural} of {namespace}"
-        )
-        self._informers[kind, namespace] = informer, task
+        self._informers[kind, namespace] = informer
+        assert self._tasks is not None, "asked before open"
+        name = f"following {kind.plural} of {namespace}"
+        self._tasks.start((kind, namespace), informer.run, name)
         return informer
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
@@ -178,8 +178,8 @@ class ConfigObjects:
     def _leave(self, namespace: str) -> None:
         """Nobody there refers to anything."""
         for kind in self.carried:
-            if found := self._informers.pop((kind, namespace), None):
-                found[1].cancel()
+            if self._informers.pop((kind, namespace), None) and self._tasks is not None:
+                self._tasks.stop((kind, namespace))
 
         for ref in [ref for ref in self._known if ref.namespace == namespace]:
             del self._known[ref]

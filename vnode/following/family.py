@@ -6,7 +6,6 @@ follower does the writing. All families are alike to it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +15,7 @@ from vnode.api.objects import Object
 from vnode.following.references import Ref
 from vnode.following.users import Key, Need
 from vnode.runtime.links import Link
+from vnode.runtime.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Family(Protocol):
     setting: str
     """The field of the agent's configuration that turns it off."""
 
-    async def open(self, group: asyncio.TaskGroup) -> None:
-        """Begin, in tasks of `group`; return when `need` can be relied upon."""
+    async def open(self, tasks: Supervisor) -> None:
+        """Begin, in `tasks`; return when `need` can be relied upon."""
 
     def serves(self, link: Link) -> bool:
         """The family goes to that target at all."""

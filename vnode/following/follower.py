@@ -39,6 +39,7 @@ from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import supervise
 
 GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
 PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
@@ -92,14 +93,13 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
-        async with asyncio.TaskGroup() as group:
-            with period():  # it ends first: the group takes no task for a link that comes later
+        async with supervise() as tasks:
+            with period():  # it ends first: no task is taken for a link that comes later
                 for family in {id(family): family for family in self._families.values()}.values():
-                    await family.open(group)
+                    await family.open(tasks)
 
-                self._copies.open(group)
-                group.create_task(self._controller.run(), name="following")
-                await asyncio.get_running_loop().create_future()
+                self._copies.open(tasks)
+                await self._controller.run()
 
     async def bring(self, keys: Sequence[Key]) -> str:
         """Return once these are in their targets as far as can be.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from vnode.api import keys, objects
@@ -10,7 +9,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import settings
+from vnode.following import others_tokens, settings
 from vnode.following.claims import Claims
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.follower import REASON, Follower
@@ -23,6 +22,7 @@ from vnode.following.users import Users
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import supervise
 
 
 class Following:
@@ -41,6 +41,7 @@ class Following:
         events: EventRecorder,
         clock: Clock,
     ) -> None:
+        self._local = local
         self._wanted = wanted
         self._events = events
         self._links = links
@@ -70,11 +71,11 @@ class Following:
     async def run(self) -> None:
         """Follow until cancelled."""
         self._links.subscribe(self._on_link, lambda _link: None)
-        async with asyncio.TaskGroup() as group:
+        async with supervise() as tasks:
             if not self._wanted.services:  # else the follower opens it
-                await self._network_objects.open(group)
+                await self._network_objects.open(tasks)
 
-            group.create_task(self._tokens.run(), name="tokens")
+            tasks.start(self._tokens.run(), "tokens")
             await self._follower.run()
 
     def see(self, old: Object | None, new: Object | None) -> None:
@@ -99,6 +100,9 @@ class Following:
         claimed = self._users.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
+            if wanted:
+                await others_tokens.refuse(pod, self._local, link)
+
             await self._tokens.bring(pod, link)
             note = await self._follower.bring(claimed) if claimed else ""
         except ConfigError as error:

@@ -86,8 +86,8 @@ class Minter:
             )
         except Denied as error:
             raise ConfigError(
-                f"the agent may not make tokens: {error.message}; run kubectl create "
-                f"clusterrolebinding {_MINTER} --clusterrole={_MINTER} "
+                f"the agent may not make tokens: {error.message}; run kubectl --namespace "
+                f"{objects.namespace(pod)} create rolebinding {_MINTER} --clusterrole={_MINTER} "
                 f"--serviceaccount=vnode:vnode, or remove annotation {keys.TOKENS} of the Target"
             ) from error
 

@@ -8,7 +8,6 @@ Nobody waits for them: a pod starts without.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -28,6 +27,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import Supervisor
 
 _NAMESPACE: Final = "namespace"
 _CERTIFICATE: Final = "certificate"
@@ -77,17 +77,17 @@ class NetworkObjects:
             for kind in self.carried
         }
 
-    async def open(self, group: asyncio.TaskGroup) -> None:
+    async def open(self, tasks: Supervisor) -> None:
         """Begin to follow; all originals are known afterwards."""
         for kind, informer in self._originals.items():
-            group.create_task(informer.run(), name=f"following {kind.plural}")
+            tasks.start(informer.run(), f"following {kind.plural}")
             await informer.synced.wait()
 
         for kind, informer in self._originals.items():
             informer.subscribe(partial(self._on_original, kind))
 
         self._links.subscribe(lambda _link: None, self._on_link_gone)
-        group.create_task(self._returns.run(), name="services-controller")
+        tasks.start(self._returns.run(), "services-controller")
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""

@@ -41,7 +41,7 @@ class Returns:
         self._copies_of = copies_of
         self._target_exists = target_exists
         self._active = active
-        self._echoes = Echoes()
+        self._echoes = Echoes(self.wake)
         self._controller: Controller[Ref] = Controller("services", self._reconcile, workers=4)
 
     def wake(self, ref: Ref) -> None:
@@ -55,10 +55,10 @@ class Returns:
     async def _reconcile(self, ref: Ref) -> float | None:
         obj = self._original(ref)
         if obj is None:
-            self._echoes.forget(_text(ref))
+            self._echoes.forget(ref)
             return None
 
-        if self._echoes.pending(_text(ref), obj) or keys.IS_DELEGATE in objects.annotations(obj):
+        if self._echoes.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
             return None
 
         body = notices.restoration(obj) if ref.kind is kinds.SERVICES else {}
@@ -100,8 +100,4 @@ class Returns:
             log.warning("%s was not changed: %s", ref, error)
             return
 
-        self._echoes.expect(_text(ref), obj, after)
-
-
-def _text(ref: Ref) -> str:
-    return f"{ref.kind.plural}/{ref.namespace}/{ref.name}"
+        self._echoes.expect(ref, obj, after)

@@ -7,9 +7,9 @@ targets of many are never watched.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from vnode.api import keys, objects, shapes
 from vnode.api.errors import VnodeError
@@ -20,18 +20,20 @@ from vnode.following.family import Family
 from vnode.following.references import Ref
 from vnode.following.users import Key
 from vnode.kube.informer import Informer
+from vnode.runtime import keeping
+from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import Supervisor
 
 
 class There(NamedTuple):
-    """The copies in one target, by kind, and the tasks that follow them.
+    """The copies in one target, by kind.
 
     Kinds of which there are none, and none are wanted, are in `empty`: their informers do not run.
     """
 
     link: Link
     informers: dict[Kind, Informer]
-    tasks: list[asyncio.Task[None]]
     empty: set[Kind]
 
     def is_listed(self, kind: Kind) -> bool:
@@ -72,14 +74,14 @@ class Copies:
         self._wake = wake
         self._wanted = wanted
         self._by_node: dict[str, There] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._tasks: KeyedTasks[Link] | None = None  # None until `open`
 
     def __iter__(self) -> Iterator[There]:
         return iter(list(self._by_node.values()))
 
-    def open(self, group: asyncio.TaskGroup) -> None:
-        """Follow all links, in tasks of `group`, for the present period."""
-        self._group = group
+    def open(self, tasks: Supervisor) -> None:
+        """Follow all links, in `tasks`, for the present period."""
+        self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
         self._links.subscribe(self._on_link, self._on_link_gone)
 
     def at(self, node: str) -> There | None:
@@ -90,11 +92,11 @@ class Copies:
         if link.is_self:
             return
 
-        there = self._by_node[link.node_name] = There(link, {}, [], set())
+        there = self._by_node[link.node_name] = There(link, {}, set())
         for kind in [k for k, family in self._families.items() if family.serves(link)]:
             there.informers[kind] = self._informer(link, kind)
 
-        self._start(there, self._look_for_any(there), f"copies-{link.node_name}")
+        self._start(link, partial(self._look_for_any, there), f"copies-{link.node_name}")
         link.on_health(lambda: self._look_at_all(there))
 
     async def _look_for_any(self, there: There) -> None:
@@ -119,9 +121,9 @@ class Copies:
             self._follow(there, kind)
 
     def _follow(self, there: There, kind: Kind) -> None:
-        name = f"{kind.plural}-{there.link.node_name}"
-        self._start(there, there.informers[kind].run(), name)
-        self._start(there, self._once_synced(there, kind), f"synced-{name}")
+        informer, name = there.informers[kind], f"{kind.plural}-{there.link.node_name}"
+        listed = partial(self._look_at, there, kind)
+        self._start(there.link, partial(keeping.follow, informer, listed), name)
 
     def _informer(self, link: Link, kind: Kind) -> Informer:
         informer = Informer(
@@ -135,20 +137,16 @@ class Copies:
         informer.subscribe(lambda old, new: self._on_copy(link, kind, new or old or {}))
         return informer
 
-    def _start(self, there: There, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        assert self._group is not None, "open it first"
-        there.tasks.append(self._group.create_task(coroutine, name=name))
+    def _start(self, link: Link, run: Run, name: str) -> None:
+        assert self._tasks is not None, "open it first"
+        self._tasks.start(link, run, name)
 
     def _on_link_gone(self, link: Link) -> None:
         there = self._by_node.get(link.node_name)
         if there is not None and there.link is link:
             del self._by_node[link.node_name]
-            for task in there.tasks:
-                task.cancel()
-
-    async def _once_synced(self, there: There, kind: Kind) -> None:
-        await there.informers[kind].synced.wait()
-        self._look_at(there, kind)
+            if self._tasks is not None:
+                self._tasks.stop(link)
 
     def _look_at_all(self, there: There) -> None:
         """The target is back: look at what is there, and at what should be."""

@@ -9,11 +9,11 @@ left of the time when it did.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, names, objects, shapes
@@ -30,8 +30,11 @@ from vnode.following.users import FINISHED, Need
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.kube.informer import Informer
+from vnode.runtime import keeping
 from vnode.runtime.controller import Controller
+from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import supervise
 
 _CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
 _LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
@@ -80,7 +83,8 @@ class Tokens:
         self._controller: Controller[Place] = Controller(
             "tokens", self._reconcile, workers=4, lane=lambda place: place.node
         )
-        self._informers: dict[str, tuple[Link, Informer, asyncio.Task[None]]] = {}  # by node
+        self._tasks: KeyedTasks[Link] | None = None  # None until `run`
+        self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
         self._pods: dict[str, _Seen] = {}  # by key; those that have not finished
         self._claims: dict[Place, float] = {}  # until (monotonic)
         self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
@@ -88,11 +92,11 @@ class Tokens:
 
     async def run(self) -> None:
         """Keep tokens fresh until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            with period():  # it ends first: the group takes no task for a link that comes later
-                self._links.subscribe(lambda link: self._on_link(link, group), self._on_link_gone)
-                group.create_task(self._controller.run(), name="tokens-controller")
-                await asyncio.get_running_loop().create_future()
+        async with supervise() as tasks:
+            with period():  # it ends first: no task is taken for a link that comes later
+                self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
+                self._links.subscribe(self._on_link, self._on_link_gone)
+                await self._controller.run()
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A pod came, changed or went; as an informer calls its subscribers."""
@@ -272,17 +276,20 @@ class Tokens:
         key = objects.join_key(namespace, names.token_secret(name, place.uid))
         return found[1].store.get(key) if found else None
 
-    def _on_link(self, link: Link, group: asyncio.TaskGroup) -> None:
+    def _on_link(self, link: Link) -> None:
         if link.is_self:
             return
 
         if link.wishes.source_api is not None:
-            self._watch(link, group)
+            self._watch(link)
         else:
-            name = f"tokens-left-{link.node_name}"
-            group.create_task(self._watch_if_any(link, group), name=name)
+            self._start(link, partial(self._watch_if_any, link), f"tokens-left-{link.node_name}")
 
-    async def _watch_if_any(self, link: Link, group: asyncio.TaskGroup) -> None:
+    def _start(self, link: Link, run: Run, name: str) -> None:
+        assert self._tasks is not None, "run it first"
+        self._tasks.start(link, run, name)
+
+    async def _watch_if_any(self, link: Link) -> None:
         """Remove in the end what was made while the Target asked for tokens."""
         try:
             if await has_none(link, kinds.SECRETS, self._selector):
@@ -293,9 +300,9 @@ class Tokens:
             log.debug("%s does not say whether it has tokens: %s", link.target, error)
 
         if self._links.get(link.node_name) is link:
-            self._watch(link, group)
+            self._watch(link)
 
-    def _watch(self, link: Link, group: asyncio.TaskGroup) -> None:
+    def _watch(self, link: Link) -> None:
         informer = Informer(
             link.client,
             kinds.SECRETS,
@@ -306,8 +313,10 @@ class Tokens:
         )
         node = link.node_name
         informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
-        task = group.create_task(self._follow(informer, link), name=f"tokens-{node}")
-        self._informers[node] = link, informer, task
+        self._informers[node] = link, informer
+        listed = partial(self._look_at_all, node)
+        follow = partial(keeping.follow, informer, listed, link.chaperons.synced)
+        self._start(link, follow, f"tokens-{node}")
         link.on_health(lambda: self._look_at_all(node))
 
     def _is_of(self, copy: Object, link: Link) -> bool:
@@ -315,18 +324,13 @@ class Tokens:
         target = objects.annotations(copy).get(keys.TARGET)
         return self._identity.owns(copy) and target == str(link.target)
 
-    async def _follow(self, informer: Informer, link: Link) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(informer.run(), name=f"tokens-list-{link.node_name}")
-            await informer.synced.wait()
-            await link.chaperons.synced.wait()
-            self._look_at_all(link.node_name)
-
     def _on_link_gone(self, link: Link) -> None:
         found = self._informers.get(link.node_name)
         if found is not None and found[0] is link:
             del self._informers[link.node_name]
-            found[2].cancel()
+
+        if self._tasks is not None:
+            self._tasks.stop(link)
 
     def _look_at_all(self, node: str) -> None:
         """The target is there, or is back."""

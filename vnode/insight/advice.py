@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final
 
 from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
-from vnode.insight import words
+from vnode.insight.facts import TargetFacts
+from vnode.insight.failing import Failure, Kind
 
 AGENT: Final = (
     "start the agent of this cluster (vnode agent, or its Deployment)",
     "vnode doctor says what keeps it from working",
 )
 
-_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_CONFIGURATION: Final = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-_CRASHING: Final = ("CrashLoopBackOff", "StartError")
+_REPLACED: Final = "a failed pod does not start again: its owner replaces it, or you delete it"
+_BY_EXIT_CODE: Final[dict[int | None, str]] = {
+    0: "it ends by itself: let its command run on, or make it a Job",
+    126: "its command cannot be executed: compare command and args with the image",
+    127: "its command was not found: compare command and args with the image",
+}
+
+_SAID_WHOLE: Final = (
+    (
+        r"the agent may not make tokens:.*? of the Target",
+        (
+            "give the agent the right to make tokens, by the command that the reason names, or "
+            "have the Target not ask for them"
+        ),
+    ),
+    (
+        r"Secret \S+ is the token of service account \S+",
+        "run the pod as that service account, or create a Secret of that name in the target",
+    ),
+)
+"""Reasons whose words would mean something else to those below."""
 
 _CURES: Final = (
     (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
@@ -29,7 +48,10 @@ _CURES: Final = (
     ),
     (
         r"no answer for",
-        "see that the target's agent and its candidate scheduler run: vnode doctor --target FILE",
+        (
+            "see that the target's agent and its candidate scheduler run, and its admission "
+            "webhooks: vnode doctor --target FILE"
+        ),
     ),
     (
         r"did not match the pod's node affinity",
@@ -45,11 +67,21 @@ _CURES: Final = (
             "get nodes --show-labels"
         ),
     ),
+    (r"the virtual node is cordoned", "vnode uncordon {target}"),
     (
-        r"untolerated taint|unschedulable|SchedulingDisabled|cordoned",
-        "vnode uncordon TARGET, or a toleration for the taints of the target's nodes",
+        r"node\(s\) (were unschedulable|had untolerated taint)",
+        (
+            "uncordon the nodes of {target} (there: kubectl uncordon NODE), or give the pod a "
+            "toleration for their taints"
+        ),
     ),
-    (r"takes only pods of namespace", "connect this namespace, or use a ClusterTarget"),
+    (
+        r"(?<!node\(s\) )had untolerated taint",
+        (
+            "give the pod a toleration for the taint of the virtual node, in the annotation "
+            f"{keys.PROXY_CONSTRAINTS}"
+        ),
+    ),
     (r"cannot be reached|not connected|unreachable", "vnode doctor says what is in the way"),
     (r"namespaces .* not found", "create the namespace in the target"),
     (r"persistentvolumeclaim", "create the claim in the target"),
@@ -57,10 +89,19 @@ _CURES: Final = (
 )
 
 
-def unschedulable(words: Iterable[str]) -> tuple[str, ...]:
-    """The cures for what targets said; waiting is one, because pods are tried again."""
-    text = " ".join(words)
-    found = [cure for pattern, cure in _CURES if re.search(pattern, text, re.IGNORECASE)]
+def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """The cures for what targets said, by name; waiting is one, because pods are tried again."""
+    left, found = dict(reasons), []
+    for pattern, cure in _SAID_WHOLE:
+        if any(re.search(pattern, text) for text in left.values()):
+            left = {name: re.sub(pattern, "", text) for name, text in left.items()}
+            found.append(cure)
+
+    for pattern, cure in _CURES:
+        matching = [n for n, text in left.items() if re.search(pattern, text, re.IGNORECASE)]
+        if matching:
+            found.append(cure.format(target=matching[0] or "TARGET"))
+
     return (*found, "the pod is tried again by itself when something changes that can help it")
 
 
@@ -107,38 +148,83 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
     )
 
 
-def missing(lacking: Iterable[str], namespace: str, target: str) -> list[str]:
-    """How to bring what the target lacks."""
-    return [
-        f"create {what} in namespace {namespace} of {target}; the kubelet tries again by itself"
-        for what in lacking
-    ]
+def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:
+    """How to bring what the target lacks: it follows from this cluster, if it is there."""
+    name, namespace = objects.name(pod), objects.namespace(pod)
+    here = [what for what in target.missing if what in target.missing_here]
+    kept = [what for what in target.missing if what not in target.missing_here]
+    return (
+        *(
+            f"create {what} in namespace {namespace} of this cluster, from where it follows to "
+            f"{target.name} (if following is off: create it there)"
+            for what in here
+        ),
+        *(
+            f"{what} has not followed to {target.name}: kubectl describe pod {name} -n {namespace} "
+            "says why (if following is off: create it there)"
+            for what in kept
+        ),
+    )
 
 
-def container_trouble(pod: Object) -> tuple[str, tuple[str, ...]] | None:
-    """The first container that cannot start: what is said of it, and the cure."""
-    for container in words.containers(pod):
-        name, detail = words.state(container)
-        reason, message = str(detail.get("reason") or ""), str(detail.get("message") or "")
-        if name != "waiting":
-            continue
-
-        what = f"container {container.get('name')}: {reason}" + (f": {message}" if message else "")
-        if reason in _IMAGE:
-            return what, (
+def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
+    """What to do about a failing container of the proxy `pod`, or about the pod as a whole."""
+    spec = container_spec(pod, failure.container)
+    match failure.kind:
+        case Kind.IMAGE:
+            return (
                 (
-                    f"see that the image {container.get('image')} exists, that the target's nodes "
-                    "reach its registry, and that the pull secret is in the target's namespace"
+                    f"see that the image {spec.get('image', '')} exists, that the nodes of "
+                    f"{target} reach its registry, and that the pull secret is in namespace "
+                    f"{objects.namespace(pod)} there"
                 ),
             )
+        case Kind.CONFIGURATION:
+            return ("create what it names in the target's namespace, or correct the pod",)
+        case Kind.NOT_READY:
+            return _not_ready(failure, pod)
+        case _:
+            return _ended(failure, spec, pod)
 
-        if reason in _CONFIGURATION:
-            return what, ("create what it names in the target's namespace, or correct the pod",)
 
-        if reason in _CRASHING:
-            return what, (f"kubectl logs POD -c {container.get('name')} --previous",)
+def container_spec(pod: Object, name: str) -> Object:
+    """The container of that name; empty if the pod has none."""
+    spec = objects.spec(pod)
+    listed = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return next((entry for entry in listed if entry.get("name") == name), {})
 
-    return None
+
+def _not_ready(failure: Failure, pod: Object) -> tuple[str, ...]:
+    if not failure.container:
+        return ("whoever sets the conditions of its readiness gates has not done so yet",)
+
+    probe = container_spec(pod, failure.container).get("readinessProbe")
+    asked = ", and compare that with its readinessProbe" if probe else ""
+    return (
+        f"see what the container says{asked}: {_logs(failure, pod)}",
+        "until it is ready no Service sends it anything",
+    )
+
+
+def _ended(failure: Failure, spec: Object, pod: Object) -> tuple[str, ...]:
+    cures = []
+    if failure.container:
+        cures.append(_logs(failure, pod))
+
+    if failure.ended == "OOMKilled":
+        limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
+        now = f", which is {limit}" if limit else ""
+        cures.append(f"raise the memory limit of container {failure.container}{now}")
+    elif known := _BY_EXIT_CODE.get(failure.exit_code):
+        cures.append(known)
+
+    return (*cures, _REPLACED) if failure.kind is Kind.FAILED else tuple(cures)
+
+
+def _logs(failure: Failure, pod: Object) -> str:
+    """The command that shows what the container said before it ended."""
+    where = f"{objects.name(pod)} -n {objects.namespace(pod)} -c {failure.container}"
+    return f"kubectl logs {where}" + (" --previous" if failure.is_restarted else "")
 
 
 def target_agent(target: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, objects
@@ -17,11 +18,12 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.insight import words
+from vnode.insight import failing, words
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.runtime.leader import AGENT_LEASE as LEASE
+from vnode.scheduling import diagnosis
 from vnode.targets import model, secrets
 
 PATIENCE: Final = 6.0  # seconds for one target
@@ -48,18 +50,21 @@ async def collect(
         raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
 
     targets = await covering(client, namespace) if words.is_proxy(pod) else []
+    labels = diagnosis.labels(map(model.key_of, targets))
+    now = clock.now()
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(
-                _ask(connect or connected, client, target, pod), name=f"ask {objects.key(target)}"
+                _ask(connect or connected, client, TargetFacts(key, target, label=label), pod, now),
+                name=f"ask {key}",
             )
-            for target in targets
+            for target, (key, label) in zip(targets, labels.items(), strict=True)
         ]
 
     selector = f"involvedObject.uid={objects.uid(pod)}"
     return Facts(
         pod,
-        clock.now(),
+        now,
         await _maybe(client, kinds.NAMESPACES, namespace),
         await _events(client, namespace, selector),
         tuple(task.result() for task in asked),
@@ -101,19 +106,22 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
         yield client
 
 
-async def _ask(connect: Connect, local: Client, target: Object, pod: Object) -> TargetFacts:
-    key = model.key_of(target)
-    facts = TargetFacts(key, target, await _maybe(local, kinds.NODES, key.node_name))
+async def _ask(
+    connect: Connect, local: Client, facts: TargetFacts, pod: Object, now: datetime
+) -> TargetFacts:
+    facts = replace(facts, node=await _maybe(local, kinds.NODES, facts.key.node_name))
     try:
-        async with asyncio.timeout(PATIENCE), connect(local, target) as client:
-            return await _look(client, facts, pod)
+        async with asyncio.timeout(PATIENCE), connect(local, facts.target) as client:
+            facts = await _look(client, facts, pod, now)
+            here = await _missing(local, pod) if facts.missing else ()
+            return replace(facts, missing_here=frozenset(facts.missing) & frozenset(here))
     except TimeoutError:
         return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")
     except VnodeError as error:
         return replace(facts, silence=str(error))
 
 
-async def _look(client: Client, facts: TargetFacts, pod: Object) -> TargetFacts:
+async def _look(client: Client, facts: TargetFacts, pod: Object, now: datetime) -> TargetFacts:
     namespace, selector = objects.namespace(pod), f"{keys.PARENT_UID}={objects.uid(pod)}"
     chaperons = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
     if not chaperons:
@@ -121,18 +129,22 @@ async def _look(client: Client, facts: TargetFacts, pod: Object) -> TargetFacts:
 
     delegate = await _maybe(client, kinds.PODS, objects.name(chaperons[0]), namespace)
     facts = replace(facts, chaperon=chaperons[0], delegate=delegate)
-    if delegate is None or objects.status(delegate).get("phase") == "Running":
+    if delegate is None:
+        return facts
+
+    if objects.status(delegate).get("phase") == "Running" and failing.find(delegate, now) is None:
         return facts
 
     events = await _events(client, namespace, f"involvedObject.uid={objects.uid(delegate)}")
     return replace(facts, events=events, missing=await _missing(client, delegate))
 
 
-async def _missing(client: Client, delegate: Object) -> tuple[str, ...]:
+async def _missing(client: Client, pod: Object) -> tuple[str, ...]:
+    """What the pod uses and its namespace in that cluster lacks."""
     lacking = []
-    for kind, name in sorted(references(delegate), key=lambda used: (used[0].kind, used[1])):
+    for kind, name in sorted(references(pod), key=lambda used: (used[0].kind, used[1])):
         try:
-            await client.get(kind, name, objects.namespace(delegate))
+            await client.get(kind, name, objects.namespace(pod))
         except NotFound:
             lacking.append(f'{kind.kind} "{name}"')
         except Denied:

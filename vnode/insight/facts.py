@@ -18,7 +18,9 @@ class TargetFacts:
 
     `silence` says why the target itself could not be asked, "" if it was; then `chaperon`,
     `delegate` and what belongs to them is as the target has it. `missing` are the objects that the
-    delegate uses and its namespace lacks, as `ConfigMap "x"`.
+    delegate uses and its namespace lacks, as `ConfigMap "x"`, and `missing_here` those of them that
+    the source lacks as well, from where they would follow. `label` is what messages call it, if
+    that is not its name.
     """
 
     key: TargetKey
@@ -29,11 +31,13 @@ class TargetFacts:
     delegate: Object | None = None
     events: Objects = field(default_factory=list)
     missing: tuple[str, ...] = ()
+    missing_here: frozenset[str] = frozenset()
+    label: str = ""
 
     @property
     def name(self) -> str:
         """As in the agent's own messages."""
-        return self.key.name
+        return self.label or self.key.name
 
     @property
     def ready(self) -> Object:

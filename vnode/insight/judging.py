@@ -12,10 +12,11 @@ from enum import Enum
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import advice, words
+from vnode.insight import advice, failing, words
 from vnode.insight.facts import Facts, TargetFacts
+from vnode.insight.failing import Kind
 from vnode.pods.candidates import State as Said
-from vnode.pods.feedback import FINISHED
+from vnode.scheduling import diagnosis
 
 _LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
 _GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
@@ -35,7 +36,10 @@ class State(Enum):
     NO_AGENT = "NoAgent"
     UNSCHEDULABLE = "Unschedulable"
     NOT_STARTING = "NotStarting"
-    UNREACHABLE = "TargetUnreachable"
+    CRASHING = "Crashing"
+    NOT_READY = failing.NOT_READY
+    FAILED = "Failed"
+    UNREACHABLE = failing.UNREACHABLE
     LOST = "TargetGone"
     STUCK_ENDING = "StuckTerminating"
 
@@ -60,6 +64,13 @@ class Verdict:
     cures: tuple[str, ...] = ()
 
 
+_STATES = {
+    Kind.CRASH: State.CRASHING,
+    Kind.NOT_READY: State.NOT_READY,
+    Kind.FAILED: State.FAILED,
+}
+
+
 def judge(facts: Facts) -> Verdict:
     """Where the pod stands now."""
     pod = facts.pod
@@ -69,8 +80,11 @@ def judge(facts: Facts) -> Verdict:
     if objects.is_terminating(pod):
         return _ending(facts)
 
-    if (phase := objects.status(pod).get("phase")) in FINISHED:
-        return Verdict(State.FINISHED, f"the pod has ended: {phase}")
+    if objects.status(pod).get("phase") == "Succeeded":
+        return Verdict(State.FINISHED, "the pod has ended: Succeeded")
+
+    if objects.status(pod).get("phase") == "Failed":
+        return _failing(facts, pod) or Verdict(State.FAILED, "the pod has failed")
 
     return _bound(facts) if facts.node_name else _pending(facts)
 
@@ -129,9 +143,11 @@ def _pending(facts: Facts) -> Verdict:
         return Verdict(State.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}")
 
     if said.get("status") == "False":
-        words = [t.rejection for t in facts.targets] + [str(said.get("message", ""))]
+        message = str(said.get("message", ""))
+        reasons = diagnosis.split(message, {t.name for t in facts.targets}) or {"": message}
+        reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
         return Verdict(
-            State.UNSCHEDULABLE, "no target has a place for the pod", advice.unschedulable(words)
+            State.UNSCHEDULABLE, "no target has a place for the pod", advice.unschedulable(reasons)
         )
 
     return Verdict(State.WAITING, "the pod is in the queue of the agent")
@@ -159,16 +175,31 @@ def _bound(facts: Facts) -> Verdict:
         return Verdict(
             State.NOT_STARTING,
             f"target {target.name} lacks what the pod uses: {', '.join(target.missing)}",
-            tuple(advice.missing(target.missing, objects.namespace(facts.pod), target.name)),
+            advice.missing(target, facts.pod),
         )
 
-    if trouble := advice.container_trouble(shown):
-        return Verdict(State.NOT_STARTING, *trouble)
+    if verdict := _failing(facts, shown):
+        return verdict
 
     if objects.status(shown).get("phase") == "Running":
         return Verdict(State.RUNNING, f"the pod runs in target {target.name}")
 
     return _starting(facts, target, shown)
+
+
+def _failing(facts: Facts, shown: Object) -> Verdict | None:
+    """What fails by the status of `shown`: the pod itself, or its delegate."""
+    failure = failing.find(shown, facts.now)
+    if failure is None:
+        return None
+
+    target, text = facts.chosen, failure.text
+    if failure.kind is Kind.NOT_READY and target is not None:
+        said = [e for e in target.events if e.get("reason") == "Unhealthy"]
+        text += f": {said[-1].get('message', '')}" if said else ""
+
+    cures = advice.failing(failure, facts.pod, target.name if target else "its target")
+    return Verdict(_STATES.get(failure.kind, State.NOT_STARTING), text, cures)
 
 
 def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:

@@ -6,18 +6,18 @@ left out. How it stands now, and what to do, is `judging`'s.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import judging, words
+from vnode.insight import failing, judging, words
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
 from vnode.pods.candidates import State as Said
+from vnode.scheduling import diagnosis
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
 
@@ -63,7 +63,7 @@ def tell(facts: Facts) -> Story:
 
     return Story(
         objects.key(facts.pod),
-        words.word(facts.pod),
+        failing.word(facts.pod, facts.now),
         tuple(chapter for chapter in chapters if chapter.lines),
         judging.judge(facts),
     )
@@ -170,17 +170,11 @@ def verdict_of(facts: Facts, target: TargetFacts) -> str:
     """What the pod's own condition says of a target: `c2: reason` of `0/2 targets: ...`."""
     condition = objects.condition(facts.pod, "PodScheduled") or {}
     message = str(condition.get("message") or "")
-    if condition.get("status") != "False" or ": " not in message:
+    if condition.get("status") != "False":
         return ""
 
-    names = "|".join(re.escape(other.name) for other in facts.targets)
-    _head, _colon, text = message.partition(": ")
-    parts = re.split(rf"(?:^|; )((?:{names})(?:, (?:{names}))*(?: and \d+ more)?): ", text)
-    for listed, reason in zip(parts[1::2], parts[2::2], strict=True):
-        if target.name in listed.partition(" and ")[0].split(", "):
-            return reason
-
-    return ""
+    known = {other.name for other in facts.targets}
+    return diagnosis.split(message, known).get(target.name, "")
 
 
 def _decision(facts: Facts) -> Iterable[Line]:
@@ -234,6 +228,9 @@ def _container(container: Object) -> Line:
 
     if restarts:
         text += f", {restarts} restarts"
+
+    if before := failing.ending(container):
+        text += f"; before that it ended: {before}"
 
     at = detail.get("finishedAt") or detail.get("startedAt")
     return Line(text, str(at or ""))

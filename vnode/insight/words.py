@@ -57,18 +57,31 @@ def word(pod: Object) -> str:
         if name == "terminated" and not detail.get("exitCode"):
             continue
 
-        reason = str(detail.get("reason") or "")
+        reason = _reason(name, detail)
         if reason and reason != "PodInitializing":
             return f"Init:{reason}"
 
         return f"Init:{done}/{len(initial)}"
 
-    for container in reversed(status.get("containerStatuses") or ()):
-        name, detail = state(container)
-        if name != "running" and detail.get("reason"):
-            return str(detail["reason"])
+    states = [state(container) for container in status.get("containerStatuses") or ()]
+    reasons = [_reason(name, detail) for name, detail in states if name != "running"]
+    said = next(filter(None, reasons), "")
+    if said == "Completed" and len(reasons) < len(states):
+        return phase  # the others run on
 
-    return phase
+    return said or phase
+
+
+def _reason(name: str, detail: Object) -> str:
+    """Why a container does not run; `ExitCode:3` or `Signal:9` where nobody says."""
+    if reason := detail.get("reason"):
+        return str(reason)
+
+    if name != "terminated":
+        return ""
+
+    ended_by = detail.get("signal")
+    return f"Signal:{ended_by}" if ended_by else f"ExitCode:{detail.get('exitCode', 0)}"
 
 
 def ready(pod: Object) -> str:

@@ -7,7 +7,10 @@ are bounded, and its words are passed on only if they are those of an API server
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import aiohttp
@@ -25,6 +28,12 @@ _IMMUTABLE: Final = re.compile(
     r"|Invalid value: .*: (field is immutable|may not change once set)",
     re.DOTALL,
 )
+
+
+_NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, RuntimeError)
+"""What aiohttp raises where there is no answer; RuntimeError if it was closed meanwhile."""
+
+log = logging.getLogger(__name__)
 
 
 class _Cause(msgspec.Struct):
@@ -50,6 +59,26 @@ async def hang_up(response: aiohttp.ClientResponse) -> None:
 
     response.close()
     await asyncio.sleep(0)
+
+
+@contextmanager
+def expected(name: str) -> Iterator[None]:
+    """Whatever goes wrong inside, while the cluster of that name is asked, is Unreachable.
+
+    Who wrote the kubeconfig chooses the server, the name that it is asked by and the credentials,
+    so nobody can list what libraries may raise over them. Our own errors pass.
+    """
+    try:
+        yield
+    except errors.VnodeError:
+        raise
+    except _NO_ANSWER as error:
+        raise unreachable(name, error) from error
+    except Exception as error:
+        log.warning("%s: unexpected %s", name, type(error).__name__, exc_info=True)
+        raise errors.Unreachable(
+            f"{name}: unexpected {type(error).__name__}: see the agent's log"
+        ) from error
 
 
 def unreachable(name: str, error: BaseException) -> errors.Unreachable:

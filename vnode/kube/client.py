@@ -86,6 +86,11 @@ class Client(Transport):
             if not (token := objects.metadata(page).get("continue")):
                 return items, objects.resource_version(page)
 
+            if not isinstance(token, str):
+                raise errors.Unreachable(
+                    f"{self.name}: a list of {kind.plural} has a `continue` that is no text"
+                )
+
             query["continue"] = token
 
         raise errors.Unreachable(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import os
 import re
 import ssl
@@ -27,6 +28,11 @@ _ALONE: Final = "kubectl config view --flatten --minify --raw"  # without --raw 
 _SERVER: Final = re.compile(
     r"https?://(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|[A-Za-z0-9._-]+)(:[0-9]+)?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
+)
+_HOST: Final = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+_NAME: Final = (
+    "write an IP address, or a DNS name, whose parts between the dots have 1 to 63 letters, digits "
+    "and hyphens"
 )
 _SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
@@ -115,7 +121,7 @@ def from_kubeconfig(
         _ssl_context(cluster, user, files) if url.startswith("https://") else None,
         _authorization(user, files, trust),
         str(entry.get("namespace") or "default"),
-        cluster.get("tls-server-name"),
+        _server_name(cluster),
     )
 
 
@@ -129,9 +135,11 @@ def _server(cluster: dict[str, Any]) -> str:
         raise ConfigError("the kubeconfig's cluster needs a server that starts with https://")
 
     try:
-        plain = _SERVER.fullmatch(url) and (urlsplit(url).port or 0) >= 0
+        parts = urlsplit(url)
+        plain = _SERVER.fullmatch(url) and (parts.port or 0) >= 0
+        host = parts.hostname or ""
     except ValueError:  # a port beyond 65535, brackets around no address
-        plain = False
+        plain, host = False, ""
 
     if not plain:
         raise ConfigError(
@@ -140,7 +148,32 @@ def _server(cluster: dict[str, Any]) -> str:
             "password belong under users"
         )
 
+    if not _is_host(host):
+        raise ConfigError(f"the kubeconfig's server has a host that cannot be one: {_NAME}")
+
     return url.rstrip("/")
+
+
+def _server_name(cluster: dict[str, Any]) -> str | None:
+    """The name in the server's certificate, where that is not the host."""
+    name = cluster.get("tls-server-name")
+    if name is None or name == "":
+        return None
+
+    if not isinstance(name, str) or not _is_host(name):
+        raise ConfigError(f"the kubeconfig's tls-server-name is not the name of a host: {_NAME}")
+
+    return name
+
+
+def _is_host(name: str) -> bool:
+    """It can be looked up, and asked for in a TLS handshake."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return _HOST.fullmatch(name) is not None
+
+    return True
 
 
 def user_of(text: bytes | str, context: str | None = None) -> dict[str, Any]:

@@ -139,6 +139,8 @@ class EventRecorder:
             return False
         except VnodeError as error:
             log.info("event %s of %s was not recorded: %s", key[2], key[0], error)
+        except Exception:  # one object's Event is not worth those of all others
+            log.exception("event %s of %s cannot be recorded", key[2], key[0])
 
         series.written, series.written_at = count, self._clock.monotonic()
         if self._series.get(key) is series:

@@ -158,9 +158,14 @@ class Informer:
                     await self._fail(error)
 
                 self._version = ""
-            except (ApiError, Unreachable) as error:
+            except VnodeError as error:
                 self._count_end("error")
                 await self._fail(error)
+            except Exception as error:
+                log.exception("%s of %s cannot be kept", self.kind.plural, self._client.name)
+                self._count_end("error")
+                self._version = ""  # the same event would fail again
+                await self._fail(Unreachable(f"unexpected {type(error).__name__}"))
 
     def _succeeded(self) -> None:
         """The server follows up a list, or an earlier watch: nothing less means that it is back."""

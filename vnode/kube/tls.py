@@ -34,14 +34,22 @@ shared: Final = lru_cache(maxsize=64)(trusting)
 milliseconds to make, and many Targets may share a cluster."""
 
 
+def _refuse() -> str:
+    """In the place of OpenSSL's own way to learn a password, which asks at the terminal."""
+    raise ConfigError(
+        "the kubeconfig's client-key is encrypted: put one there that needs no password (openssl "
+        "pkey -in KEY)"
+    )
+
+
 def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Make `context` present this PEM certificate; ConfigError if the two are not a pair."""
     with tempfile.NamedTemporaryFile() as file:  # the ssl module takes no certificate from memory
         file.write(certificate.rstrip() + b"\n" + key)
         file.flush()
         try:
-            context.load_cert_chain(file.name)
-        except (ssl.SSLError, ValueError) as error:
+            context.load_cert_chain(file.name, password=_refuse)
+        except (ssl.SSLError, ValueError, OSError) as error:
             raise ConfigError(
                 "the kubeconfig's client-certificate and client-key are not a PEM pair"
             ) from error

@@ -18,7 +18,8 @@ import msgspec
 
 from vnode import __version__
 from vnode.api import kinds
-from vnode.kube import answers
+from vnode.api.errors import Unreachable
+from vnode.kube import answers, sockets
 from vnode.kube.endpoint import Endpoint
 from vnode.telemetry import metrics
 
@@ -66,7 +67,10 @@ class Transport:
 
     def _session(self, limit: int) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
-            limit=limit, ssl=self.endpoint.ssl or False, keepalive_timeout=60
+            limit=limit,
+            ssl=self.endpoint.ssl or False,
+            keepalive_timeout=60,
+            socket_factory=sockets.kept_alive,
         )
         return aiohttp.ClientSession(
             connector=connector, headers={"User-Agent": self._agent}, auto_decompress=True
@@ -114,20 +118,21 @@ class Transport:
         headers = await self._headers(headers)
         started = time.monotonic()
         try:
-            async with session.request(
-                method,
-                self.endpoint.url + path,
-                params=query,
-                data=data,
-                headers=headers,
-                timeout=_TIMEOUT,
-                allow_redirects=False,
-                server_hostname=self.endpoint.server_name,
-            ) as response:
-                payload = await answers.read(response, answers.LIMIT)
-        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
+            with answers.expected(self.name):
+                async with session.request(
+                    method,
+                    self.endpoint.url + path,
+                    params=query,
+                    data=data,
+                    headers=headers,
+                    timeout=_TIMEOUT,
+                    allow_redirects=False,
+                    server_hostname=self.endpoint.server_name,
+                ) as response:
+                    payload = await answers.read(response, answers.LIMIT)
+        except Unreachable:
             self._requests.unanswered(method)
-            raise answers.unreachable(self.name, error) from error
+            raise
 
         self._requests.answered(method, response.status, time.monotonic() - started)
         if response.status >= 300:
@@ -152,7 +157,7 @@ class Transport:
         assert self._long is not None, "enter the client first"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
         headers = await self._headers({"Accept": accept})
-        try:
+        with answers.expected(self.name):
             response = await self._long.request(
                 method,
                 self.endpoint.url + path,
@@ -162,12 +167,13 @@ class Transport:
                 allow_redirects=False,
                 server_hostname=self.endpoint.server_name,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError, RuntimeError) as error:
-            raise answers.unreachable(self.name, error) from error
 
         try:
             if response.status >= 300:
-                raise answers.error_of(response, await answers.read(response, answers.ERROR_LIMIT))
+                with answers.expected(self.name):
+                    payload = await answers.read(response, answers.ERROR_LIMIT)
+
+                raise answers.error_of(response, payload)
 
             yield response
         finally:
@@ -178,7 +184,10 @@ class Transport:
         return await self.endpoint.authorization()
 
     async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        if value := await self.endpoint.authorization():
+        with answers.expected(self.name):
+            value = await self.endpoint.authorization()
+
+        if value:
             headers["Authorization"] = value
 
         return headers

@@ -3,10 +3,15 @@
 The forms of an end are kept apart because the informer answers them differently: a clean end is
 resumed at once from the last version (a busy API server ends watches early and cleanly), an expired
 version needs a new list, and no answer needs patience.
+
+Silence is a clean end. Most API servers send a bookmark a minute, so a watch without a word may be
+one that a load balancer has lost; but a server that sends none is no less well, and resuming costs
+it one request.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +19,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from vnode.api import errors
+from vnode.api import documents, errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import METADATA, Client
@@ -22,7 +27,7 @@ from vnode.kube.transport import JSON
 
 LINE_LIMIT: Final = 8 * 1024 * 1024  # bytes of one event; API servers take no object over 3 MiB
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
-GRACE: Final = 15  # seconds of silence beyond it that mean the connection is dead
+SILENCE: Final = 80  # seconds without a byte after which a watch is resumed
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -41,7 +46,19 @@ class Event(msgspec.Struct, gc=False):
     size: int = 0
 
 
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Bookmark(msgspec.Struct):
+    """What must be there of the object of a bookmark, which no informer's `accept` sees."""
+
+    metadata: _Metadata
+
+
 _decoder: Final = msgspec.json.Decoder(Event)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +82,7 @@ async def stream(client: Client, selection: Selection, version: str) -> AsyncGen
 
     The first batch is empty: the server has accepted the watch, and may have nothing to say.
     Raises Gone if the version is too old, another ApiError if the server refuses, Unreachable if
-    the connection breaks or stays silent for longer than the server promised to keep it.
+    the connection breaks or carries something else than events.
     """
     query = {
         **selection.query(),
@@ -76,13 +93,13 @@ async def stream(client: Client, selection: Selection, version: str) -> AsyncGen
     }
     path = selection.kind.path(selection.namespace)
     accept = METADATA if selection.metadata_only else JSON
-    async with client.stream(
-        "GET", path, query=query, silence=TIMEOUT + GRACE, accept=accept
-    ) as response:
+    async with client.stream("GET", path, query=query, silence=SILENCE, accept=accept) as response:
         yield []
         try:
             async for lines in _lines(response):
                 yield [_event(line) for line in lines]
+        except aiohttp.SocketTimeoutError:
+            log.debug("%s: a watch of %s is silent", client.name, selection.kind.plural)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise errors.Unreachable(f"{client.name}: watch broke: {error}") from error
 
@@ -102,7 +119,9 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
 def _event(line: bytes) -> Event:
     try:
         event = _decoder.decode(line)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        if event.type == BOOKMARK:
+            msgspec.convert(event.object, _Bookmark)
+    except documents.NO_JSON as error:  # of which a wrong type is one
         raise errors.Unreachable(f"a watch sent a line that is no event: {error}") from error
 
     if event.type == "ERROR":

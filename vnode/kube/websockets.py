@@ -33,19 +33,19 @@ async def connect(
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, middlewares=(_no_redirect,)
     ) as session:
-        try:
-            socket = await session.ws_connect(
-                client.endpoint.url + path,
-                params=list(query),
-                protocols=[protocol],
-                headers={"Authorization": authorization} if authorization else {},
-                heartbeat=_HEARTBEAT,
-                server_hostname=client.endpoint.server_name,
-            )
-        except aiohttp.WSServerHandshakeError as error:
-            raise errors.from_status(error.status, "", f"{client.name}: {error.message}") from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise answers.unreachable(client.name, error) from error
+        with answers.expected(client.name):
+            try:
+                socket = await session.ws_connect(
+                    client.endpoint.url + path,
+                    params=list(query),
+                    protocols=[protocol],
+                    headers={"Authorization": authorization} if authorization else {},
+                    heartbeat=_HEARTBEAT,
+                    server_hostname=client.endpoint.server_name,
+                )
+            except aiohttp.WSServerHandshakeError as error:
+                text = f"{client.name}: {error.message}"
+                raise errors.from_status(error.status, "", text) from error
 
         async with socket:
             yield socket

@@ -33,6 +33,8 @@ from vnode.runtime.certificates import Pair
 from vnode.runtime.links import Link, Links
 
 FIRST_PORT: Final = 10250
+STREAM_GRACE: Final = 20
+"""Seconds that open streams get by default when their port closes."""
 _LINGER: Final = 30.0  # seconds that a port outlives its link
 _RETRY: Final = 5.0  # seconds until another attempt to open a port
 
@@ -43,8 +45,8 @@ class KubeletServer:
     """Serves every virtual node in `links` on `address`.
 
     `certificate` gives the serving certificate as it is now. `recorded_ports` tells, by node, the
-    ports that nodes had before: no other node gets them, even if its link comes first. After
-    cancellation `run` still gives open streams `grace` seconds.
+    ports that nodes had before: no other node gets them, even if its link comes first. When a port
+    closes, its open streams still get `grace` seconds, or `last_grace()` once `run` is cancelled.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class KubeletServer:
         recorded_ports: Callable[[], Mapping[str, int]] = dict,
         first_port: int = FIRST_PORT,
         client_ca_file: Path | None = None,
-        grace: float = 20.0,
+        grace: float = STREAM_GRACE,
+        last_grace: Callable[[], float] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._links = links
@@ -70,6 +73,7 @@ class KubeletServer:
         self._recorded_ports = recorded_ports
         self._first_port = first_port
         self._grace = grace
+        self._last_grace = last_grace or (lambda: grace)
         self._clock: Clock = clock or SystemClock()
         self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
         self._strangers = Strangers()
@@ -117,7 +121,7 @@ class KubeletServer:
                     self._wake.clear()
                     await happens_within(self._wake, await self._adjust(streams))
         finally:
-            await self._close(list(self._listeners))
+            await self._close(list(self._listeners), self._last_grace())
             hangups.close()
 
     def _link_changed(self, _link: Link) -> None:
@@ -126,7 +130,7 @@ class KubeletServer:
     async def _adjust(self, streams: Streams) -> float | None:
         """Make listeners match links; returns when to look again, None for when woken."""
         linked = {link.node_name for link in self._links}
-        await self._close(self._expired(linked))
+        await self._close(self._expired(linked), self._grace)
         missing = linked - self._listeners.keys()
         opened = [await self._open(node, streams) for node in sorted(missing)]
         return _RETRY if not all(opened) else _LINGER if self._left else None
@@ -162,6 +166,9 @@ class KubeletServer:
         except (OSError, VnodeError) as error:
             log.warning("cannot serve the kubelet API of %s: %s", node, error)
             return False
+        except Exception:  # one node's API is not those of all others
+            log.exception("cannot serve the kubelet API of %s", node)
+            return False
 
         self._listeners[node] = served
         log.info("kubelet API of %s on %s port %d", node, self._address, served.port)
@@ -171,13 +178,13 @@ class KubeletServer:
         self._subscribers.call(node)
         return True
 
-    async def _close(self, nodes: list[str]) -> None:
+    async def _close(self, nodes: list[str], grace: float) -> None:
         closing = [(node, self._listeners.pop(node)) for node in nodes]
         async with asyncio.TaskGroup() as group:
             for node, served in closing:
                 self._left.pop(node, None)
                 self._subscribers.call(node)
-                group.create_task(served.close(self._grace), name=f"kubelet-close-{node}")
+                group.create_task(served.close(grace), name=f"kubelet-close-{node}")
 
     def _tls(self) -> AskingContext:
         if self._context is None:

@@ -29,6 +29,7 @@ from vnode.nodes import virtual, written
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
+from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import CONNECTING, Health, Link, Links, TargetKey
 from vnode.telemetry import logs
 
@@ -90,6 +91,7 @@ class NodeController:
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by name of the node
+        self._echoes = Echoes(self.refresh)  # of writes to Nodes, by name
         self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
         self._server_version = ""  # "" until asked for
 
@@ -119,7 +121,8 @@ class NodeController:
         while True:
             changed.clear()
             before = self._wanted
-            self._wanted = {key.node_name: key for key in self._targets.keys()}  # noqa: SIM118
+            fitting = filter(lambda key: key.fits_label, self._targets.keys())
+            self._wanted = {key.node_name: key for key in fitting}
             for name in before.keys() | self._wanted.keys() | set(self._nodes.store):
                 self._controller.add(name)
                 self._leases.add(name)
@@ -144,6 +147,9 @@ class NodeController:
             if target is None:
                 await self._remove(name, node)
                 return None
+
+            if node is not None and self._echoes.pending(name, node):
+                return None  # our last write is on its way; it wakes us
 
             link = self._links.get(name)
             if node is not None and (wait := self._patience(name, link)) > 0:
@@ -177,6 +183,7 @@ class NodeController:
         """The Target is gone, now or while no agent ran; a Node that is not ours stays."""
         self._written.pop(name, None)
         self._unconnected.pop(name, None)
+        self._echoes.forget(name)
         if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
             return
 
@@ -205,7 +212,8 @@ class NodeController:
 
         version = {"resourceVersion": objects.resource_version(node)}
         body = {"metadata": version, "spec": {"taints": taints}}
-        return await self._client.patch(kinds.NODES, objects.name(node), body)
+        after = await self._client.patch(kinds.NODES, objects.name(node), body)
+        return self._wrote(node, after)
 
     async def _describe(self, node: Object, target: TargetKey, link: Link | None) -> Object:
         """Labels and annotations; left as they are while the target's summary is not known."""
@@ -222,9 +230,9 @@ class NodeController:
         if memory.description == fields and _has(node, wanted):
             return node
 
-        node = await self._client.apply(kinds.NODES, wanted)
+        after = await self._client.apply(kinds.NODES, wanted)
         memory.description = fields
-        return node
+        return self._wrote(node, after)
 
     def _port(self, node: Object) -> int | None:
         """While nothing serves it, a Node keeps its port: the default one may be another's."""
@@ -258,9 +266,14 @@ class NodeController:
             return due
 
         body = {"metadata": {"name": name}, "status": wanted}
-        await self._client.apply(kinds.NODES, body, subresource="status")
+        self._wrote(node, await self._client.apply(kinds.NODES, body, subresource="status"))
         memory.offer, memory.status_at = fields, now
         return HEARTBEAT
+
+    def _wrote(self, before: Object, after: Object) -> Object:
+        """The Node as we have just left it; until the store has it so, nothing is decided anew."""
+        self._echoes.expect(objects.name(after), before, after)
+        return after
 
     def _memory(self, node: Object) -> Written:
         """What was written to the Node of that name."""

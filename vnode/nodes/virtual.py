@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode import __version__
-from vnode.api import keys, objects, quantities, resources
+from vnode.api import keys, objects, quantities, resources, virtual_constraints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Health, TargetKey
@@ -40,11 +40,7 @@ _FALSE_CONDITIONS: Final = {
 
 def identity_labels(target: TargetKey) -> dict[str, str]:
     """The labels by which we know the Node as ours; nothing from a target replaces them."""
-    known = {keys.PROVIDER_LABEL: keys.PROVIDER}
-    if not target.namespace:
-        return {**known, keys.CLUSTER_TARGET_NAME: target.name}
-
-    return {**known, keys.TARGET_NAMESPACE: target.namespace, keys.TARGET_NAME: target.name}
+    return virtual_constraints.identity_labels(target.namespace, target.name)
 
 
 def target_of(node: Object) -> TargetKey | None:

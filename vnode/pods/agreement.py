@@ -32,12 +32,13 @@ class Settlement:
 def settle(proxy: Object, chaperon: Object, sent: Object) -> Settlement:
     """Settle a bound proxy's annotations with its chaperon's; `sent` is what the source sent last.
 
-    Only annotations of others: those of vnode and Admiralty belong to the object they are on.
+    Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
+    those of a queue to the cluster they are in.
     """
     here, there = foreign(proxy), foreign(chaperon)
     known = read(proxy, keys.FED_BACK)
     fed, sent, down, up = dict(known), dict(sent), {}, {}
-    for key in here.keys() | there.keys() | known.keys() | sent.keys():
+    for key in filter(keys.travels, here.keys() | there.keys() | known.keys() | sent.keys()):
         ours, theirs = here.get(key), there.get(key)
         agreed = known[key] if key in known else sent.get(key)
         if ours == theirs:

@@ -17,7 +17,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.kube.informer import Informer
 from vnode.pods import feedback
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.queue import SchedulingQueue
@@ -42,8 +42,8 @@ class Books:
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
 
-    def unconnected(self, namespace: str) -> dict[str, str]:
-        """By name, the targets of that namespace's pods that there is no connection to, and why.
+    def unconnected(self, namespace: str) -> dict[TargetKey, str]:
+        """The targets of that namespace's pods that there is no connection to, and why.
 
         The cache does not have them, since nothing can go there: a Secret is missing, say.
         """
@@ -54,7 +54,8 @@ class Books:
             name = labels.get(keys.CLUSTER_TARGET_NAME) or labels.get(keys.TARGET_NAME)
             idle = ready.get("status") == "False" and self._links.get(objects.name(node)) is None
             if name and idle and home in ("", namespace):
-                found[name] = str(ready.get("message") or ready.get("reason") or "")
+                reason = str(ready.get("message") or ready.get("reason") or "")
+                found[TargetKey(home, name)] = reason
 
         return found
 

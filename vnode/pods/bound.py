@@ -13,6 +13,8 @@ from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
+from vnode.runtime.keyed_tasks import KeyedTasks
+from vnode.runtime.supervisor import supervise
 
 
 def is_daemon(pod: Object) -> bool:
@@ -35,8 +37,7 @@ class BoundPods:
         self._trim = trim
         self._handlers: list[Handler] = []
         self._informers: dict[str, Informer] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # same keys as _informers once run runs
-        self._group: asyncio.TaskGroup | None = None
+        self._tasks: KeyedTasks[str] | None = None  # by virtual node, while `run` runs
 
     @property
     def synced(self) -> bool:
@@ -83,8 +84,8 @@ class BoundPods:
             informer.subscribe(handler)
 
         self._informers[node_name] = informer
-        if self._group is not None:
-            self._start(node_name, informer)
+        if self._tasks is not None:
+            self._tasks.start(node_name, informer.run, f"on-{node_name}")
 
     def forget(self, node_name: str) -> None:
         """Stop to follow a virtual node."""
@@ -93,21 +94,17 @@ class BoundPods:
             for handler in self._handlers:
                 handler(pod, None)
 
-        if task := self._tasks.pop(node_name, None):
-            task.cancel()
+        if self._tasks is not None:
+            self._tasks.stop(node_name)
 
     async def run(self) -> None:
         """Run the informers until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
+        async with supervise() as tasks:
+            self._tasks = tasks.keyed()
             try:
                 for node_name, informer in self._informers.items():
-                    self._start(node_name, informer)
+                    self._tasks.start(node_name, informer.run, f"on-{node_name}")
 
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._group = None  # a link that comes while this ends is not followed
-
-    def _start(self, node_name: str, informer: Informer) -> None:
-        assert self._group is not None, "started outside run"
-        self._tasks[node_name] = self._group.create_task(informer.run(), name=f"on-{node_name}")
+                self._tasks = None  # a link that comes while this ends is not followed

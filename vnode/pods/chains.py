@@ -41,10 +41,9 @@ def goes_on(
 
 
 def stuck(pod: Object, why: str) -> Object:
-    """The merge patch of status by which a delegate's source hears why it does not go on.
+    """The strategic merge patch of status by which a delegate's source hears why it does not go on.
 
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.
     """
-    conditions = objects.with_condition(pod, delegate.rejected(why))
-    status = {"reason": "NotSentOn", "message": why, "conditions": conditions}
+    status = {"reason": "NotSentOn", "message": why, "conditions": [delegate.rejected(why)]}
     return {"metadata": {"uid": objects.uid(pod)}, "status": status}

@@ -6,8 +6,9 @@ it sent. The delegate carries the record that was last carried out on it. Only t
 two is done to the delegate, so that what the target's own admission made of it stays. A record that
 does not differ costs no request.
 
-The record is JSON: `annotations` (all that were sent), and as merge patches since the beginning
-`labels` and what `changeable.view` has.
+The record is JSON: `annotations` and `conditions` (all that were sent), and as merge patches since
+the beginning `labels` and what `changeable.view` has. A new pod has no ephemeral containers and no
+conditions, so it begins without those in its record.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Final
 
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
-from vnode.pods import agreement, chaperon
+from vnode.pods import agreement, chaperon, conditions
 from vnode.pods.chaperon import Parent
 
+CONDITIONS: Final = "conditions"
 _SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources")
+_NOT_FOR_NEW_PODS: Final = (changeable.EPHEMERAL, CONDITIONS)
 
 
 def record(obj: Object) -> Object:
@@ -32,19 +35,44 @@ def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
 
     ConfigError if the proxy's annotations cannot be read.
     """
-    spec = objects.spec(candidate)
-    wanted = changeable.overlaid(spec, objects.spec(proxy))
     return bool(
         chaperon.labels(proxy, parent) != objects.labels(candidate)
         or settle(proxy, candidate).down
-        or (wanted != spec and changeable.view(wanted) != changeable.view(spec))
+        or not agrees(proxy, candidate)
+        or conditions_to_send(proxy, candidate) != sent_conditions(candidate)
     )
+
+
+def agrees(proxy: Object, candidate: Object) -> bool:
+    """The chaperon's spec says what the proxy's says; both may be trimmed."""
+    spec = objects.spec(candidate)
+    wanted = changeable.overlaid(spec, objects.spec(proxy))
+    return wanted == spec or changeable.view(wanted) == changeable.view(spec)
 
 
 def settle(proxy: Object, candidate: Object) -> agreement.Settlement:
     """Which annotations go down to the chaperon, and which come up to the proxy."""
-    sent = record(candidate).get("annotations")
-    return agreement.settle(proxy, candidate, sent if isinstance(sent, dict) else {})
+    return agreement.settle(proxy, candidate, _sent(candidate, "annotations"))
+
+
+def sent_conditions(candidate: Object) -> Object:
+    """The conditions that the source has sent, by type."""
+    return _sent(candidate, CONDITIONS)
+
+
+def conditions_to_send(proxy: Object, candidate: Object) -> Object:
+    """What `sent_conditions` must become."""
+    return conditions.to_send(proxy, candidate, sent_conditions(candidate))
+
+
+def _sent(obj: Object, part: str) -> Object:
+    sent = record(obj).get(part)
+    return sent if isinstance(sent, dict) else {}
+
+
+def of_new_pod(candidate: Object) -> Object:
+    """The record that a delegate made of this chaperon begins with."""
+    return {k: v for k, v in record(candidate).items() if k not in _NOT_FOR_NEW_PODS}
 
 
 def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
@@ -56,11 +84,15 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     labels = objects.merge_diff(objects.labels(candidate), objects.labels(built))
     spec = objects.spec(built)
     delta = objects.merge_diff(changeable.view(objects.spec(candidate)), changeable.view(spec))
-    if not (labels or delta or settled.down):
+    said = conditions_to_send(live, candidate)
+    if not (labels or delta or settled.down or said != sent_conditions(candidate)):
         return {}
 
     since = objects.merge_patches(record(candidate), delta | ({"labels": labels} if labels else {}))
     since["annotations"] = settled.sent
+    if said:
+        since[CONDITIONS] = said
+
     notes = {**settled.down, keys.SENT: agreement.text(since)}
     metadata: Object = {"uid": objects.uid(candidate), "annotations": notes}
     if labels:
@@ -106,6 +138,21 @@ def ephemeral_patch(delta: Object, full: Object, delegate: Object) -> Object:
         "metadata": {"uid": objects.uid(delegate)},
         "spec": {changeable.EPHEMERAL: entries},
     }
+
+
+def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
+    """The strategic merge patch for the status of a delegate; `pod` is whole.
+
+    Only the types that the pod names as readiness gates, whatever a source may ask for.
+    """
+    known, said = conditions.of(pod), sent_conditions(candidate)
+    types = {type_ for type_ in delta.get(CONDITIONS) or () if type_ in conditions.sendable(pod)}
+    wanted = {type_: {"type": type_, **said[type_]} for type_ in sorted(types) if said.get(type_)}
+    entries = conditions.patch({t: known[t] for t in types if t in known}, wanted)
+    if not entries:
+        return {}
+
+    return {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": entries}}
 
 
 def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:

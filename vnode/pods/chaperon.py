@@ -1,4 +1,4 @@
-"""From a proxy pod to its PodChaperon: what travels to a target, and under which labels.
+"""From a proxy pod to its PodChaperon: what travels to a target, and under which names.
 
 Pure. The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved),
 not from the proxy as it lives, whose constraints choose virtual nodes. What of a pod may change in
@@ -8,9 +8,8 @@ place is taken from the living proxy, though: labels, annotations of others, and
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from vnode.api import (
     changeable,
@@ -19,21 +18,20 @@ from vnode.api import (
     kinds,
     names,
     objects,
-    patterns,
+    pod_shape,
+    renaming,
     route,
     service_tokens,
+    virtual_constraints,
 )
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.pods import agreement, tokens
+from vnode.pods import agreement, downward_api, tokens
 from vnode.runtime.links import Link
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
-# Copied from the node when a pod is bound: of a proxy, from the virtual node.
-_NODE_LABELS: Final = "topology.kubernetes.io/"
 # What of ours goes with a pod that may be sent on: the next cluster needs it too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
-_SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,11 @@ def source_pod(proxy: Object) -> Object:
     except ConfigError as error:
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod: {error}") from error
 
-    if not isinstance(pod, dict) or not isinstance(pod.get("spec"), dict):
+    if not pod_shape.has(pod):
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
 
-    return pod
+    found: Object = pod
+    return found
 
 
 def skips_reservation(proxy: Object) -> bool:
@@ -88,9 +87,14 @@ def build(
     (`Wishes.source_api`) the delegate has a token of the source. Raises ConfigError for annotations
     that cannot be read, and for delegates that are not to be sent on.
     """
-    pod = source_pod(proxy)
-    notes = agreement.foreign(proxy)
-    spec = _spec(pod, proxy, _kept_labels_of(proxy), source_api)
+    pod, renamed = source_pod(proxy), labels(proxy, parent)
+    notes = {k: v for k, v in agreement.foreign(proxy).items() if keys.travels(k)}
+    spec = _spec(pod, proxy, target, source_api)
+    if not finalizer:  # their conditions cannot travel there; the source waits for them itself
+        spec.pop("readinessGates", None)
+
+    shown = downward_api.shown(proxy, pod, renamed)
+    downward_api.rewrite(spec, shown)
     if finalizer and (sent := _sent(notes, spec)):
         notes[keys.SENT] = agreement.text(sent)
 
@@ -98,7 +102,7 @@ def build(
     notes[keys.PARENT_NAME] = objects.name(proxy)
     notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
     notes[keys.TARGET] = target
-    notes |= _onward(proxy, parent, there)
+    notes |= _onward(proxy, parent, there) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy)):
         notes[keys.TOKEN] = ""
 
@@ -111,7 +115,7 @@ def build(
         "metadata": {
             "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
             "namespace": objects.namespace(proxy),
-            "labels": labels(proxy, parent),
+            "labels": renamed,
             "annotations": notes,
         },
         "spec": spec,
@@ -126,7 +130,7 @@ def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
     """What a pod says about its way: nothing, for one that begins here and ends in the target."""
     own = objects.annotations(proxy)
     kept = _ONWARD if keys.FORWARD in own else ()
-    notes: dict[str, str] = {key: own[key] for key in kept if key in own}
+    notes = {key: own[key] for key in kept if key in own} | downward_api.onward(proxy)
     if route.is_delegate(proxy):
         if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
             raise ConfigError(
@@ -140,12 +144,8 @@ def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
 
 def labels(proxy: Object, parent: Parent) -> dict[str, str]:
     """The labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
-    own = {
-        key: value
-        for key, value in objects.labels(proxy).items()
-        if key != keys.HAS_FINALIZER and not key.startswith(_NODE_LABELS)
-    }
-    renamed = reprefixed(own, _kept_labels_of(proxy))
+    own = renaming.travelling(objects.labels(proxy))
+    renamed = renaming.renamed(own, renaming.kept_labels_of(proxy))
     renamed[keys.PARENT_UID] = objects.uid(proxy)
     renamed[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
     return renamed
@@ -158,10 +158,6 @@ def _sent(notes: Object, spec: Object) -> Object:
         sent[changeable.EPHEMERAL] = names_
 
     return sent
-
-
-def _kept_labels_of(proxy: Object) -> re.Pattern[str] | None:
-    return kept_labels(objects.annotations(proxy).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
 
 
 def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Object:
@@ -177,42 +173,16 @@ def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Obj
     )
 
 
-def kept_labels(regexp: str) -> re.Pattern[str] | None:
-    """The labels (`key=value`) that keep their keys; ConfigError for a bad expression."""
-    if not regexp:
-        return None
-
-    try:
-        return patterns.compile_safe(regexp)
-    except ConfigError as error:
-        raise ConfigError(f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: {error}") from error
-
-
-def reprefixed(own: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
-    """Labels as a delegate has them: out of reach of the selectors of the target's own objects."""
-    return {_label_key(key, value, keep): value for key, value in sorted(own.items())}
-
-
-def _label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
-    if keep is not None and keep.search(f"{key}={value}"):
-        return key
-
-    return keys.PREFIX + key.rpartition("/")[2]
-
-
-def _spec(
-    pod: Object,
-    proxy: Object,
-    keep: re.Pattern[str] | None,
-    source_api: tuple[str, str] | None,
-) -> Object:
+def _spec(pod: Object, proxy: Object, target: str, source_api: tuple[str, str] | None) -> Object:
     live = objects.spec(proxy)
-    spec = changeable.overlaid(objects.spec(pod), live)
-    for field in ("priority", "nodeName"):
+    node = virtual_constraints.virtual_node(*objects.split_key(target))
+    spec = dict(virtual_constraints.without(changeable.overlaid(objects.spec(pod), live), node))
+    # The pod was held here until its gates were lifted, and a scheduler here has chosen the node.
+    for field in ("priority", "nodeName", "schedulingGates"):
         spec.pop(field, None)
 
-    if not live.get("schedulingGates"):  # the pod was held here until they were lifted
-        spec.pop("schedulingGates", None)
+    if spec.get("runtimeClassName"):
+        spec.pop("overhead", None)  # that of the target's RuntimeClass, which admission insists on
 
     if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
         for field in _CONSTRAINTS:
@@ -224,9 +194,10 @@ def _spec(
         secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
         tokens.replace(spec, secret, source_api)
 
+    keep = renaming.kept_labels_of(proxy)
     for field in ("affinity", "topologySpreadConstraints"):
         if field in spec:
-            spec[field] = _reprefixed_selectors(spec[field], keep)
+            spec[field] = renaming.renamed_selectors(spec[field], keep)
 
     if not skips_reservation(proxy):
         spec["schedulerName"] = keys.CANDIDATE_SCHEDULER
@@ -234,42 +205,3 @@ def _spec(
         spec.pop("schedulerName")
 
     return spec
-
-
-def _reprefixed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
-    """The label selectors of pods inside affinity and spread terms, renamed as the labels are."""
-    if isinstance(value, list):
-        return [_reprefixed_selectors(item, keep) for item in value]
-
-    if not isinstance(value, dict):
-        return value
-
-    return {
-        field: _selector(field, inner, keep)
-        if field in _SELECTOR_FIELDS
-        else _reprefixed_selectors(inner, keep)
-        for field, inner in value.items()
-    }
-
-
-def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
-    if field != "labelSelector":
-        return [_label_key(key, "", keep) for key in value or ()]
-
-    selector = dict(value or {})
-    if labels := selector.get("matchLabels"):
-        selector["matchLabels"] = reprefixed(labels, keep)
-
-    if expressions := selector.get("matchExpressions"):
-        selector["matchExpressions"] = [
-            {**entry, "key": _expression_key(entry, keep)} for entry in expressions
-        ]
-
-    return selector
-
-
-def _expression_key(entry: Object, keep: re.Pattern[str] | None) -> str:
-    """An expression keeps its key if the expression of the pod keeps all the values it names."""
-    values = entry.get("values") or [""]
-    keys_ = {_label_key(entry["key"], value, keep) for value in values}
-    return keys_.pop() if len(keys_) == 1 else _label_key(entry["key"], "", None)

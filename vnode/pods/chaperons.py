@@ -71,13 +71,13 @@ class ChaperonController:
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
-        self._echoes = Echoes()
         self._updater = Updater(client, clock)
         # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
         # next delegate of that key.
         self._last: dict[str, Object] = {}
         self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
+        self._echoes = Echoes(self._controller.add)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""

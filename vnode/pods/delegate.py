@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import changeable, keys, kinds, objects, taints
 from vnode.api.objects import Object
-from vnode.pods import agreement, changes, feedback
+from vnode.pods import agreement, changes, feedback, observed
 
 _MOST_DIGITS: Final = 10  # of a number of seconds
 
@@ -43,9 +43,8 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
     stays = {keys.SOURCE_POD_MANIFEST} | (set() if goes_on else {keys.FORWARD})
     notes = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
-    if changeable.EPHEMERAL in spec:
-        spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
-        done = {k: v for k, v in changes.record(chaperon).items() if k != changeable.EPHEMERAL}
+    spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
+    if (done := changes.of_new_pod(chaperon)) != changes.record(chaperon):
         notes = {**notes, keys.SENT: agreement.text(done)}
 
     return {
@@ -179,7 +178,7 @@ def report(chaperon: Object, pod: Object) -> Report:
 
     notes = objects.merge_diff(known, wanted)
     fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
-    before, after = objects.status(chaperon), objects.status(pod)
+    before, after = objects.status(chaperon), observed.by_chaperon(chaperon, pod)
     status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
     return Report(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},

@@ -151,7 +151,7 @@ class Ending:
         kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
         if kept and not pending and not objects.is_finished(proxy):
             body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
-            await self._mirror.patch(proxy, body, subresource="status", strategic=True)
+            await self._mirror.patch(proxy, body, subresource="status")
 
     async def _release(self, proxy: Object) -> None:
         if (body := feedback.without_finalizers(proxy)) is not None:

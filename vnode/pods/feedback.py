@@ -1,7 +1,8 @@
 """From a chaperon back to its proxy pod: pure decisions of the source's side.
 
 The delegate's status replaces the proxy's, so that every tool sees the pod as it is in the target;
-what only makes sense there (containers that the target injected, its own QoS verdict) stays behind.
+what only makes sense there (containers that the target injected, its own QoS verdict) stays behind,
+and conditions that the source's own controllers have set stay (`conditions`).
 Annotations of others on the delegate come back too; ours stay. Another cluster wrote all that: its
 size is bounded, and addresses that no pod can have stay behind (the API server takes no
 EndpointSlice with one, so they would take a Service's other pods down with them).
@@ -11,15 +12,18 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.pods import agreement, changes
+from vnode.pods import agreement, changes, conditions, observed
+from vnode.pods.proxy import MANIFEST_BYTES
 
-_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", "observedGeneration"})
+_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName"})
+# Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
+_MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
 _CONTAINERS: Final = {
     "containerStatuses": "containers",
     "initContainerStatuses": "initContainers",
@@ -27,59 +31,124 @@ _CONTAINERS: Final = {
 }
 FINISHED: Final = ("Succeeded", "Failed")
 # Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
-# takes some 50 KiB. Of the 256 KiB of annotations that an API server takes, some stay for users.
+# takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
 STATUS_LIMIT: Final = 128 * 1024
 ANNOTATIONS_LIMIT: Final = 192 * 1024
+# Bytes of keys and values of all annotations that an API server takes.
+_TOTAL_LIMIT: Final = 256 * 1024
 
 
 def status_patch(proxy: Object, chaperon: Object) -> Object:
-    """The merge patch for the proxy's status; empty if nothing is new."""
+    """The strategic merge patch for the proxy's status; empty if nothing is new.
+
+    It also writes down, in an annotation, which conditions are the delegate's.
+    """
     reported = objects.without_nulls(objects.status(chaperon))
     if objects.status(proxy).get("phase") in FINISHED and reported.get("phase") not in FINISHED:
         return {}
 
-    wanted = {k: v for k, v in reported.items() if k not in _STAYS_BEHIND}
+    status = observed.by_proxy(proxy, chaperon, reported)
+    diff = _fields_patch(proxy, status)
+    metadata: Object = {"uid": objects.uid(proxy)}
+    if reported.get("phase") or "conditions" in reported:
+        told = {**chaperon, "status": status}
+        wanted, fed = conditions.merged(proxy, told, changes.sent_conditions(chaperon))
+        if entries := conditions.patch(conditions.of(proxy), wanted):
+            diff["conditions"] = entries
+
+        if fed != agreement.read(proxy, keys.FED_BACK_CONDITIONS):
+            record = agreement.text(fed) if fed else None
+            metadata["annotations"] = {keys.FED_BACK_CONDITIONS: record}
+
+    if not diff and "annotations" not in metadata:
+        return {}
+
+    return {"metadata": metadata, "status": diff}
+
+
+def _fields_patch(proxy: Object, status: Object) -> Object:
+    """What differs beside the conditions."""
+    wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND and not k.startswith("$")}
     for field, containers in _CONTAINERS.items():
         if field in wanted:
             own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
             wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
 
-    known = {
-        k: objects.without_nulls(v)
-        for k, v in objects.status(proxy).items()
-        if k not in _STAYS_BEHIND
-    }
     _drop_special_addresses(wanted)
-    _keep_scheduled(known, wanted)
-    if not reported.get("phase"):  # no delegate yet: its target can only say why
-        known = {k: v for k, v in known.items() if k in wanted}
+    known = objects.without_nulls(objects.status(proxy))
+    apart = _STAYS_BEHIND | {"conditions"} | ({observed.FIELD} - wanted.keys())
+    patch: Object = {}
+    for field in sorted((known.keys() | wanted.keys()) - apart):
+        if field in wanted:
+            if field not in known or known[field] != wanted[field]:
+                patch[field] = _replacement(field, wanted[field])
+        elif status.get("phase"):  # while there is no delegate, its target can only say why
+            patch[field] = None
 
-    diff = objects.merge_diff(known, wanted)
-    return {"metadata": {"uid": objects.uid(proxy)}, "status": diff} if diff else {}
+    return patch
+
+
+def _replacement(field: str, value: Any) -> Any:
+    """The value as a strategic merge patch has it that replaces what is there."""
+    if isinstance(value, dict):
+        return {**value, "$patch": "replace"}
+
+    if field in _MERGED_LISTS and isinstance(value, list):
+        return [{"$patch": "replace"}, *value]
+
+    return value
 
 
 def exceeds(proxy: Object, patch: Object) -> str:
-    """What the pod would have after this patch, if honest clusters have no reason for it; else "".
+    """What the pod would have after this patch, if it cannot be taken over; else "".
 
-    The result counts: many small patches come to as much as a large one.
+    The result counts: many small patches come to as much as a large one. Honest clusters have no
+    reason for as much, unless the pod's own annotations leave no room.
     """
-    if _outgrows(objects.status(proxy), objects.status(patch), STATUS_LIMIT):
+    if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), STATUS_LIMIT):
         return f"a status of over {STATUS_LIMIT} bytes"
 
-    if _outgrows(objects.annotations(proxy), objects.annotations(patch), ANNOTATIONS_LIMIT):
+    news = objects.annotations(patch)
+    if not news:
+        return ""
+
+    known = dict(objects.annotations(proxy))
+    manifest = {k: v for k in (keys.SOURCE_POD_MANIFEST,) if (v := known.pop(k, None)) is not None}
+    after = objects.without_nulls(objects.merge_patches(known, news))
+    if _outgrows(known, after, ANNOTATIONS_LIMIT):
         return f"annotations of over {ANNOTATIONS_LIMIT} bytes"
+
+    if _total(after) + (_total(manifest) or proxy.get(MANIFEST_BYTES, 0)) > _TOTAL_LIMIT:
+        return f"more than the {_TOTAL_LIMIT} bytes of annotations that a pod may have"
 
     return ""
 
 
-def _outgrows(known: Object, patch: Object, limit: int) -> bool:
-    """Whether something is over the limit after a patch, and not smaller than it was."""
-    if not patch:
-        return False
+def without_record(patch: Object) -> Object:
+    """A patch of status that leaves the annotations alone."""
+    metadata = {k: v for k, v in objects.metadata(patch).items() if k != "annotations"}
+    return {**patch, "metadata": metadata}
 
-    result = objects.without_nulls(objects.merge_patches(known, patch))
-    after = len(msgspec.json.encode(result))
-    return after > limit and after > len(msgspec.json.encode(known))
+
+def _after(proxy: Object, patch: Object) -> Object:
+    """The status after a patch; replacements still have the directive that says so."""
+    if not patch:
+        return objects.status(proxy)
+
+    fields = {k: v for k, v in patch.items() if k != "conditions"}
+    entries = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
+    after: Object = {**objects.status(proxy), **fields, "conditions": entries}
+    return {k: v for k, v in after.items() if v is not None}
+
+
+def _outgrows(known: Object, after: Object, limit: int) -> bool:
+    """Whether something is over the limit after a patch, and not smaller than it was."""
+    size = len(msgspec.json.encode(after))
+    return size > limit and size > len(msgspec.json.encode(known))
+
+
+def _total(notes: Object) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in notes.items())
 
 
 def _drop_special_addresses(wanted: Object) -> None:
@@ -100,19 +169,6 @@ def _is_ordinary(text: object) -> bool:
     return not (ip.is_unspecified or ip.is_loopback or ip.is_link_local or ip.is_multicast)
 
 
-def _keep_scheduled(known: Object, wanted: Object) -> None:
-    """The proxy was scheduled when it was bound; that its delegate was too is no news."""
-    own = [e for e in known.get("conditions") or () if e.get("type") == "PodScheduled"]
-    if not own or own[0].get("status") != "True":
-        return
-
-    told = [e for e in wanted.get("conditions") or () if e.get("type") == "PodScheduled"]
-    if not told:
-        wanted["conditions"] = [*(wanted.get("conditions") or ()), *own]
-    elif told[0].get("status") == "True":
-        wanted["conditions"] = [own[0] if e is told[0] else e for e in wanted["conditions"]]
-
-
 def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Object:
     """The merge patch for the proxy's annotations; empty if nothing is new.
 
@@ -125,7 +181,7 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
     else:
         known = objects.annotations(proxy)
         reported = agreement.foreign(chaperon).items()
-        news = {key: value for key, value in reported if known.get(key) != value}
+        news = {k: v for k, v in reported if keys.travels(k) and known.get(k) != v}
 
     if not news:
         return {}

@@ -3,30 +3,56 @@
 A status that a target reports goes through here to the source's API server: built by `feedback`,
 bounded in size, since the other cluster may be hostile, and timed from the moment at which the
 chaperon's change was seen. Until the informer has shown the result of a write, decisions about that
-pod rest: they would be made on what was before.
+pod rest: they would be made on what was before. Annotations and status are written each by itself,
+so that one that is refused does not keep the other back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
 from vnode.api import kinds, objects
-from vnode.api.errors import NotFound
+from vnode.api.clock import Clock
+from vnode.api.errors import Denied, Invalid, NotFound, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import EventRecorder
+from vnode.kube.events import WARNING, EventRecorder
 from vnode.pods import feedback
 from vnode.runtime.echoes import Echoes
 from vnode.runtime.links import Link
 from vnode.telemetry import metrics
 
+AGAIN: Final = 30.0  # seconds until feedback that was refused is tried again
+_PARTS: Final = (None, "status")  # subresources that are written
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A patch that the API server did not take, and when it may be asked again."""
+
+    body: Object
+    until: float  # monotonic
+
 
 class Mirror:
-    """The source's writes to proxy pods, by the pod's key."""
+    """Writes to proxy pods; `wake` is called with the key of one whose write was never seen."""
 
-    def __init__(self, client: Client, events: EventRecorder) -> None:
+    def __init__(
+        self,
+        client: Client,
+        events: EventRecorder,
+        clock: Clock,
+        wake: Callable[[str], None] = lambda _key: None,
+    ) -> None:
         self._client = client
         self._events = events
-        self._echoes = Echoes()
+        self._clock = clock
+        self._echoes = Echoes(wake)
         self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
+        # By key and subresource; an entry goes when that part was taken, or has nothing to write.
+        self._refusals: dict[tuple[str, str | None], _Refusal] = {}
 
     def pending(self, key: str, proxy: Object) -> bool:
         """Whether a write to this pod is still to be seen by its informer."""
@@ -44,39 +70,75 @@ class Mirror:
         """The pod is gone."""
         self._echoes.forget(key)
         self._lags.forget(key)
+        for part in _PARTS:
+            self._refusals.pop((key, part), None)
 
-    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> None:
-        """Take over annotations and status of the delegate, as far as they have changed."""
+    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
+        """Take over annotations and status of the delegate, as far as they have changed.
+
+        Annotations go first: who hears that a pod is ready may look for them. When to look again,
+        if the API server refused some of it: what refuses may change unseen.
+        """
+        key = objects.key(proxy)
         notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
-        if notes and not self._refuses(proxy, notes):
-            proxy = await self.patch(proxy, notes)
+        failure: ServerError | None = None
+        try:
+            proxy = await self._offer(proxy, notes, None) or proxy
+        except ServerError as error:  # a webhook that is away need not be asked about statuses
+            failure = error
 
         status = feedback.status_patch(proxy, candidate)
-        if status and not self._refuses(proxy, status):
-            await self.patch(proxy, status, subresource="status")
-            self._lags.stop(objects.key(proxy))
+        if objects.annotations(status) and feedback.exceeds(proxy, {**status, "status": {}}):
+            status = feedback.without_record(status)
+
+        if await self._offer(proxy, status, "status") is not None:
+            self._lags.stop(key)
         else:
-            self._lags.forget(objects.key(proxy))
+            self._lags.forget(key)
 
-    def _refuses(self, proxy: Object, patch: Object) -> bool:
-        if not (what := feedback.exceeds(proxy, patch)):
-            return False
+        if failure is not None:
+            raise failure
 
-        text = f"the delegate pod would give this pod {what}: not taken over"
-        self._events.event(
-            objects.reference(proxy, "Pod", "v1"), "Warning", "FeedbackRefused", text
-        )
-        return True
+        return self._again_in(key)
 
-    async def patch(
-        self,
-        proxy: Object,
-        body: Object,
-        *,
-        subresource: str | None = None,
-        strategic: bool = False,
-    ) -> Object:
-        """Patch a proxy pod; it comes back as it is now, or as it was if it is gone."""
+    def _again_in(self, key: str) -> float | None:
+        refusals = (self._refusals.get((key, part)) for part in _PARTS)
+        times = [refusal.until for refusal in refusals if refusal is not None]
+        return max(0.0, min(times) - self._clock.monotonic()) if times else None
+
+    async def _offer(self, proxy: Object, body: Object, subresource: str | None) -> Object | None:
+        """Patch a proxy with what its target says; None if nothing was written."""
+        part = objects.key(proxy), subresource
+        known = self._refusals.get(part)
+        if not body:
+            self._refusals.pop(part, None)
+            return None
+
+        if known is not None and known.body == body and self._clock.monotonic() < known.until:
+            return None
+
+        if what := feedback.exceeds(proxy, body):
+            self._tell(proxy, f"the delegate pod would give this pod {what}: not taken over")
+            return None
+
+        try:
+            after = await self.patch(proxy, body, subresource=subresource)
+        except (Denied, Invalid) as error:
+            self._refusals[part] = _Refusal(body, self._clock.monotonic() + AGAIN)
+            what = subresource or "annotations"
+            self._tell(proxy, f"the delegate pod's {what} cannot be taken over: {error.message}")
+            return None
+
+        self._refusals.pop(part, None)
+        return after
+
+    def _tell(self, proxy: Object, text: str) -> None:
+        about = objects.reference(proxy, "Pod", "v1")
+        self._events.event(about, WARNING, "FeedbackRefused", text)
+
+    async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
+        """Patch a proxy pod (its status by a strategic merge patch); it comes back as it is now, or
+        as it was if it is gone."""
         try:
             after = await self._client.patch(
                 kinds.PODS,
@@ -84,7 +146,7 @@ class Mirror:
                 body,
                 objects.namespace(proxy),
                 subresource=subresource,
-                strategic=strategic,
+                strategic=subresource == "status",
             )
         except NotFound:
             return proxy

@@ -73,13 +73,13 @@ class ProxyController:
         self._target_exists = target_exists  # by node name; True while in doubt
         self._bring = bring
         self._events = events
-        self._mirror = Mirror(client, events)
-        self._ending = Ending(client, links, self._mirror, target_exists, clock)
-        self._candidates = Echoes()  # writes to chaperons, in all targets
-        self._sender = Sender(client, parent, events, self._candidates)
         self._controller: Controller[str] = Controller(
             "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
+        self._mirror = Mirror(client, events, clock, self._controller.add)
+        self._ending = Ending(client, links, self._mirror, target_exists, clock)
+        self._candidates = Echoes()  # writes to chaperons, in all targets
+        self._sender = Sender(client, parent, events, self._candidates)
         self._gc = ChaperonGC(client, links, self._find)
         self.bound = BoundPods(client, self._on_pod, trim)
 
@@ -194,9 +194,10 @@ class ProxyController:
         if asks and keys.IS_ALLOWED not in annotations:
             await self._allow(link, candidate)
 
-        await self._mirror.feed_back(proxy, candidate, link)
+        refused = await self._mirror.feed_back(proxy, candidate, link)
         sends = asks and link.runs_vnode
-        return await self._sender.send(proxy, candidate, link) if sends else None
+        later = await self._sender.send(proxy, candidate, link) if sends else None
+        return min((wait for wait in (refused, later) if wait is not None), default=None)
 
     async def _allow(self, link: Link, candidate: Object) -> None:
         key = echo_key(link, candidate)
@@ -219,7 +220,7 @@ class ProxyController:
         """
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
         if not link.covers(namespace):
-            why = f"target {link.target} is not for pods of namespace {namespace}"
+            why = f"node {link.node_name} is not for pods of namespace {namespace}"
             self._warn(proxy, "DelegateRefused", why)
             return None
 

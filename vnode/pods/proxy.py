@@ -15,6 +15,9 @@ from vnode.api.objects import Object
 
 NODE_INDEX: Final = "node"
 
+# Of an object that was trimmed: the bytes of the annotation that it lacks, since they count.
+MANIFEST_BYTES: Final = "manifestBytes"
+
 _KEPT_SPEC: Final = frozenset(
     {
         "nodeName",
@@ -24,6 +27,7 @@ _KEPT_SPEC: Final = frozenset(
         "priority",
         "affinity",
         "terminationGracePeriodSeconds",
+        "readinessGates",
     }
 )
 
@@ -103,4 +107,8 @@ def trim(pod: Object) -> Object:
         **objects.metadata(pod),
         "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
     }
-    return {**pod, "metadata": metadata, "spec": kept}
+    trimmed = {**pod, "metadata": metadata, "spec": kept}
+    if (manifest := notes.get(keys.SOURCE_POD_MANIFEST)) is not None:
+        trimmed[MANIFEST_BYTES] = len(keys.SOURCE_POD_MANIFEST) + len(manifest.encode())
+
+    return trimmed

@@ -27,7 +27,7 @@ from vnode.pods.chaperon import Parent
 from vnode.pods.phase import Outcome, Phase
 from vnode.pods.placing import Placer, Renew
 from vnode.pods.rotation import Rotation
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling import diagnosis
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
@@ -75,7 +75,7 @@ class ProxyScheduler:
         allowed: Callable[[Object], Awaitable[None]],
         bring: Bring,
         renew: Renew,
-        unconnected: Callable[[str], dict[str, str]],
+        unconnected: Callable[[str], dict[TargetKey, str]],
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -85,7 +85,7 @@ class ProxyScheduler:
         self._framework = framework
         self._queue = queue
         self._cache = cache
-        self._unconnected = unconnected  # why targets of a namespace have no link, by name
+        self._unconnected = unconnected  # why targets of a namespace have no link
         self._events = events
         self._clock = clock
         self._phases: dict[str, Phase] = {}  # by UID: the pods in their candidate phase
@@ -288,10 +288,15 @@ class ProxyScheduler:
         self._queue.reject(queued.uid, rejections)
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
-        """Say on the pod, target by target, why it is pending."""
+        """Say on the pod, for each target of its namespace, why it is pending."""
+        namespace = objects.namespace(pod)
         verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
-        targets = {self._target_of(node): text for node, text in sorted(verdicts.items())}
-        message = diagnosis.explain(targets | self._unconnected(objects.namespace(pod)))
+        targets = {
+            link.target: verdicts[link.node_name]
+            for link in self._links.covering(namespace)
+            if link.node_name in verdicts
+        }
+        message = diagnosis.explain(targets | self._unconnected(namespace), namespace)
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
         self._events.event(
@@ -301,15 +306,16 @@ class ProxyScheduler:
             return
 
         since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
-        conditions = objects.with_condition(current, delegate.rejected(message, since))
-        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": conditions}}
+        condition = delegate.rejected(message, since)
+        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
         try:
             await self._client.patch(
-                kinds.PODS, objects.name(pod), body, objects.namespace(pod), subresource="status"
+                kinds.PODS,
+                objects.name(pod),
+                body,
+                objects.namespace(pod),
+                subresource="status",
+                strategic=True,
             )
         except NotFound:
             log.debug("pod %s is gone", objects.key(pod))
-
-    def _target_of(self, node: str) -> str:
-        link = self._links.get(node)
-        return link.target.name if link else node

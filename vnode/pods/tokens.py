@@ -3,7 +3,8 @@
 Admission in the source has mounted it by a volume that only the source's kubelets could fill. Taken
 off, the target mounts one of its own account. Replaced, the same mounts show a Secret that follows
 the pod (`vnode.following.tokens`), and the containers are told where the source's API server is.
-Tokens that the pod projects itself are left to the target, or come from the same Secret.
+Tokens that the pod projects itself are left to the target, or come from the same Secret. All else
+that is mounted in the usual place is the user's, and goes as it is.
 """
 
 from __future__ import annotations
@@ -12,20 +13,26 @@ from typing import Final
 
 from vnode.api import service_tokens
 from vnode.api.objects import Object
-from vnode.api.service_tokens import CONTAINERS, is_usual, mounts
+from vnode.api.service_tokens import CONTAINERS, mounts
 
+_ROOT_CA: Final = "kube-root-ca.crt"
 _VARIABLES: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 def drop(spec: Object) -> None:
     """Take the token off; `spec` is the caller's own, what is in it is not."""
-    dropped = service_tokens.usual_volumes(spec)
+    usual = service_tokens.usual_volumes(spec)
+    dropped = {
+        volume["name"]
+        for volume in spec.get("volumes") or ()
+        if volume.get("name") in usual and service_tokens.is_admitted(volume)
+    }
     if not dropped:
         return
 
     for field in CONTAINERS:
         if field in spec:
-            spec[field] = [_without(container) for container in spec[field]]
+            spec[field] = [_without(container, dropped) for container in spec[field]]
 
     spec["volumes"] = [v for v in spec.get("volumes") or () if v.get("name") not in dropped]
 
@@ -37,7 +44,7 @@ def replace(spec: Object, secret: str, api: tuple[str, str]) -> None:
 
     usual = service_tokens.usual_volumes(spec)
     spec["volumes"] = [
-        _volume(volume["name"], secret)
+        _volume(volume, secret)
         if volume.get("name") in usual
         else service_tokens.from_secret(volume, secret)
         for volume in spec.get("volumes") or ()
@@ -48,23 +55,39 @@ def replace(spec: Object, secret: str, api: tuple[str, str]) -> None:
     spec["automountServiceAccountToken"] = False
     for field in CONTAINERS:
         if field in spec:
-            spec[field] = [_with_address(container, api) for container in spec[field]]
+            spec[field] = [_with_address(container, api, usual) for container in spec[field]]
 
 
-def _volume(name: str, secret: str) -> Object:
-    """What programs look for in the usual place, and no other tokens."""
+def _volume(volume: Object, secret: str) -> Object:
+    """What programs look for in the usual place, and what else the user has there."""
     items = [{"key": file, "path": file} for file in service_tokens.FILES]
-    return {"name": name, "secret": {"secretName": secret, "items": items}}
+    projected = volume.get("projected") or {}
+    others = [source for source in projected.get("sources") or () if not _is_replaced(source)]
+    if not others:
+        return {"name": volume["name"], "secret": {"secretName": secret, "items": items}}
+
+    sources = [{"secret": {"name": secret, "items": items}}, *others]
+    return {**volume, "projected": {**projected, "sources": sources}}
 
 
-def _without(container: Object) -> Object:
-    kept = [mount for mount in mounts(container) if not is_usual(mount)]
+def _is_replaced(source: Object) -> bool:
+    """The Secret has it: the token, who signed for the API server, or the pod's namespace."""
+    files = (source.get("downwardAPI") or {}).get("items") or ()
+    return (
+        bool(source.get("serviceAccountToken"))
+        or (source.get("configMap") or {}).get("name") == _ROOT_CA
+        or [file.get("path") for file in files] == [service_tokens.NAMESPACE]
+    )
+
+
+def _without(container: Object, volumes: set[str]) -> Object:
+    kept = [mount for mount in mounts(container) if mount.get("name") not in volumes]
     return {**container, "volumeMounts": kept} if kept != mounts(container) else container
 
 
-def _with_address(container: Object, api: tuple[str, str]) -> Object:
+def _with_address(container: Object, api: tuple[str, str], volumes: set[str]) -> Object:
     """What the pod's user set stays."""
-    if not any(is_usual(mount) for mount in mounts(container)):
+    if not any(mount.get("name") in volumes for mount in mounts(container)):
         return container
 
     env = container.get("env") or []

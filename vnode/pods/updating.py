@@ -1,9 +1,9 @@
 """The target's side of a change: from the record on a chaperon to its delegate.
 
-A delegate takes a change in up to three requests, since resources and ephemeral containers have
-subresources of their own; the last one, to the pod itself, also writes down what was done. What the
-API server refuses is remembered with its words, and tried again after a while or when the source
-says something else.
+A delegate takes a change in up to four requests, since resources, ephemeral containers and
+conditions have subresources of their own; the last one, to the pod itself, also writes down what
+was done. What the API server refuses is remembered with its words, and tried again after a while or
+when the source says something else.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Updater:
         return message
 
     async def _carry_out(self, chaperon: Object, pod: Object, delta: Object) -> list[str]:
-        """All three parts, each by itself; what was refused stays out of the delegate's record."""
+        """All parts, each by itself; what was refused stays out of the delegate's record."""
         refusals: list[str] = []
         done, before = changes.record(chaperon), changes.record(pod)
         if body := changes.resize_patch(delta, pod):
@@ -92,6 +92,12 @@ class Updater:
             body = changes.ephemeral_patch(delta, full, pod)
             request = self._patch(pod, body, "ephemeralcontainers")
             await _tried(request, changeable.EPHEMERAL, done, before, refusals)
+
+        if delta.get(changes.CONDITIONS):
+            live = await self._client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
+            if body := changes.conditions_patch(delta, chaperon, live):
+                request = self._patch(pod, body, "status")
+                await _tried(request, changes.CONDITIONS, done, before, refusals)
 
         if done != before:
             body = changes.pod_patch(delta, pod, done)

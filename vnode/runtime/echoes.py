@@ -3,42 +3,80 @@
 An informer is a moment behind. Whoever decides from its store right after a write would decide the
 same again, and write it again. So a writer notes which version it wrote upon; until the store shows
 another one, there is nothing to decide, and the event that brings it wakes the reconciler anyway.
+
+An echo that does not come for minutes never will: nobody listens for it (a target's chaperons that
+only one writer reads), or the API server was restored from a backup and has forgotten the write, or
+counts its versions from a lower number now. By then every watch has been resumed or failed, so what
+the store shows is what there is, and the key is looked at again.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple
+
 from vnode.api import objects
 from vnode.api.objects import Object
 
+LOST_AFTER: Final = 180.0  # seconds; a watch that says nothing is noticed in half of that
+
+
+class _Write(NamedTuple):
+    old: str  # versions before and after
+    new: str
+    at: float  # on the event loop's clock
+
 
 class Echoes:
-    """For each key, our last write, until its version or a newer one is seen."""
+    """For each key, our last write, until its version or a newer one is seen, or it is lost.
 
-    def __init__(self) -> None:
-        # Versions before and after; no entry: no write of ours is under way.
-        self._writes: dict[str, tuple[str, str]] = {}
+    `wake` hears of the keys whose echo was lost.
+    """
 
-    def expect(self, key: str, before: Object, after: Object) -> None:
+    def __init__(self, wake: Callable[[Any], None] = lambda _key: None) -> None:
+        self._wake = wake
+        self._writes: dict[Hashable, _Write] = {}  # oldest first; no entry: none is under way
+        self._timer: asyncio.TimerHandle | None = None  # set while there are entries
+
+    def expect(self, key: Hashable, before: Object, after: Object) -> None:
         """A write turned the version `before` into `after`; the same version means no event."""
         old, new = objects.resource_version(before), objects.resource_version(after)
         if old != new:
-            self._writes[key] = old, new
+            self._writes.pop(key, None)  # to be the last
+            self._writes[key] = _Write(old, new, asyncio.get_running_loop().time())
+            self._look_later()
 
-    def pending(self, key: str, current: Object) -> bool:
+    def pending(self, key: Hashable, current: Object) -> bool:
         """The store shows a version from before our last write."""
         write = self._writes.get(key)
         if write is None:
             return False
 
-        if _is_before(objects.resource_version(current), *write):
+        if _is_before(objects.resource_version(current), write.old, write.new):
             return True
 
         del self._writes[key]
         return False
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: Hashable) -> None:
         """The object is gone."""
         self._writes.pop(key, None)
+
+    def _look_later(self) -> None:
+        """At the oldest write, once its echo must have come."""
+        if self._timer is None and self._writes:
+            oldest = next(iter(self._writes.values()))
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(oldest.at + LOST_AFTER, self._drop_lost, oldest.at)
+
+    def _drop_lost(self, until: float) -> None:
+        self._timer = None
+        for key in [key for key, write in self._writes.items() if write.at <= until]:
+            del self._writes[key]
+            self._wake(key)
+
+        self._look_later()
 
 
 def _is_before(current: str, old: str, new: str) -> bool:

@@ -22,6 +22,16 @@ async def keep(stirred: asyncio.Event, look: Look) -> None:
         await happens_within(stirred, await look())
 
 
+async def follow(informer: Informer, listed: Callable[[], None], *others: asyncio.Event) -> None:
+    """Run the informer, and call `listed` once it has a list and the other events have happened."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(informer.run(), name=f"{informer.kind.plural}-followed")
+        for event in (informer.synced, *others):
+            await event.wait()
+
+        listed()
+
+
 async def keep_object(
     informer: Informer,
     look: Look,

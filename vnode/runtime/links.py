@@ -17,6 +17,7 @@ from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime.keyed_tasks import explain
 
 PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
@@ -38,6 +39,11 @@ class TargetKey:
     def finalizer(self) -> str:
         """The finalizer that it has on proxy pods."""
         return names.finalizer(self.namespace, self.name)
+
+    @property
+    def fits_label(self) -> bool:
+        """Its name can be a label's value, which identifies its virtual node."""
+        return names.LABEL_VALUE.fullmatch(self.name) is not None
 
     def sent(self, chaperon: Object) -> bool:
         """It came by this Target, or does not say by which, as Admiralty's do not."""
@@ -108,12 +114,18 @@ class Link:
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
         self.is_self = is_self  # the target is this cluster itself
         self.wishes = wishes
+        self._failures: dict[str, str] = {}  # task about this link -> why it failed
         self._listeners: Listeners[[]] = Listeners()
 
     @property
     def node_name(self) -> str:
         """The name of the virtual node."""
         return self.target.node_name
+
+    @property
+    def failure(self) -> str:
+        """Why something of ours about this target does not work; "" while all does."""
+        return next(iter(self._failures.values()), "")
 
     @property
     def synced(self) -> bool:
@@ -174,8 +186,18 @@ class Link:
             self.health = health
             self._listeners.call()
 
+    def report(self, task: str, error: Exception | None) -> None:
+        """A task about this link failed, or, with None, works again; as `KeyedTasks` reports."""
+        before = self.failure
+        self._failures.pop(task, None)
+        if error is not None:
+            self._failures[task] = f"{task} failed: {explain(error)}; it is tried again"
+
+        if self.failure != before:
+            self._listeners.call()
+
     def on_health(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `health` changes."""
+        """Call `listener` whenever `health` or `failure` changes."""
         self._listeners.add(listener)
 
 

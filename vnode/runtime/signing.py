@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import cures, keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Conflict, Denied, NotFound, VnodeError
 from vnode.api.objects import Object
@@ -104,7 +104,7 @@ class SignedCertificate:
 
             return await self._follow()
         except Denied as error:
-            self._say(False, "NotAllowed", f"{error.message}: run vnode install; {OWN}")
+            self._say(False, "NotAllowed", f"{error.message}: {cures.REPAIR}; {OWN}")
         except VnodeError as error:
             self._say(False, "RequestFailed", f"the certificate cannot be requested: {error}")
 

@@ -3,6 +3,9 @@
 A task given to a supervisor is expected never to end: one that returns is as much a fault as one
 that raises, and either ends the group, hence the process, which the cluster starts again with clean
 state. Only cancellation is a good end.
+
+So such a task must be about the agent as a whole. What is about one link, or one object, is for
+`keyed`: there is one guard for all of it, and its faults stay where they are.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from vnode.api.clock import Clock
+from vnode.runtime.keyed_tasks import K, KeyedTasks, Report
+
 
 class Supervisor:
     """Starts tasks in a TaskGroup and guards them; made by `supervise`."""
@@ -19,6 +25,7 @@ class Supervisor:
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group = group
         self._tasks: set[asyncio.Task[None]] = set()  # those that have not ended
+        self._keyed: list[KeyedTasks[Any]] = []
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
         """Run a coroutine that must not end by itself."""
@@ -26,10 +33,19 @@ class Supervisor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def keyed(self, report: Report[K] | None = None, clock: Clock | None = None) -> KeyedTasks[K]:
+        """Tasks about one thing each, which end with the supervisor's own."""
+        made: KeyedTasks[K] = KeyedTasks(self._group, report, clock)
+        self._keyed.append(made)
+        return made
+
     def stop(self) -> None:
         """Cancel all tasks; the end of the `supervise` block waits for them."""
         for task in self._tasks:
             task.cancel()
+
+        for keyed in self._keyed:
+            keyed.stop_all()
 
 
 async def _guard(coroutine: Coroutine[Any, Any, None], name: str) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -52,7 +52,7 @@ class TrustedWebhook:
             found = await self._client.get(kinds.MUTATING_WEBHOOKS, self._name)
         except NotFound as error:
             self.trusted.clear()
-            raise ConfigError("it is not there: run `vnode install`") from error
+            raise ConfigError(f"it is not there: {cures.REPAIR}") from error
 
         patch = trust_patch(found, self._authority.bundle)
         if patch:

@@ -1,32 +1,52 @@
-"""Why no target takes a pod, in one line, target by target.
+"""Why no target takes a pod, in one line, target by target; and that line taken apart again.
 
 The line goes into the pod's PodScheduled condition and into an Event, as the stock scheduler's
 does: `0/3 targets: c2: 0/4 nodes are available: 4 Insufficient cpu; c3: unreachable for 3m`.
+Whoever owns the pod reads it, so it is about the targets of the pod's namespace and no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
+
+from vnode.runtime.links import TargetKey
 
 NAMES_SHOWN: Final = 3
 EVENT_LIMIT: Final = 1024
 """Characters that the API allows in the note of an Event."""
 
+_MORE_REASONS: Final = re.compile(r"; and \d+ more reasons$")
 
-def explain(reasons: Mapping[str, str], limit: int = EVENT_LIMIT) -> str:
-    """One line from the reason of each target, in the mapping's order.
+
+def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:
+    """What each of a namespace's targets is called in messages.
+
+    That is its name. A Target that shares its name with a ClusterTarget is `namespace/name`.
+    """
+    targets = tuple(targets)
+    count = Counter(target.name for target in targets)
+    return {key: key.name if count[key.name] == 1 else str(key) for key in targets}
+
+
+def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT_LIMIT) -> str:
+    """One line from the reason of each target that pods of the namespace may use.
 
     Targets with one and the same reason are put together, three of them by name. The line is cut
     to `limit` characters at a reason's end where possible, and then says how many are left out.
     """
     if not reasons:
-        return "0/0 targets: no Target or ClusterTarget is there for this namespace; connect one"
+        return (
+            f'0/0 targets: there is no Target in namespace "{namespace}" and no ClusterTarget: '
+            f"an administrator makes one with vnode connect --namespace {namespace}"
+        )[:limit]
 
     head = f"0/{len(reasons)} targets: "
     grouped: dict[str, list[str]] = {}
-    for target, reason in reasons.items():
-        grouped.setdefault(_tidy(reason), []).append(target)
+    for target, label in sorted(labels(reasons).items(), key=lambda item: item[1]):
+        grouped.setdefault(_tidy(reasons[target]), []).append(label)
 
     parts = [f"{_names(targets)}: {reason}" for reason, targets in grouped.items()]
     for kept in range(len(parts), 0, -1):
@@ -36,6 +56,26 @@ def explain(reasons: Mapping[str, str], limit: int = EVENT_LIMIT) -> str:
             return line
 
     return f"{head}{parts[0]}"[: limit - 3] + "..."
+
+
+def split(message: str, known: Collection[str]) -> dict[str, str]:
+    """The reasons in a line of `explain`, by the labels of the targets that it names.
+
+    Reasons may contain anything, so that only `known` labels begin a new one.
+    """
+    head, colon, text = message.partition(": ")
+    if not known or not colon or not head.endswith(" targets"):
+        return {}
+
+    name = "|".join(re.escape(label) for label in sorted(known, key=len, reverse=True))
+    listed = rf"((?:{name})(?:, (?:{name}))*(?: and \d+ more)?)"
+    parts = re.split(rf"(?:^|; ){listed}: ", _MORE_REASONS.sub("", text))
+    found: dict[str, str] = {}
+    for names, reason in zip(parts[1::2], parts[2::2], strict=True):
+        shown = re.sub(r" and \d+ more$", "", names)
+        found.update(dict.fromkeys(shown.split(", "), reason))
+
+    return found
 
 
 def _names(targets: list[str]) -> str:

@@ -13,14 +13,14 @@ it is not ready, and Kubernetes then gives the pods their tolerationSeconds.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Unreachable, VnodeError
+from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object, Objects
@@ -29,7 +29,9 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
 from vnode.runtime.controller import Controller
+from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
+from vnode.runtime.supervisor import supervise
 from vnode.targets import conditions, expiry, model, strangers
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
@@ -48,11 +50,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """A connection, its task, and the fingerprint of what it was made from."""
+    """A connection, and the fingerprint of what it was made from."""
 
     print: str
     connection: Connection
-    task: asyncio.Task[None]
 
 
 class TargetController:
@@ -84,8 +85,8 @@ class TargetController:
         self._found: Listeners[TargetKey] = Listeners()
         # Since when (monotonic) connections have no object, and wait for somebody to lead.
         self._gone: dict[TargetKey, float] = {}
-        self._running: dict[TargetKey, _Running] = {}  # an entry for each task that was started
-        self._group: asyncio.TaskGroup | None = None  # set, as _secrets is, while `run` runs
+        self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
+        self._tasks: KeyedTasks[TargetKey] | None = None  # set, as _secrets is, while `run` runs
         self._secrets: Secrets | None = None
 
     async def lead(self, events: EventRecorder) -> None:
@@ -107,7 +108,7 @@ class TargetController:
         finally:
             self._leading = False
             for one in list(self._running.values()):
-                if one.connection.leaving and not one.task.done() and not one.task.cancelling():
+                if one.connection.leaving and self._is_active(one.connection.spec.key):
                     await self._start(one.connection.spec, one.connection.endpoint, one.print)
                     self._gone.pop(one.connection.spec.key, None)  # it waits from now on
                     self._controller.add(one.connection.spec.key)
@@ -125,10 +126,10 @@ class TargetController:
             lambda link: link.on_health(lambda: self._controller.add(link.target)),
             lambda _link: None,
         )
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            self._secrets = Secrets(self._local, group, self._controller.add)
-            group.create_task(self._controller.run(), name="targets-controller")
+        async with supervise() as tasks:
+            self._tasks = tasks.keyed(self._hear, self._clock)
+            self._secrets = Secrets(self._local, tasks.keyed(), self._controller.add)
+            await self._controller.run()
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -152,6 +153,9 @@ class TargetController:
             except Unreachable as error:
                 self._say(key, obj, "SecretUnreadable", str(error))
                 return _RESTART
+            except Exception as error:
+                self._say(key, obj, "Failing", explain(error))
+                raise
 
             await self._ensure(spec, endpoint, print_)
             self._judge(key, obj, end)
@@ -165,7 +169,7 @@ class TargetController:
         self._findings.pop(key, None)
         self._found.call(key)
         running = self._running.get(key)
-        if running and not running.task.done():
+        if running and self._is_active(key):
             if self._leading:
                 running.connection.leave()  # its end brings us here again
                 return None
@@ -206,7 +210,7 @@ class TargetController:
     async def _start(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
         """Connect anew, in the place of the connection that there was."""
         await self._stop(spec.key)
-        assert self._group is not None, "reconciled outside run"
+        assert self._tasks is not None, "reconciled outside run"
         connection = Connection(
             spec,
             endpoint,
@@ -215,27 +219,22 @@ class TargetController:
             clock=self._clock,
             on_strangers=lambda: self._controller.add(spec.key),
         )
-        task = self._group.create_task(self._guard(connection), name=f"target-{spec.key}")
-        self._running[spec.key] = _Running(print_, connection, task)
+        self._running[spec.key] = _Running(print_, connection)
+        self._tasks.start(spec.key, partial(_run, connection), f"target-{spec.key}")
 
-    async def _guard(self, connection: Connection) -> None:
-        """Run it, and again if it fails: one target's bug is not another's outage."""
-        while not connection.leaving:
-            try:
-                await connection.run()
-            except Exception as error:
-                log.exception("the connection to %s failed", connection.spec.key)
-                connection.failure = _explain(error)
-                self._controller.add(connection.spec.key)
-                await self._clock.sleep(_RESTART)
+    def _is_active(self, key: TargetKey) -> bool:
+        return self._tasks is not None and self._tasks.is_active(key)
 
-        self._controller.add(connection.spec.key)
+    def _hear(self, key: TargetKey, _name: str, error: Exception | None) -> None:
+        """A connection failed, works again, or has ended."""
+        if error is not None and (running := self._running.get(key)):
+            running.connection.failure = explain(error)
+
+        self._controller.add(key)
 
     async def _stop(self, key: TargetKey) -> None:
-        known = self._running.pop(key, None)
-        if known:
-            known.task.cancel()
-            await asyncio.wait([known.task])
+        if self._running.pop(key, None) and self._tasks is not None:
+            await self._tasks.end(key)
 
     def _judge(self, key: TargetKey, obj: Object, end: End | None) -> None:
         """What the connection has found; nothing that it has not looked at yet."""
@@ -247,7 +246,11 @@ class TargetController:
             return
 
         health, now = link.health, self._clock.now()
-        news = [ready(obj, health.healthy, health.reason, health.message, now)]
+        verdict = (health.healthy, health.reason, health.message)
+        if health.healthy and link.failure:
+            verdict = (False, "Failing", link.failure)
+
+        news = [ready(obj, *verdict, now)]
         if (credentials := expiry.condition(obj, end, now)) is not None:
             news.append(credentials)
 
@@ -268,12 +271,7 @@ class TargetController:
         self._found.call(key)
 
 
-def _explain(error: BaseException) -> str:
-    """Why a connection failed; only our own errors are known to name no credentials."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-
-    if isinstance(error, VnodeError):
-        return str(error)
-
-    return f"the connection failed with {type(error).__name__}: see the agent's log"
+async def _run(connection: Connection) -> None:
+    """One that fails while it leaves is not tried again: others collect what it left."""
+    if not connection.leaving:
+        await connection.run()

@@ -65,6 +65,13 @@ def key_of(obj: Object) -> TargetKey:
 def parse(obj: Object) -> TargetSpec:
     """Check a Target or ClusterTarget; ConfigError says which field to change."""
     key, spec = key_of(obj), objects.spec(obj)
+    if not key.fits_label:
+        raise ConfigError(
+            f"the name has {len(key.name)} characters, and its virtual node needs it as the value "
+            f"of a label, which has at most {names.LABEL_LIMIT}: create one with a shorter name "
+            "instead"
+        )
+
     wants_self, reference = bool(spec.get("self")), spec.get("kubeconfigSecret")
     if wants_self and reference:
         raise ConfigError("spec has both self and kubeconfigSecret: remove one of them")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from vnode.api import keys, kinds
+from vnode.api import cures, keys, kinds
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import (
     ApiError,
@@ -164,8 +164,8 @@ def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
         return (
             "NotInstalled",
             (
-                "the target does not know PodChaperons and ClusterSummaries: run vnode install, "
-                "and an agent, there"
+                "the target does not know PodChaperons and ClusterSummaries: there, "
+                f"{cures.INSTALL}, and start an agent"
             ),
         )
 

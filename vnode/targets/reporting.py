@@ -46,7 +46,7 @@ class Reporter:
         self._local = local
         self._events = events
         self._lookup = lookup
-        self._echoes = Echoes()
+        self._echoes = Echoes(self.wake)
         self._controller: Controller[TargetKey] = Controller(
             "target-reports", self._reconcile, workers=4
         )
@@ -62,11 +62,11 @@ class Reporter:
     async def _reconcile(self, key: TargetKey) -> None:
         finding = self._lookup(key)
         if finding is None:
-            self._echoes.forget(str(key))
+            self._echoes.forget(key)
             return
 
         target = finding.target
-        if self._echoes.pending(str(key), target):
+        if self._echoes.pending(key, target):
             return  # a write of ours is on its way; what is found of its echo wakes us
 
         merged = conditions.merged(target, *finding.conditions)
@@ -83,7 +83,7 @@ class Reporter:
             log.debug("%s is gone", key)
             return
 
-        self._echoes.expect(str(key), target, after)
+        self._echoes.expect(key, target, after)
         self._tell(key, objects.reference(target, kind.kind, kind.api_version), finding)
 
     def _tell(self, key: TargetKey, about: Object, finding: Finding) -> None:

@@ -17,6 +17,7 @@ from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
+from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import TargetKey
 from vnode.targets.model import SecretReference
 
@@ -24,17 +25,16 @@ _PATIENCE: Final = 5.0  # seconds for the first list of a Secret
 
 
 class Secrets:
-    """Follows the Secrets in use, in tasks of `group`; `changed` hears which target to look at."""
+    """Follows the Secrets in use, in `tasks`; `changed` hears which target to look at."""
 
     def __init__(
-        self, local: Client, group: asyncio.TaskGroup, changed: Callable[[TargetKey], None]
+        self, local: Client, tasks: KeyedTasks[str], changed: Callable[[TargetKey], None]
     ) -> None:
         self._local = local
-        self._group = group
+        self._tasks = tasks  # by `namespace/name` of the Secret
         self._changed = changed
         self._references: dict[TargetKey, SecretReference] = {}  # those in use
-        # By `namespace/name`: the informer of each Secret that is in use, and its task.
-        self._followed: dict[str, tuple[Informer, asyncio.Task[None]]] = {}
+        self._followed: dict[str, Informer] = {}  # by `namespace/name`: of each that is in use
 
     def use(self, key: TargetKey, reference: SecretReference | None) -> None:
         """Follow the Secret that a target names now; no longer the one that it named before."""
@@ -45,15 +45,15 @@ class Secrets:
 
         used = {other.object_key for other in self._references.values()}
         if before is not None and before.object_key not in used:
-            _informer, task = self._followed.pop(before.object_key)
-            task.cancel()
+            del self._followed[before.object_key]
+            self._tasks.stop(before.object_key)
 
     async def kubeconfig(self, reference: SecretReference) -> bytes:
         """The kubeconfig of a Secret in use.
 
         ConfigError says what is wrong with the Secret, Unreachable that it is not known yet.
         """
-        informer, _task = self._followed[reference.object_key]
+        informer = self._followed[reference.object_key]
         try:
             async with asyncio.timeout(0 if informer.failure else _PATIENCE):
                 await informer.synced.wait()
@@ -72,8 +72,8 @@ class Secrets:
 
         informer = Informer.of_one(self._local, kinds.SECRETS, reference.name, reference.namespace)
         informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
-        task = self._group.create_task(informer.run(), name=f"secret-{reference.object_key}")
-        self._followed[reference.object_key] = (informer, task)
+        self._followed[reference.object_key] = informer
+        self._tasks.start(reference.object_key, informer.run, f"secret-{reference.object_key}")
 
     def _on_secret(self, object_key: str) -> None:
         for key, reference in self._references.items():

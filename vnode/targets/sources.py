@@ -12,7 +12,7 @@ import asyncio
 import logging
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ApiError, ConfigError, Denied, Invalid, NotFound
 from vnode.api.kinds import Kind
@@ -220,7 +220,7 @@ def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
     if isinstance(error, Denied):
         return (
             "Forbidden",
-            f"the agent may not do this: {error.message}; run vnode install again",
+            f"the agent may not do this: {error.message}; {cures.REPAIR}",
         )
 
     return ("Failing", f"the API server refuses: {error.message}")

@@ -160,6 +160,14 @@ CERTIFICATE_EXPIRY: Final = Gauge(
     ["certificate"],
     registry=REGISTRY,
 )
+# A counter that appears with its first event has no increase for Prometheus, and no zero: alerts on
+# what does not happen need these series from the start.
+for _result in ("bound", "unschedulable", "error"):
+    SCHEDULING_ATTEMPTS.labels(_result)
+
+for _result in ("ignored", "mutated", "rejected"):
+    ADMISSIONS.labels(_result)
+
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, kinds, objects, patterns
+from vnode.api import documents, keys, kinds, objects, patterns, pod_shape, virtual_constraints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.webhook import constraints
@@ -62,7 +62,7 @@ def is_pod(obj: Any) -> bool:
     except msgspec.ValidationError:
         return False
 
-    return True
+    return pod_shape.has(obj)
 
 
 def elects_itself(pod: Object) -> bool:
@@ -128,16 +128,22 @@ def _set_or_remove(patch: Patch, value: Any, *path: str) -> None:
 
 
 def _choice_of_node(pod: Object, source: Object) -> Object:
-    """The four scheduling constraints of the proxy; an empty one is to be absent."""
+    """The four scheduling constraints of the proxy; an empty one is to be absent.
+
+    Without an annotation that says which they are, those of the pod that no real node could meet.
+    Who adds a `nodeSelector` for virtual nodes to pods of others, as a quota controller does, is
+    heeded beside the annotation.
+    """
     notes = objects.annotations(pod)
-    wanted: Object = {}
+    wanted = own = virtual_constraints.of_spec(objects.spec(source))
     if keys.PROXY_CONSTRAINTS in notes:
         wanted = _checked(keys.PROXY_CONSTRAINTS, constraints.parse, notes)
     elif keys.USE_SPEC_CONSTRAINTS in notes:
         wanted = constraints.of_spec(objects.spec(source))
 
+    selectors = (own.get("nodeSelector", {}), wanted.get("nodeSelector", {}))
     return {
-        "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER, **wanted.get("nodeSelector", {})},
+        "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER, **selectors[0], **selectors[1]},
         "tolerations": _tolerations(pod, wanted.get("tolerations", [])),
         "affinity": wanted.get("affinity"),
         "topologySpreadConstraints": wanted.get("topologySpreadConstraints"),

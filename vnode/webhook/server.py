@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import keys, spelling
+from vnode.api import keys, renaming, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.telemetry import metrics
@@ -108,7 +108,8 @@ class Webhook:
             return _rejection(request, 503, "ServiceUnavailable", text)
 
         metrics.ADMISSIONS.labels("mutated").inc()
-        return _with_warnings(_with_patch(patch), spelling.warnings(pod, elected=True))
+        warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
+        return _with_warnings(_with_patch(patch), warnings)
 
     async def _elected(self, pod: Object, namespace: str) -> bool:
         if mutate.is_exempt(pod):

@@ -46,6 +46,12 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- merge (dict) (.Values.controllerManager.config.ports | default dict) $defaults | toJson -}}
 {{- end -}}
 
+{{/* Seconds, as the agent has them by default. */}}
+{{- define "vnode.streamGracePeriod" -}}
+{{- $config := .Values.controllerManager.config -}}
+{{- if hasKey $config "streamGracePeriodSeconds" }}{{ $config.streamGracePeriodSeconds }}{{ else }}20{{ end -}}
+{{- end -}}
+
 {{- define "vnode.agentEnabled" -}}
 {{- if not .Values.debug.controllerManager }}true{{ end -}}
 {{- end -}}

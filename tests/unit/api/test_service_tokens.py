@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,14 +24,44 @@ def test_who_mounts_tokens_finds_what_who_makes_them_puts_there(tokens):
     assert service_tokens.USUAL not in made
 
 
-def test_the_volume_in_the_usual_place_is_the_usual_token_whatever_it_projects():
-    mount = {"name": "v", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
-    sources = [{"serviceAccountToken": {"path": "token", "audience": "other"}}]
-    spec = {
-        "containers": [{"volumeMounts": [mount]}],
-        "volumes": [{"name": "v", "projected": {"sources": sources}}],
-    }
-    assert list(service_tokens.of(spec)) == [service_tokens.USUAL]
+def mounting(volume, account="robot"):
+    """A pod that mounts a volume in the usual place."""
+    mount = {"name": volume["name"], "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
+    containers = [{"name": "c", "volumeMounts": [mount]}]
+    return {"containers": containers, "volumes": [volume], "serviceAccountName": account}
+
+
+def projecting(**token):
+    return {"name": "v", "projected": {"sources": [{"serviceAccountToken": token}]}}
+
+
+def secret(name):
+    return {"name": "v", "secret": {"secretName": name}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "usual"),
+    [
+        (projecting(path="token", expirationSeconds=3607), True),
+        (projecting(path="token", audience="vault"), False),
+        (secret("robot-token-x7f2k"), True),
+        (secret("robot.service-account-token"), True),
+        (secret("executor.service-account-token"), False),
+        (secret("robot-token"), False),
+        ({"name": "v", "emptyDir": {}}, False),
+        ({"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}, False),
+    ],
+)
+def test_in_the_usual_place_only_the_token_of_the_pods_own_account_is_the_usual_one(volume, usual):
+    assert service_tokens.usual_volumes(mounting(volume)) == ({"v"} if usual else set())
+    assert (service_tokens.USUAL in service_tokens.of(mounting(volume))) is usual
+
+
+def test_the_usual_token_elsewhere_is_one_among_others():
+    spec = mounting(projecting(path="token"))
+    spec["containers"][0]["volumeMounts"][0]["mountPath"] = "/elsewhere"
+    assert not service_tokens.usual_volumes(spec)
+    assert service_tokens.USUAL not in service_tokens.of(spec)
 
 
 def test_other_volumes_are_left_as_they_are():

@@ -159,6 +159,58 @@ def test_a_failure_that_the_agent_sees_too_is_told_once() -> None:
     assert "cure:" not in text
 
 
+CHART = {
+    "labels": {"helm.sh/chart": "vnode-0.1.0"},
+    "annotations": {
+        "meta.helm.sh/release-name": "mine",
+        "meta.helm.sh/release-namespace": "agents",
+    },
+}
+AGENT = {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}
+ROLE = {"metadata": {"name": "vnode", **CHART}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "cure"),
+    [
+        (cluster(webhook=None, has_service=True), "webhook", "vnode install, as an"),
+        (
+            cluster(webhook=None, nodes=[AGENT], namespace="agents"),
+            "webhook",
+            "vnode install --namespace agents --webhook-url https://192.0.2.1:9443, as an",
+        ),
+        (cluster(webhook=None), "webhook", "vnode install --webhook-url https://HOST:9443, as an"),
+        (
+            cluster(
+                crds=crds()[1:],
+                webhook=manifests.webhook("agents", "https://192.0.2.1:9", timeout=7),
+            ),
+            "CRDs",
+            "--namespace agents --webhook-url https://192.0.2.1:9 --webhook-timeout 7, as an",
+        ),
+        (
+            cluster(webhook=None, roles=[ROLE]),
+            "webhook",
+            "helm upgrade mine charts/vnode --namespace agents --reset-then-reuse-values, as an",
+        ),
+        (
+            cluster(roles=[], crds=[{**crds()[0], "metadata": CHART}], has_service=True),
+            "agent's rights",
+            "--reset-then-reuse-values (if helm list has it no more: vnode install), as an",
+        ),
+        (
+            cluster(admission="timeout", webhook=manifests.webhook("vnode", "https://192.0.2.1:9")),
+            "admission",
+            "reaches the agent at https://192.0.2.1:9/mutate--v1-pod; vnode install --webhook-url",
+        ),
+    ],
+)
+def test_cures_name_the_flags_of_the_cluster_or_its_helm_release(
+    facts: ClusterFacts, check: str, cure: str
+) -> None:
+    assert cure in worst(cluster_checks.check(facts), check).cure
+
+
 def test_a_cluster_that_is_connected_to_none_is_told_how_it_would_be() -> None:
     found = worst(cluster_checks.check(cluster(targets=[], sources=[])), "connections")
     assert (found.level, found.cure) == (Level.WARN, "vnode connect makes one")

@@ -25,7 +25,10 @@ def at(seconds: float) -> str:
 
 
 def proxy(*, node: str = "", phase: str = "Pending", **more: Any) -> Object:
-    spec: Object = {"schedulerName": keys.PROXY_SCHEDULER, "containers": [{"name": "main"}]}
+    spec: Object = {
+        "schedulerName": keys.PROXY_SCHEDULER,
+        "containers": [{"name": "main", "image": "app:1"}],
+    }
     if node:
         spec["nodeName"] = node
 
@@ -61,6 +64,12 @@ def chaperon(*notes: str, message: str = "") -> Object:
         "annotations": dict.fromkeys(notes, "true"),
     }
     return {"metadata": metadata, "status": status}
+
+
+def crash_loop(**last: Any) -> Object:
+    """A container that was started again four times, and how it ended last."""
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+    return {"restartCount": 4, "state": waiting, "lastState": {"terminated": last}}
 
 
 def delegate(phase: str = "Running", *, container: Object | None = None, **metadata: Any) -> Object:
@@ -207,8 +216,8 @@ def test_each_state_is_found_and_bad_ones_have_a_cure(
     [
         ("ImagePullBackOff", "app:1"),
         ("ErrImagePull", "pull secret"),
+        ("InvalidImageName", "app:1"),
         ("CreateContainerConfigError", "target's namespace"),
-        ("CrashLoopBackOff", "--previous"),
     ],
 )
 def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
@@ -222,13 +231,89 @@ def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
     assert cure in verdict.cures[0]
 
 
-def test_what_the_target_lacks_comes_before_what_the_kubelet_says() -> None:
+@pytest.mark.parametrize(
+    ("container", "state", "said", "cure"),
+    [
+        (
+            crash_loop(exitCode=137, reason="OOMKilled"),
+            State.CRASHING,
+            "container main: CrashLoopBackOff: OOMKilled, exit code 137, 4 restarts",
+            "raise the memory limit of container main, which is 64Mi",
+        ),
+        (
+            crash_loop(exitCode=3, reason="Error"),
+            State.CRASHING,
+            "container main: CrashLoopBackOff: Error, exit code 3, 4 restarts",
+            "kubectl logs web -n default -c main --previous",
+        ),
+        (
+            {"state": {"terminated": {"exitCode": 127, "reason": "Error"}}},
+            State.CRASHING,
+            "container main: Error, exit code 127",
+            "its command was not found",
+        ),
+        (
+            {"ready": False, "state": {"running": {"startedAt": at(3700)}}},
+            State.NOT_READY,
+            "container main is not ready, 61m after its start: probe failed: 503",
+            "kubectl logs web -n default -c main",
+        ),
+    ],
+)
+def test_a_pod_that_fails_while_it_runs_is_told_with_exit_code_and_cure(
+    container: Object, state: State, said: str, cure: str
+) -> None:
+    pod = proxy(node=NODE, phase="Running")
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    pod["spec"]["containers"][0].update(limits)
+    shown = delegate()
+    shown["status"]["containerStatuses"] = [{"name": "main", **container}]
+    unhealthy = [{"type": "Warning", "reason": "Unhealthy", "message": "probe failed: 503"}]
+    there = target(chaperon=ALLOWED, delegate=shown, events=unhealthy)
+    verdict = judging.judge(facts(pod, there))
+    assert (verdict.state, verdict.text) == (state, said)
+    assert any(cure in line for line in verdict.cures)
+    assert not state.is_good
+
+
+def test_a_failed_pod_is_not_called_finished() -> None:
+    ended = {"state": {"terminated": {"exitCode": 1, "reason": "Error", "message": "no disk"}}}
+    pod = proxy(node=NODE, phase="Failed", containerStatuses=[{"name": "main", **ended}])
+    verdict = judging.judge(facts(pod, target()))
+    assert verdict.state is State.FAILED
+    assert verdict.text == "the pod has failed: container main: Error, exit code 1: no disk"
+    assert verdict.cures[0] == "kubectl logs web -n default -c main"
+
+
+@pytest.mark.parametrize(
+    ("message", "cure"),
+    [
+        ("the virtual node is cordoned", "vnode uncordon c2"),
+        ("0/4 nodes are available: 4 node(s) were unschedulable", "uncordon the nodes of c2"),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "nodes of c2"),
+        ("had untolerated taint {a: b}", "taint of the virtual node"),
+    ],
+)
+def test_cordons_and_taints_are_cured_where_they_are(message: str, cure: str) -> None:
+    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {message}")), target())
+    first, *others = judging.judge(known).cures
+    assert cure in first
+    assert len(others) == 1
+
+
+def test_what_the_target_lacks_comes_first_and_is_made_where_it_follows_from() -> None:
+    lacking = ('ConfigMap "settings"', 'Secret "key"')
+    here = frozenset(lacking[:1])
     there = target(
-        chaperon=ALLOWED, delegate=delegate("Pending"), missing=('ConfigMap "settings"',)
+        chaperon=ALLOWED, delegate=delegate("Pending"), missing=lacking, missing_here=here
     )
     verdict = judging.judge(facts(proxy(node=NODE), there))
-    assert 'ConfigMap "settings"' in verdict.text
-    assert verdict.cures[0].startswith('create ConfigMap "settings" in namespace default of c2')
+    assert 'ConfigMap "settings", Secret "key"' in verdict.text
+    made, followed = verdict.cures
+    assert made.startswith('create ConfigMap "settings" in namespace default of this cluster')
+    assert followed.startswith(
+        'Secret "key" has not followed to c2: kubectl describe pod web -n default'
+    )
 
 
 @pytest.mark.parametrize(("asked", "state"), [(5, State.ENDING), (600, State.STUCK_ENDING)])
@@ -251,6 +336,15 @@ def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() ->
         "c3": "takes only pods; of namespace x",
         "c4": "",
     }
+
+
+def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -> None:
+    message = "0/2 targets: c2: the virtual node is cordoned; default/c2: Insufficient cpu"
+    ours = target(label="default/c2")
+    everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
+    known = facts(proxy(conditions=refused(message)), everyones, ours)
+    assert story.verdict_of(known, everyones) == "the virtual node is cordoned"
+    assert story.verdict_of(known, ours) == "Insufficient cpu"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ def test_version():
     assert CliRunner().invoke(main.cli, ["--version"]).output == f"vnode {__version__}\n"
 
 
+LONG_NAME = ["--cluster-name", "x" * 64]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
@@ -41,6 +44,11 @@ def test_version():
         (["nothing"], 2, "No such command 'nothing'"),
         (["install", "--kubeconfig", "absent"], 1, "Error: cannot read kubeconfig absent"),
         (["connect", "--source", "absent", "--target", "x"], 1, "Error: --source: cannot read"),
+        (
+            ["agent", *LONG_NAME],
+            1,
+            "cannot be the value of a label, which targets need it for: use",
+        ),
     ],
 )
 def test_errors_are_a_line_and_an_exit_code(words, code, text, monkeypatch, capsys):

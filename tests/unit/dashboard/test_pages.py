@@ -44,6 +44,11 @@ def refused(message: str) -> list[Object]:
     return [{"type": "PodScheduled", "status": "False", "message": message}]
 
 
+def waiting(reason: str, message: str = "") -> Object:
+    """The status of a container that does not run."""
+    return {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}}
+
+
 def target(name: str = "c2", *, ready: bool = True, message: str = "") -> Object:
     condition = {"type": "Ready", "status": str(ready), "reason": "Some", "message": message}
     return {
@@ -84,6 +89,8 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
         pod("runs", NODE, "Running"),
         pod("ends", NODE, "Running", metadata={"deletionTimestamp": "x"}),
         pod("done", NODE, "Succeeded"),
+        pod("crashes", NODE, "Running", containerStatuses=[waiting("CrashLoopBackOff")]),
+        pod("failed", NODE, "Failed"),
     ]
     flow = made(pods, candidates={"asks": {NODE: State.WAITING}}).flow
     assert all(flow.total[stage] == 1 for stage in Stage)
@@ -95,8 +102,40 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
 def test_a_pod_that_every_target_rejected_is_pending_and_comes_first() -> None:
     pods = [pod("a-runs", NODE, "Running"), pod("b-refused", conditions=refused("c2: no room"))]
     shown = made(pods, candidates={"b-refused": {NODE: State.REJECTED}})
-    assert [board.word(one) for one in board.matching(shown)] == ["No place", "Running"]
+    assert [one.word for one in board.matching(shown)] == ["No place", "Running"]
     assert "c2: no room" in read(listing.build(shown, PATHS, {}).decode()).text
+
+
+def test_pods_that_fail_come_first_and_say_what_fails() -> None:
+    pods = [
+        pod("a-runs", NODE, "Running"),
+        pod("b-refused", conditions=refused("c2: no room")),
+        pod("c-image", NODE, containerStatuses=[waiting("ImagePullBackOff", "no such image")]),
+        pod("d-failed", NODE, "Failed", reason="Evicted", message="low on memory"),
+    ]
+    found = board.matching(made(pods))
+    assert [(one.stage, one.word) for one in found] == [
+        (Stage.FAILING, "ImagePullBackOff"),
+        (Stage.PENDING, "No place"),
+        (Stage.RUNNING, "Running"),
+        (Stage.FAILED, "Evicted"),
+    ]
+    text = read(listing.build(made(pods), PATHS, {}).decode()).text
+    assert "container main: ImagePullBackOff: no such image" in text
+    assert "the pod has failed: Evicted: low on memory" in text
+
+
+def test_pods_of_a_target_that_does_not_answer_do_not_run_for_all_that_is_known() -> None:
+    pods = [pod("runs", NODE, "Running"), pod("done", NODE, "Succeeded"), pod("queued")]
+    shown = made(pods, targets=[target(ready=False)])
+    assert [(one.stage, one.word) for one in board.matching(shown)] == [
+        (Stage.FAILING, "TargetUnreachable"),
+        (Stage.PENDING, "Pending"),
+        (Stage.FINISHED, "Succeeded"),
+    ]
+    page = overview.build(shown, PATHS).decode()
+    assert "1 failing, 1 waiting" in read(page).text
+    assert 'data-tone="failing"' in page
 
 
 def test_pods_are_found_by_namespace_target_stage_and_name() -> None:

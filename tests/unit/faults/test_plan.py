@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults import drawing, plan
+from tests.faults.freezing import BYSTANDERS
 from tests.faults.plan import (
+    CROWD,
+    EVICTIONS,
     MOST_WORKLOADS,
     ON_PODS,
     Action,
@@ -19,6 +23,7 @@ from tests.faults.plan import (
     Trouble,
     Verb,
     Wish,
+    Workload,
 )
 
 AGENTS = ("agent", "agent-2")
@@ -43,9 +48,15 @@ def test_a_seed_gives_the_same_steps_each_time(seed: int) -> None:
 @given(st.integers())
 def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> None:
     for step, before, after in drawn(seed, 8):
-        named = [action.workload.name for action in step.actions if action.workload]
-        assert len(named) == len(set(named))
-        assert len(after.workloads) <= MOST_WORKLOADS
+        created = {a.workload.name for a in step.actions if a.workload and a.verb is Verb.CREATE}
+        about = [
+            what
+            for action in step.actions
+            if action.verb is not Verb.ANNOTATE_DELEGATE and not ends_new_pods(action)
+            for what in action.about
+        ]
+        assert len(about) == len(set(about))
+        assert len(after.workloads) <= MOST_WORKLOADS + 3  # with what comes of a crowd
         for action in step.actions:
             if action.thing is not None:
                 there = after.things.get(action.thing.key)
@@ -54,9 +65,61 @@ def test_actions_are_about_what_is_wanted_and_never_two_about_one(seed: int) -> 
                 assert action.target in plan.TARGETS
             elif action.verb is Verb.CREATE:
                 assert action.workload.name not in before.workloads
+            elif action.workload.kind is Kind.JOB and action.verb is not Verb.REMOVE:
+                assert ends_new_pods(action)
+                assert action.workload.name in created
             else:
                 assert action.workload.name in before.workloads
-                assert action.verb not in ON_PODS or action.workload.kind is not Kind.JOB
+
+
+def ends_new_pods(action: Action) -> bool:
+    """Pods of a Job, which are there only in the step that creates it."""
+    return (
+        action.workload is not None and action.workload.kind is Kind.JOB and action.verb in ON_PODS
+    )
+
+
+@given(st.integers())
+def test_pods_of_a_job_that_ignores_disruptions_are_evicted_at_the_most(seed: int) -> None:
+    for step, _before, _after in drawn(seed, 8):
+        for action in step.actions:
+            if (
+                ends_new_pods(action)
+                and action.workload
+                and action.workload.job.ignores_disruptions
+            ):
+                assert action.verb in EVICTIONS
+
+
+@given(st.integers())
+def test_jobs_are_those_that_kubernetes_takes(seed: int) -> None:
+    for _step, _before, after in drawn(seed, 8):
+        for workload in after.workloads.values():
+            assert workload.job.replaces_failed or not workload.job.ignores_disruptions
+
+
+@given(st.integers())
+def test_a_crowd_ends_in_the_step_after_it_came_while_only_its_target_is_frozen(seed: int) -> None:
+    for step, before, after in drawn(seed, 12):
+        crowds = [w for w in before.workloads.values() if w.replicas == CROWD]
+        if not crowds:
+            continue
+
+        (crowd,), (fault,) = crowds, step.faults
+        assert Action(Verb.REMOVE, 1.0, crowd) in step.actions
+        assert crowd.name not in after.workloads
+        assert fault.trouble in (Trouble.STOP, Trouble.FREEZE)
+        assert crowd.on in fault.clusters
+        (other,) = set(plan.TARGETS) - {crowd.on}
+        assert step.undisturbed == {other}
+        timed = [action for action in step.actions if action.timed_on == other]
+        assert {action.verb for action in timed} == {Verb.CREATE, Verb.ANNOTATE_DELEGATE}
+        assert len(timed) == len(step.actions) - 1
+        assert all(0 < action.at < fault.seconds for action in step.actions)
+        for action in timed:
+            assert action.workload is not None
+            if action.verb is Verb.ANNOTATE_DELEGATE:
+                assert before.workloads[action.workload.name].replicas == BYSTANDERS
 
 
 @given(st.integers())
@@ -64,7 +127,12 @@ def test_faults_are_of_what_there_is_and_end_in_time(seed: int) -> None:
     for step, _before, _after in drawn(seed, 8):
         assert step.faults
         for fault in step.faults:
-            known = drawing.processes(AGENTS) if fault.trouble is Trouble.KILL else plan.LANES
+            known: Sequence[str] = plan.LANES
+            if fault.trouble is Trouble.KILL:
+                known = drawing.processes(AGENTS)
+            elif fault.trouble is Trouble.STOP:
+                known = drawing.API_SERVERS
+
             assert fault.where in known
             assert 0 < fault.seconds <= 26
 
@@ -87,3 +155,49 @@ def test_removing_a_target_is_a_force_where_something_on_the_way_is_broken(
         (Fault(Trouble.FREEZE, where, 0.0, 5.0),),
     )
     assert (step.forced_targets == {"c2"}) is forced
+
+
+def test_an_exchange_of_secrets_is_about_both_targets() -> None:
+    assert Action(Verb.EXCHANGE_SECRET, 1.0, target="c2", seconds=5.0).about == {"c2", "c3"}
+    assert Action(Verb.REMOVE_TARGET, 1.0, target="c2").about == {"c2"}
+
+
+POD_ON_C3 = Workload("pod-1", Kind.POD, on="c3")
+
+
+@pytest.mark.parametrize(
+    ("fault", "action", "undisturbed"),
+    [
+        (Fault(Trouble.STOP, "c2/kube-apiserver", 0.0, 5.0), None, {"c3"}),
+        (Fault(Trouble.FREEZE, "c1>c2", 0.0, 5.0), None, {"c3"}),
+        (Fault(Trouble.KILL, "c1/agent", 0.0, 5.0), None, set()),
+        (Fault(Trouble.SLOW, "c1>c1", 0.0, 5.0), None, set()),
+        (
+            Fault(Trouble.STOP, "c2/kube-apiserver", 0.0, 5.0),
+            Action(Verb.EDIT_TARGET, 1.0, target="c3"),
+            set(),
+        ),
+        (
+            Fault(Trouble.STOP, "c2/kube-apiserver", 0.0, 5.0),
+            Action(Verb.CREATE, 1.0, POD_ON_C3),
+            {"c3"},
+        ),
+    ],
+)
+def test_a_target_is_disturbed_by_what_breaks_of_it_or_of_the_source(
+    fault: Fault, action: Action | None, undisturbed: set[str]
+) -> None:
+    assert Step((action,) if action else (), (fault,)).undisturbed == undisturbed
+
+
+def test_a_start_is_timed_where_the_pod_must_start() -> None:
+    assert Action(Verb.CREATE, 1.0, POD_ON_C3).timed_on == "c3"
+    assert Action(Verb.CREATE, 1.0, Workload("pod-2", Kind.POD)).timed_on == ""
+    assert Action(Verb.REMOVE, 1.0, POD_ON_C3).timed_on == ""
+    assert Action(Verb.EDIT_TARGET, 1.0, target="c3").timed_on == ""
+
+
+def test_what_ends_nothing_touches_nothing() -> None:
+    actions = (Action(Verb.ANNOTATE_DELEGATE, 1.0, POD_ON_C3), Action(Verb.REMOVE, 1.0, POD_ON_C3))
+    assert Step(actions[:1], ()).touched == frozenset()
+    assert Step(actions, ()).touched == {"pod-1"}

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults import rules, things, world
+from tests.faults import jobs, rules, things, world
 from tests.faults.history import History
-from tests.faults.plan import Kind, Thing, ThingKind, Wish, Workload
+from tests.faults.plan import JobTerms, Kind, Thing, ThingKind, Wish, Workload
 from tests.faults.world import World
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
@@ -22,6 +22,7 @@ from vnode.runtime.links import TargetKey
 RUNS = Workload("web", Kind.DEPLOYMENT)
 WAITS = Workload("never", Kind.POD, hopeless=True)
 WORKS = Workload("work", Kind.JOB)
+COUNTS = Workload("count", Kind.JOB, 3, job=JobTerms(indexed=True, ignores_disruptions=True))
 
 
 def proxy(name: str, app: str, *, node: str = "", phase: str = "Running") -> Object:
@@ -88,9 +89,12 @@ def well() -> World:
     ready = {"type": "Ready", "status": "True"}
     registered = virtual.registration(TargetKey("default", "c2"))
     return World(
-        wish=Wish({w.name: w for w in (RUNS, WAITS, WORKS)}),
+        wish=Wish({w.name: w for w in (RUNS, WAITS, WORKS, COUNTS)}),
         proxies=keyed(web, never),
-        jobs={"default/work": {"status": {"succeeded": 1}}},
+        jobs={
+            "default/work": {"status": {"succeeded": 1}},
+            "default/count": {"status": {"succeeded": 3, "completedIndexes": "0-2"}},
+        },
         nodes={node: {**registered, "status": {"conditions": [ready]}}},
         targets={"default/c2": {"metadata": {"name": "c2", "namespace": "default"}}},
         chaperons={"c2": keyed(own), "c3": {}},
@@ -230,6 +234,33 @@ def with_a_job_that_did_not_end(well: World) -> World:
     return replace(well, jobs={})
 
 
+def with_an_index_that_did_not_end(well: World) -> World:
+    status = {"succeeded": 3, "completedIndexes": "0,2"}
+    return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
+
+
+def with_a_job_that_failed(well: World) -> World:
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    status = {"succeeded": 1, "failed": 2, "conditions": [failed]}
+    return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
+
+
+def test_a_job_may_fail_with_a_target_that_was_removed(well: World) -> None:
+    changed = with_a_job_that_failed(well)
+    assert rules.violations(changed)
+    assert rules.violations(replace(changed, bereft=frozenset({"count"}))) == []
+
+
+def with_a_place_that_waits(well: World) -> World:
+    return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2, on="c2")))
+
+
+def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: World) -> None:
+    assert rules.violations(with_a_place_that_waits(well))
+    elsewhere = replace(RUNS, replicas=2, on="c3")
+    assert rules.violations(replace(well, wish=well.wish.with_(elsewhere))) == []
+
+
 def with_less_wanted(well: World) -> World:
     return replace(well, wish=well.wish.without("web"))
 
@@ -276,7 +307,11 @@ def with_another_pod_of_that_name(well: World) -> World:
         (with_more_wanted, rules.what_is_wanted_runs),
         (with_less_wanted, rules.what_is_wanted_runs),
         (with_an_old_pod, rules.what_is_wanted_runs),
-        (with_a_job_that_did_not_end, rules.what_is_wanted_runs),
+        (with_a_job_that_did_not_end, jobs.jobs_complete),
+        (with_an_index_that_did_not_end, jobs.jobs_complete),
+        (with_a_job_that_failed, jobs.jobs_complete),
+        (with_a_job_that_failed, jobs.disruptions_fail_no_job),
+        (with_a_place_that_waits, rules.what_is_wanted_runs),
         (without_a_reason, rules.rejected_pods_say_why),
         (with_another_phase, rules.statuses_agree),
         (with_another_pod_of_that_name, rules.nothing_was_ended_without_reason),
@@ -292,7 +327,8 @@ def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
     assert rules.violations(without_proxies(well))
     written = [
         found
-        for name, found in (*vars(rules).items(), *vars(things).items())
+        for module in (rules, things, jobs)
+        for name, found in vars(module).items()
         if not name.startswith("_")
         and inspect.isfunction(found)
         and list(inspect.signature(found).parameters) == ["world"]
@@ -304,6 +340,28 @@ def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
     changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
     assert rules.violations(changed) == []
+
+
+def of_target(target: str) -> Object:
+    return {"metadata": {"name": "web-x", "annotations": {keys.TARGET: f"default/{target}"}}}
+
+
+def test_what_is_made_in_a_cluster_of_another_target_is_a_violation() -> None:
+    history = History()
+    history.on_chaperon("c2", None, of_target("c2"))
+    history.on_chaperon("c2", of_target("c2"), None)
+    assert history.violations == []
+    history.on_chaperon("c3", None, of_target("c2"))
+    assert [violation.rule for violation in history.violations] == [
+        "nothing is made in another cluster"
+    ]
+
+
+def test_a_workload_is_bereft_once_a_target_with_pods_of_it_is_gone(parent: Object) -> None:
+    history = History()
+    history.on_target_gone(parent)
+    assert history.excused == {"uid-db-0": "default/db-0"}
+    assert history.bereft == {"db"}
 
 
 @pytest.fixture

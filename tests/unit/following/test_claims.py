@@ -13,6 +13,7 @@ from vnode.following.namespaces import Namespaces
 from vnode.following.references import Ref
 from vnode.following.users import Key, Need, Users
 from vnode.runtime.links import Links, TargetKey, Wishes
+from vnode.runtime.supervisor import supervise
 
 US = Identity("c1", "uid-1")
 
@@ -72,20 +73,23 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
     async def run():
         await listed.wait()
         family._informer.synced.set()
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(family._informer, "run", run)
     copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
     link = Link(wishes=Wishes(storage_classes={}))
-    async with asyncio.TaskGroup() as group:
-        await family.open(group)
+    async with supervise() as tasks:
+        await family.open(tasks)
         family._links.add(link)
         await asyncio.sleep(0)
         assert family.need(copy, link) is Need.TOLERATED
         assert family.looked == []
         listed.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
 
-    assert family.need(copy, link) is Need.NONE
-    assert family.looked == [kinds.CLAIMS]
+        assert family.need(copy, link) is Need.NONE
+        assert family.looked == [kinds.CLAIMS]
 
 
 async def test_only_labels_of_a_claim_change(family):

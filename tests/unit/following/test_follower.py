@@ -70,7 +70,7 @@ class Target:
         )
 
     def there(self):
-        return There(self.link, {kinds.CONFIG_MAPS: self}, [], set())
+        return There(self.link, {kinds.CONFIG_MAPS: self}, set())
 
     def fail(self, method, *errors):
         self.errors[method] = list(errors)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys
+from vnode.api import keys, renaming
 from vnode.api.identity import Identity
 from vnode.following import copies, notices, services
 from vnode.following.population import Population
-from vnode.pods import chaperon
 
 US = Identity("c1", "uid-1")
 VALUES = st.recursive(
@@ -23,7 +22,7 @@ VALUES = st.recursive(
 
 
 def relabel(labels, kept):
-    return chaperon.reprefixed(labels, chaperon.kept_labels(kept))
+    return renaming.renamed(labels, renaming.kept_labels(kept))
 
 
 def addresses(original, copies, exists, *, is_service=False):

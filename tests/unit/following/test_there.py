@@ -17,6 +17,7 @@ from vnode.following.there import Copies
 from vnode.following.users import Key
 from vnode.kube.store import Store
 from vnode.runtime.links import Links
+from vnode.runtime.supervisor import supervise
 
 US = Identity("c1", "uid-1")
 MAP = Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "m"))
@@ -27,13 +28,13 @@ class FakeInformer:
 
     def __init__(self, client, kind, **_options):
         self.store, self.synced, self.failure = Store(), asyncio.Event(), None
-        self._runs, self._kind = client.watched, kind
+        self._runs, self.kind = client.watched, kind
 
     def subscribe(self, _handler):
         pass
 
     async def run(self):
-        self._runs.append(self._kind)
+        self._runs.append(self.kind)
         self.synced.set()
         await asyncio.Event().wait()
 
@@ -42,13 +43,16 @@ class Target:
     """A link, and its client, to a target that has these items of the kinds asked for."""
 
     def __init__(self, items):
-        self.items, self.watched, self.asked = items, [], []
+        self.items, self.watched, self.asked, self.failures = items, [], [], {}
         self.client, self.is_self, self.node_name = self, False, "n1"
         self.target = SimpleNamespace(namespace="", name="n1")
         self.health = SimpleNamespace(healthy=True)
 
     def on_health(self, _listener):
         pass
+
+    def report(self, task, error):
+        self.failures[task] = error
 
     async def request(self, _method, path, *, query):
         self.asked.append((path, query))
@@ -73,9 +77,9 @@ async def follow(monkeypatch):
     )
 
     async def lead():
-        async with asyncio.TaskGroup() as group:
+        async with supervise() as tasks:
             with period():
-                copies.open(group)
+                copies.open(tasks)
                 await asyncio.Event().wait()
 
     async def add(target):

@@ -24,9 +24,14 @@ SECRET = names.token_secret("p", "u")
 WITH_TOKEN = {"metadata": {"annotations": {keys.TOKEN: ""}}}
 
 
-def pod(node="", uid="u", phase="Running", path=keys.SERVICE_ACCOUNT_MOUNT):
+USUAL_PLACE = keys.SERVICE_ACCOUNT_MOUNT
+
+
+def pod(node="", uid="u", phase="Running", path=USUAL_PLACE):
     container = {"name": "c", "volumeMounts": [{"name": "v", "mountPath": path}]}
-    spec = {"containers": [container], "serviceAccountName": "robot"}
+    mine = [{"serviceAccountToken": {"path": "token"}}] if path == USUAL_PLACE else []
+    volumes = [{"name": "v", "projected": {"sources": mine}}]
+    spec = {"containers": [container], "serviceAccountName": "robot", "volumes": volumes}
     metadata = {"name": "p", "namespace": "ns", "uid": uid}
     if node:
         spec["nodeName"] = node
@@ -88,6 +93,8 @@ class Target:
 class Shown:
     """An informer that has a Target's objects."""
 
+    kind = kinds.SECRETS
+
     def __init__(self, target, *_args, **_options):
         self.store, self.synced = target.held, asyncio.Event()
         self.synced.set()
@@ -99,11 +106,20 @@ class Shown:
         await asyncio.Event().wait()
 
 
+class FakeLink(SimpleNamespace):
+    """Of a target; a key, as links are."""
+
+    __hash__ = object.__hash__
+
+    def report(self, task, error):
+        assert error is None, task
+
+
 @pytest.fixture
 def world(clock, monkeypatch):
     monkeypatch.setattr(tokens, "Informer", Shown)
     source, target, links, said = Source(clock), Target(), Links(), []
-    link = SimpleNamespace(
+    link = FakeLink(
         node_name="n1",
         client=target,
         is_self=False,
@@ -143,6 +159,7 @@ def with_volumes(base, *sources):
     """The pod, with projected tokens of its own."""
     tokens_ = [{"serviceAccountToken": source} for source in sources]
     volumes = [{"name": "own", "projected": {"sources": tokens_}}]
+    volumes = [*base["spec"]["volumes"], *volumes]
     return {**base, "spec": {**base["spec"], "volumes": volumes}}
 
 
@@ -307,7 +324,9 @@ async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(wo
 
 async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
     world.source.error = Denied(403, "Forbidden", "no")
-    with pytest.raises(ConfigError, match="create clusterrolebinding vnode-token-minter"):
+    with pytest.raises(
+        ConfigError, match="kubectl --namespace ns create rolebinding vnode-token-minter "
+    ):
         await world.tokens.bring(pod(), world.link)
 
     world.link.candidates["u"] = WITH_TOKEN
@@ -359,4 +378,4 @@ async def test_who_no_longer_leads_follows_no_new_links(world):
     async with running(world) as leading:
         leading.cancel()
         await asyncio.sleep(0)
-        world.links.add(SimpleNamespace(**{**vars(world.link), "node_name": "n2"}))
+        world.links.add(FakeLink(**{**vars(world.link), "node_name": "n2"}))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 import yaml
+from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -243,6 +244,62 @@ def test_nonsense_anywhere_is_a_config_error_or_works_and_tells_no_secret(path, 
         message = str(error)
 
     assert TOKEN not in message
+
+
+NO_NAMES = [
+    5,
+    ["x"],
+    {"a": 1},
+    True,
+    ".foo",
+    "a..b",
+    "a\0b",
+    "x" * 64,
+    "a b",
+    "." * 3,
+    "ü",
+    "a.b:1",
+]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_for_tls_must_be_one(name):
+    with pytest.raises(ConfigError, match=r"tls-server-name is not .* write an IP address, or a"):
+        endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+
+
+@pytest.mark.parametrize(
+    "name", ["api", "kubernetes.default.svc", "a_b.example.", "10.0.0.1", "::1"]
+)
+def test_names_for_tls_that_kubectl_takes(name):
+    made = endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+    assert made.server_name == name
+
+
+@pytest.mark.parametrize("name", ["", None])
+def test_no_name_for_tls(name):
+    made = endpoint.from_kubeconfig(json.dumps(config(cluster={"tls-server-name": name})))
+    assert made.server_name is None
+
+
+@pytest.mark.parametrize(
+    "host", ["a..b", ".a", "x" * 64, f"a.{'x' * 64}.b", ".".join(["x" * 60] * 5)]
+)
+def test_a_host_must_be_one(host):
+    with pytest.raises(ConfigError, match="host that cannot be one: write an IP address, or a DNS"):
+        endpoint.from_kubeconfig(json.dumps(config(cluster={"server": f"https://{host}:6443"})))
+
+
+def test_a_key_with_a_password_is_refused_without_asking_for_it(pair):
+    private = serialization.load_pem_private_key(pair[2], None)
+    locked = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"password"),
+    )
+    user = {"client-certificate-data": b64(pair[1]), "client-key-data": b64(locked)}
+    with pytest.raises(ConfigError, match="client-key is encrypted: put one there that needs no"):
+        endpoint.from_kubeconfig(json.dumps(config(user=user)))
 
 
 @given(st.binary(max_size=60))

@@ -168,3 +168,12 @@ async def test_long_messages_and_names_are_cut_to_what_the_server_takes(client, 
     (event,) = client.created
     assert len(event["message"]) == 1024
     assert len(event["metadata"]["name"]) == 253
+
+
+async def test_an_event_that_cannot_be_written_down_keeps_no_other_back(client, recorder):
+    async with running(recorder):
+        recorder.event(POD, WARNING, "Odd", "half of a pair: \ud800")
+        recorder.event(NODE, NORMAL, "Well", "all is well")
+        await asyncio.sleep(1)
+
+    assert [event["reason"] for event in client.created] == ["Well"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import ssl
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,6 +16,7 @@ from tests import answering
 from tests.answering import Answer
 from vnode.api import kinds
 from vnode.api.errors import ApiError, Unreachable
+from vnode.api.objects import Object
 from vnode.kube import answers, watching, websockets
 from vnode.kube import client as clients
 from vnode.kube import informer as informers
@@ -153,6 +156,9 @@ NO_LIST = {
     "no items": b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}}',
     "no array": b'{"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": {}}',
     "no version": b'{"kind": "PodList", "metadata": {}, "items": []}',
+    "no UTF-8": b'{"kind": "PodList", "metadata": {"resourceVersion": "\xff"}, "items": []}',
+    "an odd continue": b'{"kind": "PodList", "metadata": {"continue": {"a": 1}}, "items": []}',
+    "a true continue": b'{"kind": "PodList", "metadata": {"continue": true}, "items": []}',
 }
 
 
@@ -237,8 +243,15 @@ async def test_a_flood_of_events_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
         b'{"type": "ERROR", "object": {"code": "x"}}',
         b'{"type": "ADDED", "object": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
         b"x" * 2_000_000,
+        b'{"type": "ADDED", "object": {"kind": "\xff"}}',
+        b'{"type": "BOOKMARK", "object": {"metadata": ["7"]}}',
+        b'{"type": "BOOKMARK", "object": {"metadata": "7"}}',
+        b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": {"a": 1}}}}',
     ],
-    ids=["string", "no object", "bad code", "deep", "long"],
+    ids=[
+        *("string", "no object", "bad code", "deep", "long"),
+        *("no UTF-8", "list", "no metadata", "bad version"),
+    ],
 )
 async def test_nonsense_on_a_watch_ends_it(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     monkeypatch.setattr(watching, "LINE_LIMIT", 1_000_000)
@@ -250,3 +263,80 @@ async def test_nonsense_on_a_watch_ends_it(monkeypatch: pytest.MonkeyPatch, line
         with pytest.raises((Unreachable, ApiError)):
             async for _batch in watching.stream(client, Selection(kinds.PODS), "1"):
                 pass
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_an_answer_that_is_no_utf8_is_an_error_like_others(status: int) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=b'{"kind": "Status", "message": "\xff"}', status=status)
+
+    async with server(answer) as client:
+        with pytest.raises((Unreachable, ApiError)):
+            await client.get(kinds.PODS, "x", "default")
+
+
+@pytest.mark.parametrize("name", [5, ["x"], ".foo", "a\0b", "a..b", "x" * 64])
+async def test_a_name_that_cannot_be_asked_for_is_no_answer(name: Any) -> None:
+    """Kubeconfigs that have it are refused; whatever gets through must not be our own fault."""
+    context = ssl.create_default_context()
+    async with server(nothing) as plain:
+        url = plain.endpoint.url.replace("http:", "https:")
+        where = Endpoint(url, context, Constant(None), server_name=name)
+        async with Client(where, name="hostile") as client:
+            with pytest.raises(Unreachable, match="hostile"):
+                await client.get(kinds.PODS, "x", "default")
+
+            for opening in (
+                client.stream("GET", "/log", query={}, silence=5),
+                websockets.connect(client, "/exec", [], "v4.channel.k8s.io"),
+            ):
+                with pytest.raises(Unreachable, match="hostile"):
+                    async with opening:
+                        pass
+
+
+async def nothing(_request: web.Request) -> web.Response:
+    return web.Response()
+
+
+async def test_credentials_that_fail_unexpectedly_are_no_answer() -> None:
+    async def fail() -> str | None:
+        raise KeyError("secret")
+
+    async with server(nothing) as plain:
+        where = Endpoint(plain.endpoint.url, None, fail)
+        async with Client(where, name="hostile") as client:
+            with pytest.raises(Unreachable, match="hostile: unexpected KeyError: see") as caught:
+                await client.get(kinds.PODS, "x", "default")
+
+    assert "secret" not in str(caught.value)
+
+
+async def test_an_object_that_cannot_be_kept_ends_no_informer() -> None:
+    """All is listed again, after a pause: a list may be without it."""
+    pods = [{"metadata": {"name": "odd", "uid": "1", "labels": 5}}]
+    failed, over = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await over.wait()
+            return response
+
+        metadata = {"resourceVersion": "5"}
+        return web.json_response({"kind": "PodList", "metadata": metadata, "items": pods})
+
+    def trim(pod: Object) -> Object:
+        failed.set()
+        return {"metadata": {**pod["metadata"], "labels": sorted(pod["metadata"]["labels"])}}
+
+    async with server(answer) as client:
+        informer = Informer(client, kinds.PODS, trim=trim)
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            running = group.create_task(informer.run())
+            await failed.wait()
+            pods.clear()
+            await informer.synced.wait()
+            over.set()
+            running.cancel()

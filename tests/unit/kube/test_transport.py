@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import socket
 
+import pytest
 from aiohttp import web
 
 from tests import answering
 from vnode.api import kinds
+from vnode.kube import watching
 from vnode.kube.client import Client
+from vnode.kube.informer import Informer
 
 
 async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> None:
@@ -40,3 +45,61 @@ async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> Non
     assert using.cancelled()
     del using, use
     gc.collect()
+
+
+LINUX = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+
+
+async def test_a_connection_that_only_listens_is_asked_for_signs_of_life() -> None:
+    """As a watch does: a NAT gateway may forget it without a word to either side."""
+    read = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{}")
+        await read.wait()
+        return response
+
+    async with (
+        answering.client(answer, "test") as client,
+        client.stream("GET", "/", query={}, silence=5) as response,
+    ):
+        assert response.connection is not None
+        assert response.connection.transport is not None
+        kept = response.connection.transport.get_extra_info("socket")
+        read.set()
+        options = [getattr(socket, name) for name in LINUX if hasattr(socket, name)]
+        found = [kept.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+        assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert len(options) < len(LINUX) or found == [15, 5, 3, 30_000]
+
+
+async def test_a_watch_that_says_nothing_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load balancer that answers the kernel's probes may have lost the server behind it."""
+    monkeypatch.setattr(watching, "SILENCE", 0.05)
+    versions: asyncio.Queue[str] = asyncio.Queue()
+    over = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            metadata = {"resourceVersion": "5"}
+            return web.json_response({"kind": "PodList", "metadata": metadata, "items": []})
+
+        versions.put_nowait(request.query["resourceVersion"])
+        response = web.StreamResponse()
+        await response.prepare(request)
+        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}
+        await response.write(json.dumps(bookmark).encode() + b"\n")
+        await over.wait()
+        return response
+
+    async with answering.client(answer, "test") as client:
+        informer = Informer(client, kinds.PODS)
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            running = group.create_task(informer.run())
+            assert [await versions.get() for _ in range(3)] == ["5", "7", "7"]
+            assert informer.failure is None
+            running.cancel()
+
+        over.set()

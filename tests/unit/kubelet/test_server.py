@@ -13,18 +13,23 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 from cryptography import x509
 
+from tests import answering, virtual_nodes
 from tests.papers import Paper, paper
+from vnode.kube.client import Client
+from vnode.kube.store import Store
+from vnode.kubelet import server as kubelet_server
 from vnode.kubelet.server import FIRST_PORT, KubeletServer
 from vnode.runtime.certificates import Pair
-from vnode.runtime.links import Health, Link, Links, TargetKey
+from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
 
 
 class Served:
     """A server, and all that it asks about."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, grace: float = 0, last_grace: float | None = None) -> None:
         # An address of our own, so that all ports are free.
         self.address = f"127.{os.getpid() % 200 + 20}.{os.urandom(1)[0]}.{os.urandom(1)[0]}"
         self.links = Links()
@@ -38,18 +43,24 @@ class Served:
             SimpleNamespace(name="local"),
             address=self.address,
             certificate=lambda: Pair(self.shown.pem, self.shown.key_pem),
-            find_pod=_nothing,
+            find_pod=virtual_nodes.find,
             recorded_ports=lambda: self.recorded,
             client_ca_file=authorities,
-            grace=0,
+            grace=grace,
+            last_grace=None if last_grace is None else lambda: last_grace,
         )
         self.server.subscribe(lambda _node: self._changed.set())
 
     def link(self, name: str) -> str:
+        return self.connect_to(TargetKey("", name), None)
+
+    def connect_to(self, key: TargetKey, client: Client | None) -> str:
+        """A link to a target that has the chaperon of the one pod."""
         health = Health(True, "Ready", "", datetime.now(UTC))
-        nothing = SimpleNamespace(synced=asyncio.Event())
-        key = TargetKey("", name)
-        self.links.add(Link(key, None, chaperons=nothing, summaries=nothing, health=health))
+        store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
+        store.put(virtual_nodes.CHAPERON)
+        informer = SimpleNamespace(synced=asyncio.Event(), store=store)
+        self.links.add(Link(key, client, chaperons=informer, summaries=informer, health=health))
         return key.node_name
 
     async def port(self, node: str) -> int:
@@ -66,15 +77,21 @@ class Served:
         context.verify_mode = ssl.CERT_NONE
         return await asyncio.open_connection(self.address, port, ssl=context)
 
+    async def refused(self, port: int) -> None:
+        """Until nobody listens there any more."""
+        while True:
+            try:
+                _reader, writer = await asyncio.open_connection(self.address, port)
+            except ConnectionError:
+                return
+
+            writer.transport.abort()
+
     async def shows(self, port: int) -> x509.Certificate:
         _reader, writer = await self.connect(port)
         encoded = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.transport.abort()
         return x509.load_der_x509_certificate(encoded)
-
-
-async def _nothing(_node: str, _namespace: str, _name: str) -> None:
-    return None
 
 
 @pytest.fixture
@@ -85,9 +102,9 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 @asynccontextmanager
-async def _running(served: Served) -> AsyncIterator[None]:
+async def _running(served: Served) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(served.server.run(), name="server")
-    yield
+    yield task
     task.cancel()
     await asyncio.wait([task])
 
@@ -141,3 +158,42 @@ async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(served: S
 
     assert "goes on with its former certificate" in caplog.text
     assert await served.shows(port) == good.certificate
+
+
+@pytest.mark.parametrize("last", [60.0, 0.0])
+async def test_open_streams_get_the_last_grace_when_the_server_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: float
+):
+    monkeypatch.setattr(kubelet_server, "Gate", lambda *_: virtual_nodes.Open())
+    more = asyncio.Event()
+
+    async def follow(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await response.prepare(request)
+        await response.write(b"one\n")
+        await more.wait()
+        await response.write(b"two\n")
+        return response
+
+    made = Served(tmp_path, grace=60.0 - last, last_grace=last)
+    async with (
+        answering.client(follow, "c2") as target,
+        _running(made) as serving,
+        asyncio.timeout(20),
+    ):
+        port = await made.port(made.connect_to(virtual_nodes.TARGET, target))
+        reader, writer = await made.connect(port)
+        writer.write(b"GET /containerLogs/default/web/main?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"one\n")
+
+        serving.cancel()
+        if last:
+            await made.refused(port)
+            assert not serving.done()
+            more.set()
+            await reader.readuntil(b"two\n")
+
+        await asyncio.wait([serving])
+        assert b"two" not in await reader.read()
+        more.set()
+        writer.close()

@@ -91,3 +91,10 @@ def test_both_sides_agree_after_any_changes_and_then_nothing_is_written(
         assert agreement.foreign(proxy) == agreement.foreign(chaperon)
 
     assert agreement.foreign(proxy) == later
+
+
+def test_what_a_queue_has_written_on_either_side_is_left_there():
+    queued = {"kueue.x-k8s.io/workload": "w", "x.kueue.x-k8s.io/y": "z"}
+    for here, there, sent in ((queued, {}, {}), ({}, queued, {}), (queued, {}, queued)):
+        settled = agreement.settle(pod(here), pod(there), sent)
+        assert (settled.down, settled.up) == ({}, {})

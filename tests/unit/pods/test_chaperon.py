@@ -14,6 +14,18 @@ from vnode.pods import chaperon
 from vnode.pods.chaperon import Parent
 
 PARENT = Parent("c1", "uid-of-c1")
+NAMESPACE_FILE = {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}
+ROOT_CA = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+PROJECTED = {
+    "projected": {
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"configMap": ROOT_CA},
+            {"downwardAPI": NAMESPACE_FILE},
+        ]
+    }
+}
+"""As admission mounts it."""
 
 
 def proxy(source=None, *, annotations=None, **spec):
@@ -119,12 +131,12 @@ def test_constraints_that_chose_the_virtual_node_stay_behind():
 
 
 def test_the_sources_service_account_token_is_taken_off_every_kind_of_container():
-    mount = {"name": "token", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
+    mount = {"name": "kube-api-access-x", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
     other = {"name": "data", "mountPath": "/data"}
     source = source_with(
         containers=[{"name": "main", "volumeMounts": [other, mount]}],
         initContainers=[{"name": "init", "volumeMounts": [mount]}],
-        volumes=[{"name": "token"}, {"name": "data"}],
+        volumes=[{"name": "kube-api-access-x", **PROJECTED}, {"name": "data"}],
     )
     spec = build(proxy(source))["spec"]
     assert spec["containers"][0]["volumeMounts"] == [other]
@@ -276,7 +288,7 @@ def test_a_token_of_the_source_stands_where_the_targets_own_would():
             {"name": "without"},
         ],
         initContainers=[{"name": "init", "volumeMounts": [mount]}],
-        volumes=[{"name": "kube-api", "projected": {"sources": []}}, {"name": "other"}],
+        volumes=[{"name": "kube-api", **PROJECTED}, {"name": "other"}],
     )
     before = copy.deepcopy(source)
     spec = build(proxy(source), source_api=("api", "6443"))["spec"]
@@ -291,6 +303,46 @@ def test_a_token_of_the_source_stands_where_the_targets_own_would():
     port = {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}
     assert spec["initContainers"][0]["env"] == [host, port]
     assert source == before
+
+
+def mounted(volume, **spec):
+    """A pod of another account with a volume in the usual place; which one its delegate has."""
+    mounts = [{"name": volume["name"], "mountPath": keys.SERVICE_ACCOUNT_MOUNT}]
+    containers = [{"name": "main", "volumeMounts": mounts}]
+    return source_with(containers=containers, volumes=[volume], serviceAccountName="robot", **spec)
+
+
+@pytest.mark.parametrize("source_api", [None, ("api", "6443")], ids=["target", "source"])
+@pytest.mark.parametrize(
+    "volume",
+    [
+        {"name": "own", "secret": {"secretName": "mine"}},
+        {"name": "exec", "secret": {"secretName": "argo-executor.service-account-token"}},
+        {"name": "dir", "emptyDir": {}},
+    ],
+    ids=lambda volume: volume["name"],
+)
+def test_what_a_user_mounts_where_tokens_are_looked_for_travels_as_it_is(volume, source_api):
+    source = mounted(volume, automountServiceAccountToken=False)
+    built = build(proxy(source), source_api=source_api)
+    assert built["spec"]["volumes"] == [volume]
+    assert built["spec"]["containers"] == source["spec"]["containers"]
+    assert keys.TOKEN not in objects.annotations(built)
+
+
+def test_a_token_that_a_user_projects_there_is_the_targets_to_fill_or_the_sources():
+    extra = {"configMap": {"name": "more"}}
+    sources = [*PROJECTED["projected"]["sources"], extra]
+    volume = {"name": "own", "projected": {"sources": sources}}
+    source = mounted(volume, automountServiceAccountToken=False)
+    assert build(proxy(source))["spec"]["volumes"] == [volume]
+    pod = proxy(source)
+    pod["spec"] |= {field: source["spec"][field] for field in ("volumes", "containers")}
+    built = build(pod, source_api=("api", "6443"))
+    assert keys.TOKEN in objects.annotations(built)
+    files = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
+    secret = {"secret": {"name": names.token_secret("web-0", "u1"), "items": files}}
+    assert built["spec"]["volumes"] == [{"name": "own", "projected": {"sources": [secret, extra]}}]
 
 
 def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_does():
@@ -316,3 +368,55 @@ def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_d
 def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():
     pod = proxy()
     assert build(pod, source_api=("api", "6443"))["spec"] == build(pod)["spec"]
+
+
+def test_readiness_gates_go_only_where_their_conditions_can():
+    gates = [{"conditionType": "example.com/lb-ready"}]
+    pod = proxy(source_with(readinessGates=gates))
+    assert objects.spec(build(pod))["readinessGates"] == gates
+    assert "readinessGates" not in objects.spec(build(pod, finalizer=False))
+
+
+def test_the_overhead_is_that_of_the_targets_runtime_class():
+    source = source_with(runtimeClassName="kata", overhead={"podFixed": {"cpu": "250m"}})
+    spec = build(proxy(source))["spec"]
+    assert spec["runtimeClassName"] == "kata"
+    assert "overhead" not in spec
+
+
+def test_constraints_on_virtual_nodes_and_what_queued_the_pod_stay_behind():
+    queue = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/managed": "true"}
+    source = source_with(
+        nodeSelector={keys.PROVIDER_LABEL: keys.PROVIDER, "disk": "ssd"},
+        tolerations=[{"key": keys.PROVIDER_LABEL, "operator": "Exists"}],
+        schedulingGates=[{"name": "kueue.x-k8s.io/admission"}],
+    )
+    source["metadata"]["labels"] = {"app": "web", **queue}
+    source["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "w", "team": "a"}
+    built = build(proxy(source))
+    assert built["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert not {"tolerations", "schedulingGates"} & built["spec"].keys()
+    assert set(objects.labels(built)) == {
+        keys.PREFIX + "app",
+        keys.PARENT_UID,
+        keys.PARENT_CLUSTER_NAME,
+    }
+    assert "kueue" not in str(objects.annotations(built))
+
+
+def test_a_pod_that_another_scheduler_bound_is_sent_without_what_chose_the_virtual_node():
+    term = {"matchExpressions": [{"key": keys.TARGET_NAME, "operator": "In", "values": ["c2"]}]}
+    required = {"nodeSelectorTerms": [term]}
+    pod = {
+        "metadata": {"name": "x", "namespace": "shop", "uid": "u2"},
+        "spec": {
+            "containers": [{"name": "main"}],
+            "nodeName": "admiralty-default-c2",
+            "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER},
+            "tolerations": [{"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            },
+        },
+    }
+    assert build(pod, allowed=True)["spec"] == {"containers": [{"name": "main"}]}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys, objects
+from tests.unit.pods import strategic
+from vnode.api import keys, objects, shapes
 from vnode.pods import feedback
+from vnode.pods import proxy as proxies
 
 
-def proxy(status=None, annotations=None, finalizers=()):
+def proxy(status=None, annotations=None, finalizers=(), **spec):
     return {
         "metadata": {
             "name": "web-0",
@@ -18,13 +20,14 @@ def proxy(status=None, annotations=None, finalizers=()):
             "annotations": annotations or {},
             "finalizers": list(finalizers),
         },
-        "spec": {"containers": [{"name": "main"}], "nodeName": "admiralty-c2"},
+        "spec": {"containers": [{"name": "main"}], "nodeName": "admiralty-c2", **spec},
         "status": status or {"phase": "Pending", "qosClass": "Burstable"},
     }
 
 
 def chaperon(status, annotations=None):
-    return {"metadata": {"annotations": annotations or {}}, "status": status}
+    metadata = {"name": "web-0-x", "uid": "c1", "resourceVersion": "1"}
+    return {"metadata": {**metadata, "annotations": annotations or {}}, "status": status}
 
 
 def test_the_delegates_status_replaces_the_proxys():
@@ -67,10 +70,11 @@ def test_without_a_delegate_only_the_targets_reason_is_told():
     assert patch["status"] == {"conditions": [condition]}
 
 
-def test_others_annotations_come_back_and_ours_do_not():
+def test_others_annotations_come_back_and_ours_or_those_of_a_queue_there_do_not():
+    ours = {keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}
     patch = feedback.annotations_patch(
         proxy(annotations={"mine": "1"}),
-        chaperon({}, {"cni": "x", keys.IS_ALLOWED: "true", keys.PARENT_CLUSTER_UID: "u"}),
+        chaperon({}, {"cni": "x", "kueue.x-k8s.io/workload": "w", **ours}),
         two_way=False,
     )
     assert patch["metadata"]["annotations"] == {"cni": "x"}
@@ -109,29 +113,49 @@ _json = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=8,
 )
+_types = st.sampled_from(
+    ["Ready", "ContainersReady", "PodScheduled", "DisruptionTarget", "example.com/gate", "x/y"]
+)
+_condition = st.fixed_dictionaries(
+    {"type": _types, "status": st.sampled_from(["True", "False", "Unknown"])},
+    optional={
+        "reason": st.sampled_from(["", "Because"]),
+        "lastTransitionTime": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
+        "observedGeneration": st.integers(1, 3),
+    },
+)
+_status = st.builds(
+    lambda odd, usual: {**odd, **usual},
+    st.dictionaries(st.text(max_size=8), _json, max_size=3),
+    st.fixed_dictionaries(
+        {"phase": st.sampled_from(["Pending", "Running"])},
+        optional={
+            "conditions": st.lists(_condition, max_size=4),
+            "podIP": st.sampled_from(["10.1.0.7", "127.0.0.1"]),
+            "podIPs": st.lists(st.sampled_from([{"ip": "10.1.0.7"}, {"ip": "fd00::7"}])),
+            "hostIPs": _json,
+            "resources": _json,
+            "observedGeneration": st.integers(1, 3),
+        },
+    ),
+)
+_GATES = [{"conditionType": "example.com/gate"}, {"conditionType": "Ready"}]
 
 
-@given(st.dictionaries(st.text(max_size=8), _json), st.dictionaries(st.text(max_size=8), _json))
-def test_feeding_back_twice_writes_once(before, reported):
-    """After the patch is applied, there is nothing left to patch."""
-    pod = proxy({**before, "phase": "Pending"})
-    told = chaperon({**reported, "phase": "Running"})
-    patch = feedback.status_patch(pod, told)
-    pod["status"] = _merged(pod["status"], patch.get("status", {}))
-    assert feedback.status_patch(pod, told) == {}
+@given(_status, _status, _status, st.booleans())
+def test_feeding_back_twice_writes_once(before, reported, then, gated):
+    """After the patch is applied, there is nothing left to patch; of whatever is let in."""
+    own = {k: v for k, v in before.items() if not k.startswith("$")}  # no API server has others
+    pod = proxy(own, **({"readinessGates": _GATES} if gated else {}))
+    pod["metadata"]["generation"] = 1
+    for status in (reported, then):
+        told = chaperon(status)
+        told["metadata"]["generation"] = 1
+        if not shapes.is_chaperon(told):
+            continue
 
-
-def _merged(target, patch):
-    result = dict(target)
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict) and isinstance(result.get(key), dict):
-            result[key] = _merged(result[key], value)
-        else:
-            result[key] = value
-
-    return result
+        strategic.apply(pod, feedback.status_patch(pod, told))
+        assert feedback.status_patch(pod, told) == {}
 
 
 def test_addresses_that_no_pod_has_stay_behind():
@@ -140,7 +164,7 @@ def test_addresses_that_no_pod_has_stay_behind():
         told = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}, {"ip": "fd00::7"}]}
         status = feedback.status_patch(proxy(), chaperon(told))["status"]
         assert "podIP" not in status
-        assert status["podIPs"] == [{"ip": "fd00::7"}]
+        assert status["podIPs"] == [{"$patch": "replace"}, {"ip": "fd00::7"}]
 
 
 def test_a_status_without_bounds_is_oversized():
@@ -157,7 +181,7 @@ def test_a_status_that_grows_in_steps_is_oversized_too():
         told[f"field{step}"] = "x" * (feedback.STATUS_LIMIT // 4)
         patch = feedback.status_patch(pod, chaperon(told))
         if not feedback.exceeds(pod, patch):
-            pod["status"] = _merged(objects.status(pod), patch["status"])
+            strategic.apply(pod, patch)
             taken += 1
 
     assert taken == 3
@@ -177,3 +201,28 @@ def test_what_gets_smaller_is_taken_over_though_it_is_large():
     pod = proxy(annotations={"a": "x" * feedback.ANNOTATIONS_LIMIT, "b": "x"})
     assert not feedback.exceeds(pod, {"metadata": {"annotations": {"b": None}}})
     assert feedback.exceeds(pod, {"metadata": {"annotations": {"b": "xx"}}})
+
+
+def test_a_saved_manifest_counts_though_it_is_not_kept():
+    """The API server counts all annotations, by the bytes of their keys and values."""
+    manifest = "x" * (250 * 1024)
+    pod = proxies.trim(proxy(annotations={keys.SOURCE_POD_MANIFEST: manifest}))
+    assert not feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 1024}}})
+    assert feedback.exceeds(pod, {"metadata": {"annotations": {"cni": "x" * 7 * 1024}}})
+
+
+def test_one_address_replaces_another():
+    """A strategic merge would keep both."""
+    pod = proxy({"phase": "Running", "podIPs": [{"ip": "10.1.0.7"}]})
+    told = chaperon({"phase": "Running", "podIPs": [{"ip": "10.1.0.8"}]})
+    strategic.apply(pod, feedback.status_patch(pod, told))
+    assert pod["status"]["podIPs"] == [{"ip": "10.1.0.8"}]
+
+
+def test_directives_of_a_patch_are_not_a_targets_to_write():
+    told = {"phase": "Running", "$patch": "replace", "resources": {"$patch": "delete", "a": "b"}}
+    told["conditions"] = [{"type": "x/y", "status": "True", "$patch": "delete"}]
+    status = feedback.status_patch(proxy(), chaperon(told))["status"]
+    assert "$patch" not in status
+    assert status["resources"]["$patch"] == "replace"
+    assert status["conditions"] == [{"type": "x/y", "status": "True"}]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import Invalid
 from vnode.pods import agreement, updating
 from vnode.pods.updating import Updater
 
 EPHEMERAL = "ephemeralcontainers"
+GATE = "example.com/lb-ready"
 
 
 class Target:
@@ -18,6 +19,9 @@ class Target:
         self.patches = []  # (subresource, body)
 
     async def get(self, kind, name, namespace):
+        if kind is kinds.PODS:
+            return {"metadata": {"uid": "u"}, "spec": {"readinessGates": [{"conditionType": GATE}]}}
+
         return {"spec": {"ephemeralContainers": [{"name": "shell", "image": "busybox"}]}}
 
     async def patch(self, kind, name, body, namespace, *, subresource, strategic):
@@ -62,6 +66,7 @@ def pair(sent, done=None):
 RESIZE = {"resources": {"containers": {"main": {"requests": {"cpu": "2"}}}}}
 DEBUG = {"ephemeralContainers": {"shell": True}}
 LABEL = {"labels": {"app": "web"}}
+OPENED = {"conditions": {GATE: {"status": "True"}}}
 
 
 def written_record(body):
@@ -90,6 +95,19 @@ async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done():
     assert refusal == "no resize"
     assert written_record(target.patches[-1][1]) == LABEL
     assert objects.labels(target.patches[-1][1]) == {"app": "web"}
+
+
+async def test_a_condition_goes_to_the_status_and_its_refusal_keeps_nothing_back():
+    target = Target()
+    assert await Updater(target, Clock()).bring(*pair(OPENED | LABEL)) is None
+    assert target.asked == ["status", None]
+    condition = {"type": GATE, "status": "True"}
+    assert objects.status(target.patches[0][1]) == {"conditions": [condition]}
+    assert written_record(target.patches[1][1]) == OPENED | LABEL
+
+    target = Target("status")
+    assert await Updater(target, Clock()).bring(*pair(OPENED | LABEL)) == "no status"
+    assert written_record(target.patches[1][1]) == LABEL
 
 
 async def test_all_refusals_are_told():

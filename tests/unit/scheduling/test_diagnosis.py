@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnode.runtime.links import TargetKey
 from vnode.scheduling import diagnosis
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,5}", fullmatch=True)
+KEYS = st.builds(TargetKey, st.sampled_from(["", "team"]), NAMES)
+
+
+def explain(reasons: Mapping[str, str], limit: int = diagnosis.EVENT_LIMIT) -> str:
+    """With Targets of one namespace, by name."""
+    keyed = {TargetKey("team", name): reason for name, reason in reasons.items()}
+    return diagnosis.explain(keyed, "team", limit)
 
 
 def test_every_target_says_why() -> None:
-    assert diagnosis.explain(
+    assert explain(
         {
             "c2": "0/4 nodes are available: 4 Insufficient cpu.",
             "c3": "unreachable for 3m",
@@ -20,24 +32,51 @@ def test_every_target_says_why() -> None:
 
 
 def test_targets_with_one_reason_are_put_together() -> None:
-    reasons = {f"c{number}": "full" for number in range(12)} | {"x": "cordoned", "y": "cordoned"}
-    assert diagnosis.explain(reasons) == (
-        "0/14 targets: c0, c1, c2 and 9 more: full; x, y: cordoned"
-    )
+    reasons = {f"c{number}": "full" for number in range(9)} | {"x": "cordoned", "y": "cordoned"}
+    assert explain(reasons) == "0/11 targets: c0, c1, c2 and 6 more: full; x, y: cordoned"
 
 
-def test_a_source_without_targets_is_told_to_connect_one() -> None:
-    assert "connect one" in diagnosis.explain({})
+def test_a_namespace_without_targets_is_told_how_to_get_one() -> None:
+    said = diagnosis.explain({}, "team")
+    assert 'no Target in namespace "team"' in said
+    assert "vnode connect --namespace team" in said
+
+
+def test_a_target_and_a_cluster_target_of_one_name_are_told_apart() -> None:
+    reasons = {TargetKey("", "c2"): "full", TargetKey("team", "c2"): "cordoned"}
+    line = diagnosis.explain(reasons | {TargetKey("team", "c3"): "full"}, "team")
+    assert line == "0/3 targets: c2, c3: full; team/c2: cordoned"
+    assert diagnosis.split(line, {"c2", "c3", "team/c2"}) == {
+        "c2": "full",
+        "c3": "full",
+        "team/c2": "cordoned",
+    }
 
 
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=200)), st.integers(100, 2000))
 def test_the_line_never_exceeds_its_limit(reasons: dict[str, str], limit: int) -> None:
-    line = diagnosis.explain(reasons, limit)
+    line = explain(reasons, limit)
     assert len(line) <= limit
     assert "\n" not in line or any("\n" in target for target in reasons)
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_what_is_left_out_is_counted_and_is_no_reason() -> None:
     reasons = {f"c{number}": f"reason {number} " + "x" * 50 for number in range(10)}
-    line = diagnosis.explain(reasons, 200)
+    line = explain(reasons, 200)
     assert line.endswith("; and 8 more reasons")
+    assert diagnosis.split(line, reasons) == dict(list(reasons.items())[:2])
+
+
+@given(st.dictionaries(KEYS, st.sampled_from(["full", "0/2 nodes: a; b", "no: c"]), max_size=8))
+def test_what_is_put_together_can_be_taken_apart(reasons: dict[TargetKey, str]) -> None:
+    labels = diagnosis.labels(reasons)
+    assert len(set(labels.values())) == len(reasons)
+    found = diagnosis.split(diagnosis.explain(reasons, "team"), labels.values())
+    expected = {label: reasons[target] for target, label in labels.items()}
+    assert found.items() <= expected.items()
+    assert set(found.values()) == set(reasons.values())  # names beyond three are only counted
+
+
+def test_what_is_no_such_line_has_no_reasons() -> None:
+    assert diagnosis.split("0/4 nodes are available: 4 Insufficient cpu", {"4"}) == {}
+    assert diagnosis.split("0/1 targets: c2: full", set()) == {}

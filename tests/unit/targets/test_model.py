@@ -39,6 +39,8 @@ def test_a_cluster_can_be_its_own_target():
     [
         (make_target(self=True, kubeconfigSecret={"name": "s"}), "remove one"),
         (make_target(), "set kubeconfigSecret.name"),
+        (make_target(name="x" * 64, self=True), "64 characters, .* at most 63: create one with a"),
+        (make_target("", "x" * 64, self=True), "create one with a shorter name"),
         (make_target(self=False), "self: true"),
         (make_target(kubeconfigSecret={"key": "k"}), "spec.kubeconfigSecret.name is empty"),
         (make_target("", kubeconfigSecret={"name": "s"}), "must say where its Secret is"),

@@ -86,6 +86,29 @@ def test_constraints_of_the_spec_choose_the_virtual_node_if_asked() -> None:
     assert result["affinity"] == affinity
 
 
+def test_constraints_that_only_virtual_nodes_meet_choose_one_unasked() -> None:
+    spread = {"maxSkew": 1, "topologyKey": keys.TARGET_NAME, "whenUnsatisfiable": "DoNotSchedule"}
+    named = {"matchExpressions": [{"key": keys.TARGET_NAME, "operator": "Exists"}]}
+    required = {"nodeSelectorTerms": [named]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    wishes = {
+        "nodeSelector": {keys.TARGET_NAME: "c2", "disk": "ssd"},
+        "affinity": affinity,
+        "topologySpreadConstraints": [spread, {**spread, "topologyKey": "zone"}],
+    }
+    result = proxied(pod(**wishes))["spec"]
+    assert result["nodeSelector"] == {keys.PROVIDER_LABEL: keys.PROVIDER, keys.TARGET_NAME: "c2"}
+    assert result["affinity"] == affinity
+    assert result["topologySpreadConstraints"] == [spread]
+    result = proxied(pod({keys.PROXY_CONSTRAINTS: "nodeSelector: {a: b}"}, **wishes))["spec"]
+    assert result["nodeSelector"] == {
+        keys.PROVIDER_LABEL: keys.PROVIDER,
+        keys.TARGET_NAME: "c2",
+        "a": "b",
+    }
+    assert "affinity" not in result
+
+
 def test_how_long_a_proxy_outlives_its_node_is_kept() -> None:
     lasting = {
         "key": "node.kubernetes.io/unreachable",
@@ -138,6 +161,7 @@ def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
         (keys.NO_PREFIX_LABEL_REGEXP, "(?=a)", "RE2"),
         (keys.NO_PREFIX_LABEL_REGEXP, "a" * 513, "512"),
         (keys.SOURCE_POD_MANIFEST, "hello", "not a Pod"),
+        (keys.SOURCE_POD_MANIFEST, "{metadata: {}, spec: {affinity: 5}}", "not a Pod"),
         (keys.SOURCE_POD_MANIFEST, '{"kind":"Job","metadata":{},"spec":{}}', "another kind"),
         (keys.SOURCE_POD_MANIFEST, "? [1]\n: 2", "YAML"),
         (keys.ELECT, "x" * 262_144, "ConfigMap"),
@@ -189,6 +213,10 @@ _json = st.recursive(
 _toleration = st.fixed_dictionaries(
     {}, optional={"key": _word | st.just("node.kubernetes.io/not-ready"), "effect": _word}
 )
+_container = st.fixed_dictionaries({"name": _word}, optional={"new": _json})
+_affinity = st.fixed_dictionaries(
+    {}, optional={"new": _json, "nodeAffinity": st.none() | st.just({"new": 1})}
+)
 _pods = st.fixed_dictionaries(
     {
         "metadata": st.fixed_dictionaries(
@@ -202,11 +230,11 @@ _pods = st.fixed_dictionaries(
             },
         ),
         "spec": st.fixed_dictionaries(
-            {"brandNew": _json, "containers": _json},
+            {"brandNew": _json, "containers": st.lists(_container, max_size=2)},
             optional={
                 "tolerations": st.lists(_toleration, max_size=3),
                 "nodeSelector": st.none() | st.dictionaries(_word, _word, max_size=2),
-                "affinity": _json,
+                "affinity": st.none() | _affinity,
                 "schedulerName": _word,
                 "terminationGracePeriodSeconds": st.integers(0, 90),
             },

@@ -91,6 +91,15 @@ async def test_a_pod_whose_namespace_elects_it_is_not_warned_of_what_it_lacks() 
     assert "warnings" not in await answer(review({f"{keys.PREFIX}elected": ""}, "elected"))
 
 
+async def test_labels_that_a_target_cannot_both_have_are_warned_of_where_a_pod_is_elected() -> None:
+    request = review({keys.ELECT: ""})
+    request["request"]["object"]["metadata"]["labels"] = {"x/name": "a", "name": "b"}
+    [said] = (await answer(request))["warnings"]
+    assert said.startswith("labels name and x/name are both multicluster.admiralty.io/name")
+    del request["request"]["object"]["metadata"]["annotations"]
+    assert "warnings" not in await answer(request)
+
+
 async def test_a_rejection_carries_its_text() -> None:
     response = await answer(review({keys.ELECT: "", keys.NO_PREFIX_LABEL_REGEXP: "("}))
     assert response["allowed"] is False

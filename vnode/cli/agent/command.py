@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.identity import Identity
+from vnode.cli import identity as identities
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.cli.agent import config
@@ -71,6 +72,7 @@ def agent(
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.save()
+    cluster_name = identities.check_name(cluster_name)
     where = Access(kubeconfig, context).endpoint(home=False)
     options = Options(
         namespace=namespace,
@@ -100,8 +102,13 @@ async def _serve(where: Endpoint, cluster_name: str, options: Options) -> None:
     async with Client(where, name="local") as client:
         running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
         loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            options.told_to_end.set()
+            running.cancel()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, running.cancel)
+            loop.add_signal_handler(number, end)
 
         try:
             await running
@@ -127,7 +134,7 @@ async def _identify(client: Client, cluster_name: str) -> Identity:
         await client.request("GET", kinds.TARGETS.path(), query={"limit": "1"})
     except NotFound as error:
         raise ConfigError(
-            f"vnode is not installed in this cluster: run vnode install ({error.message})"
+            f"vnode is not installed in this cluster: {cures.INSTALL} ({error.message})"
         ) from error
 
     uid = objects.uid(system)

@@ -18,6 +18,7 @@ import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.following.settings import Following
+from vnode.kubelet import server
 from vnode.pods.candidates import Settings
 from vnode.runtime import kubelet_certificate
 from vnode.scheduling import config as scheduling
@@ -25,6 +26,7 @@ from vnode.scheduling.config import SchedulingConfig
 
 API_VERSION: Final = "vnode.dev/v1alpha1"
 KIND: Final = "AgentConfiguration"
+_DAY: Final = 24 * 3600
 
 
 class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +55,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """More names and addresses in the certificates of webhook and extender: a load balancer's."""
     exec_commands: tuple[str, ...] = ()
     """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
+    stream_grace_period_seconds: int = server.STREAM_GRACE
+    """How long an agent that is told to end waits for open logs, exec, attach, port-forward."""
     leader_election: bool = True
     source_controller: bool = True
     """Whether Sources of this cluster are served; False where the agent lacks the rights to."""
@@ -74,6 +78,9 @@ def load(path: Path | None) -> AgentConfig:
     config.scheduling.queue.settings()
     _check(config.candidates)
     config.kubelet_certificate.check()
+    if not 0 <= config.stream_grace_period_seconds <= _DAY:
+        raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
+
     return config
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.cli.agent.shared import Shared
+from vnode.cli.agent.shared import Options, Shared
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
+from vnode.kubelet import server
 from vnode.kubelet.server import KubeletServer
 from vnode.nodes import virtual
 from vnode.runtime.authority import Authority
@@ -49,6 +50,7 @@ class KubeletApi:
                 shared.nodes.store.values(), shared.targets.keys()
             ),
             first_port=options.config.ports.kubelet,
+            last_grace=lambda: last_grace(options),
             clock=shared.clock,
         )
         self.certificate.subscribe(self._server.renew)
@@ -67,6 +69,15 @@ class KubeletApi:
         await self.certificate.start()
         tasks.start(self.certificate.run(), "kubelet-certificate")
         tasks.start(self._server.run(), "kubelet")
+
+
+def last_grace(options: Options) -> float:
+    """Seconds that open streams get at the end; after a fault not longer than by default.
+
+    What ends by a fault is to be started again soon.
+    """
+    configured = options.config.stream_grace_period_seconds
+    return configured if options.told_to_end.is_set() else min(configured, server.STREAM_GRACE)
 
 
 def make_certificate(

@@ -3,6 +3,10 @@
 Every replica serves the webhook, the extender and the kubelet API, and is connected to all targets,
 so that a new leader starts warm. None of that notices who leads: a replica that is given the Lease
 begins a `Term`, and one that loses it ends that, while all else goes on.
+
+An agent that is told to end gives up the Lease first, so that another leads and has the virtual
+nodes point to itself. Then it waits for the streams that are open here, and goes on serving webhook
+and extender meanwhile.
 """
 
 from __future__ import annotations
@@ -55,11 +59,14 @@ class Agent:
             await self._shared.proxies.synced.wait()
             memory.settle()
             await self._shared.connect(tasks)
-            await self._kubelet.start(tasks)
-            self._start_dashboard(tasks)
-            self._shared.health.remove(STARTING)
             tasks.start(self._events.run(), "events")
-            await self._lead_when_elected()
+            async with (
+                supervise() as first_to_end
+            ):  # open streams go through connections to targets
+                await self._kubelet.start(first_to_end)
+                self._start_dashboard(tasks)
+                self._shared.health.remove(STARTING)
+                await self._lead_when_elected()
 
     def _start_dashboard(self, tasks: Supervisor) -> None:
         shared, options = self._shared, self._shared.options

@@ -5,9 +5,10 @@ All of it lives for as long as the agent does, in every replica, so that a new l
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vnode.api import keys, kinds, objects
@@ -43,6 +44,8 @@ class Options:
     config: AgentConfig
     credentials: Path | None
     holder: str
+    told_to_end: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set before the agent is cancelled on purpose; a fault cancels it without."""
 
 
 class Shared:

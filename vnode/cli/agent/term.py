@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from scheduler_plugins import defaults
+from vnode.api import renaming
 from vnode.api.clock import Clock
 from vnode.cli.agent.config import AgentConfig
 from vnode.cli.agent.kubelet_api import KubeletApi
@@ -19,7 +20,7 @@ from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
-from vnode.pods import chains, chaperon, scheduler
+from vnode.pods import chains, scheduler
 from vnode.pods.books import Books
 from vnode.pods.chaperon import Parent
 from vnode.pods.chaperons import ChaperonController
@@ -101,7 +102,7 @@ class Term:
             shared.links,
             shared.identity,
             shared.options.config.following,
-            relabel=lambda own, kept: chaperon.reprefixed(own, chaperon.kept_labels(kept)),
+            relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=shared.targets.has_node,
             complete=self._pods_known_on,
             events=self._events,

@@ -17,7 +17,7 @@ import click
 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, NotFound
-from vnode.cli import kubeconfigs
+from vnode.cli import identity, kubeconfigs
 from vnode.cli.access import Access
 from vnode.cli.connecting import connector
 from vnode.cli.connecting.connector import Connector
@@ -98,7 +98,8 @@ async def connect(source: Side, target: Side, options: Options) -> None:
             namespace=namespace,
             home=home,
             name=name,
-            cluster_name=options.cluster_name or await connector.cluster_name(here, home, name),
+            cluster_name=identity.check_name(options.cluster_name or "")
+            or await connector.cluster_name(here, home, name),
             reach=reach.at(options.server),
             lifetime=lifetime,
         )
@@ -107,10 +108,10 @@ async def connect(source: Side, target: Side, options: Options) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not names.SUBDOMAIN.fullmatch(name):
+    if not names.SUBDOMAIN.fullmatch(name) or len(name) > names.LABEL_LIMIT:
         raise ConfigError(
             f"--name {name!r} cannot be the name of a Target: use lower case letters, digits, "
-            f"dashes and dots, {names.NAME_LIMIT} at most"
+            f"dashes and dots, {names.LABEL_LIMIT} at most"
         )
 
 

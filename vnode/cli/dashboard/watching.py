@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from vnode.api import keys, kinds
+from vnode.api import cures, keys, kinds
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
@@ -86,7 +86,7 @@ class Watching:
             raise error
 
         if isinstance(error := self._targets.informers[0].failure, NotFound):
-            raise ConfigError(f"vnode is not installed here: run vnode install ({error.message})")
+            raise ConfigError(f"vnode is not installed here: {cures.INSTALL} ({error.message})")
 
 
 async def _until_told(informer: Informer) -> None:

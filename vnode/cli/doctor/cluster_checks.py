@@ -11,6 +11,7 @@ from vnode import __version__
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
+from vnode.cli.doctor import cures
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import words
@@ -21,7 +22,6 @@ SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
 _SOON: Final = timedelta(days=1)  # webhook certificates are renewed long before
 _SILENCE: Final = timedelta(seconds=15)  # in which a scheduler that runs has looked at a pod
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ, and a leader may change
-_INSTALL: Final = "vnode install, as an administrator of this cluster"
 
 _Said = tuple[Level, str, str]  # level, text, cure
 
@@ -95,7 +95,9 @@ def _crds(facts: ClusterFacts) -> _Said:
     if facts.crds is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
-    return _compared(manifests.crds(), facts.crds, "spec", _are_served(facts.crds))
+    return _compared(
+        manifests.crds(), facts.crds, "spec", _are_served(facts.crds), cures.install(facts)
+    )
 
 
 def _are_served(crds: Objects) -> str:
@@ -116,14 +118,14 @@ def _roles(facts: ClusterFacts) -> _Said:
         for obj in manifests.rbac(manifests.NAMESPACE)
         if manifests.kind_of(obj) is kinds.CLUSTER_ROLES
     ]
-    return _compared(wanted, facts.roles, "rules", "")
+    return _compared(wanted, facts.roles, "rules", "", cures.install(facts))
 
 
-def _compared(wanted: Objects, present: Objects, field: str, trouble: str) -> _Said:
+def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> _Said:
     known = {objects.name(obj): obj for obj in present}
     missing = [objects.name(obj) for obj in wanted if objects.name(obj) not in known]
     if missing:
-        return Level.FAIL, f"not there: {', '.join(missing)}", _INSTALL
+        return Level.FAIL, f"not there: {', '.join(missing)}", cure
 
     if trouble:
         return Level.FAIL, trouble, "kubectl describe crd says why"
@@ -137,7 +139,7 @@ def _compared(wanted: Objects, present: Objects, field: str, trouble: str) -> _S
         return (
             Level.WARN,
             f"not as vnode {__version__} has them: {', '.join(other)}",
-            f"{_INSTALL} (with the version that the agent has)",
+            f"{cure} (with the version that the agent has)",
         )
 
     return Level.OK, f"{len(wanted)}, as vnode {__version__} has them", ""
@@ -181,7 +183,7 @@ def _webhook(facts: ClusterFacts) -> _Said:
 
     [hook] = (facts.webhook or {}).get("webhooks") or [None]
     if hook is None:
-        return Level.FAIL, "its configuration is not there: no pod is elected", _INSTALL
+        return Level.FAIL, "its configuration is not there: no pod is elected", cures.install(facts)
 
     bundle = (hook.get("clientConfig") or {}).get("caBundle")
     if not bundle:
@@ -225,8 +227,7 @@ def _admission(facts: ClusterFacts) -> _Said:
         )
 
     if facts.admission:
-        cure = "see that the API server reaches the agent: vnode install --webhook-url"
-        return Level.FAIL, f"a trial pod: {facts.admission}", cure
+        return Level.FAIL, f"a trial pod: {facts.admission}", cures.reach(facts)
 
     return Level.OK, "a trial pod was elected (and not kept)", ""
 

@@ -24,6 +24,7 @@ from vnode.api.errors import ApiError, Denied, NotFound, Unreachable, VnodeError
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli.manifests import SERVICE
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube.client import Client
 from vnode.pods import delegate
@@ -59,6 +60,8 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
     return ClusterFacts(
         name,
         clock.now(),
+        namespace,
+        await or_none(client.get(kinds.SERVICES, SERVICE, namespace)) is not None,
         uid=objects.uid(system or {}),
         version=version,
         skew=skew,
@@ -123,7 +126,7 @@ def _is_looked_at(pod: Object) -> bool:
 
 async def _webhook(client: Client) -> tuple[Object | None, bool]:
     try:
-        return await client.get(kinds.MUTATING_WEBHOOKS, "vnode"), False
+        return await client.get(kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK), False
     except NotFound:
         return None, False
     except Denied:

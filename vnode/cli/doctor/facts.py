@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from vnode.api.objects import Object, Objects
+from vnode.cli import manifests
 from vnode.targets.expiry import End
 
 
@@ -15,11 +16,14 @@ class ClusterFacts:
 
     `unreachable` says why nothing else is known. `skew` is in seconds, positive where its clock is
     ahead of ours. `admission` is what came back for a trial pod that was not kept, or why none did;
-    `serving` is the end of the webhook's certificate.
+    `serving` is the end of the webhook's certificate. `has_service` tells whether the agent's
+    namespace has the Service that the webhook calls where agents run in the cluster.
     """
 
     name: str
     now: datetime
+    namespace: str = manifests.NAMESPACE
+    has_service: bool = False
     unreachable: str = ""
     uid: str = ""
     version: str = ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from vnode.api import kinds, objects
+from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
 from vnode.api.kinds import Kind
@@ -21,6 +21,8 @@ from vnode.kube.client import Client
 from vnode.kube.watching import Selection
 
 Print = Callable[[str], None]
+
+[_NODES] = views.NODES.selections(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ class Listing:
         self._out = out
         self._clock = SystemClock()
         self._widths: list[int] = []
-        self._targets: dict[str, str] = {}  # virtual node -> target; of use for pods only
+        # Of use for pods only: virtual nodes with their targets, and those that are not ready.
+        self._targets: dict[str, str] = {}
+        self._away: set[str] = set()
+        self._nodes_version = ""  # to watch nodes from; "" if they may not be read
 
     async def once(self) -> dict[int, str]:
         """List and print; the versions to watch from, by the number of the selection.
@@ -55,7 +60,7 @@ class Listing:
         Raises ConfigError for a name that is not there.
         """
         if self._request.view is views.PODS:
-            self._targets = await self._nodes()
+            self._nodes_version = await self._read_nodes()
 
         found: list[tuple[Kind, Object]] = []
         versions: dict[int, str] = {}
@@ -79,8 +84,12 @@ class Listing:
             for number, selection in enumerate(self._selections()):
                 if number in versions:
                     group.create_task(
-                        self._watch(selection, versions[number]), name=f"watch-{number}"
+                        self._watch(selection, versions[number], self._show_change),
+                        name=f"watch-{number}",
                     )
+
+            if self._nodes_version:
+                group.create_task(self._follow_nodes(), name="watch-nodes")
 
     def _selections(self) -> list[Selection]:
         request = self._request
@@ -105,7 +114,7 @@ class Listing:
             )
         except NotFound as error:
             raise ConfigError(
-                f"vnode is not installed here: run vnode install ({error.message})"
+                f"vnode is not installed here: {cures.INSTALL} ({error.message})"
             ) from error
         except Denied:
             if selection.kind in (kinds.CLUSTER_TARGETS, kinds.CLUSTER_SOURCES):
@@ -113,16 +122,36 @@ class Listing:
 
             raise
 
-    async def _nodes(self) -> dict[str, str]:
+    async def _read_nodes(self) -> str:
+        """Learn where pods are; the version to watch nodes from, "" if they may not be read."""
         try:
-            [selection] = views.NODES.selections(None)
-            nodes = await self._client.list(kinds.NODES, label_selector=selection.label_selector)
+            nodes, version = await self._client.list_at(
+                _NODES.kind, label_selector=_NODES.label_selector
+            )
         except VnodeError:  # whoever may see pods only sees the names of their nodes
-            return {}
+            return ""
 
-        return {objects.name(node): words.node_target(node) for node in nodes}
+        self._targets, self._away = {}, set()
+        for node in nodes:
+            self._learn(node)
 
-    async def _watch(self, selection: Selection, version: str) -> None:
+        return version
+
+    async def _follow_nodes(self) -> None:
+        """Go on learning where pods are, and whether that answers."""
+        with suppress(Denied):  # nodes may be listed, but not watched
+            await self._watch(_NODES, self._nodes_version, lambda _kind, node: self._learn(node))
+
+    def _learn(self, node: Object) -> None:
+        name = objects.name(node)
+        self._targets[name] = words.node_target(node)
+        self._away.discard(name)
+        if (objects.condition(node, "Ready") or {}).get("status", "True") != "True":
+            self._away.add(name)
+
+    async def _watch(
+        self, selection: Selection, version: str, changed: Callable[[Kind, Object], None]
+    ) -> None:
         while True:
             try:
                 stream = watching.stream(self._client, selection, version)
@@ -130,12 +159,16 @@ class Listing:
                     async for batch in batches:
                         for event in batch:
                             version = objects.resource_version(event.object)
-                            if event.type != watching.BOOKMARK and self._request.shows(
-                                event.object
-                            ):
-                                self._show([(selection.kind, event.object)], heading=False)
+                            if event.type != watching.BOOKMARK:
+                                changed(selection.kind, event.object)
             except Gone:
-                _items, version = await self._client.list_at(selection.kind, selection.namespace)
+                _items, version = await self._client.list_at(
+                    selection.kind, selection.namespace, label_selector=selection.label_selector
+                )
+
+    def _show_change(self, kind: Kind, obj: Object) -> None:
+        if self._request.shows(obj):
+            self._show([(kind, obj)], heading=False)
 
     def _show(self, found: Sequence[tuple[Kind, Object]], *, heading: bool = True) -> None:
         request = self._request
@@ -156,7 +189,7 @@ class Listing:
 
     def _table(self, found: Sequence[tuple[Kind, Object]], *, heading: bool) -> None:
         now = self._clock.now()
-        rows = [Row(kind, obj, now, self._targets) for kind, obj in found]
+        rows = [Row(kind, obj, now, self._targets, self._away) for kind, obj in found]
         everywhere = self._request.namespace is None
         for line in tables.lines(
             views.columns(self._request.view, everywhere=everywhere),

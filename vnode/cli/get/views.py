@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -12,7 +12,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import tables
 from vnode.cli.tables import Column
-from vnode.insight import words
+from vnode.insight import failing, words
 from vnode.kube.watching import Selection
 from vnode.targets import conditions, model
 
@@ -25,6 +25,7 @@ class Row:
     object: Object
     now: datetime
     targets: Mapping[str, str] = field(default_factory=dict)  # virtual node -> its target
+    away: Collection[str] = ()  # virtual nodes whose targets do not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,18 @@ def _allocatable(resource: str) -> Callable[[Row], str]:
 def _where(row: Row) -> str:
     node = str(objects.spec(row.object).get("nodeName") or "")
     return row.targets.get(node, node)
+
+
+def _status(row: Row) -> str:
+    return failing.word(row.object, row.now, is_away=_is_away(row))
+
+
+def _fails(row: Row) -> bool:
+    return failing.find(row.object, row.now) is not None or _status(row) == failing.UNREACHABLE
+
+
+def _is_away(row: Row) -> bool:
+    return str(objects.spec(row.object).get("nodeName") or "") in row.away
 
 
 def _pending_because(row: Row) -> str:
@@ -121,7 +134,7 @@ PODS: Final = View(
         _NAMESPACE,
         _NAME,
         Column("READY", _meta(words.ready)),
-        Column("STATUS", _meta(words.word)),
+        Column("STATUS", _status, is_bad=_fails),
         Column("RESTARTS", _meta(words.restarts)),
         Column("TARGET", _where),
         _AGE,

@@ -21,7 +21,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
 from vnode.cli import access, manifests
 from vnode.cli.access import Access
-from vnode.cli.install import helm_release
+from vnode.cli.installed import helm_release
 from vnode.cli.main import run
 from vnode.cli.removing import source_side, target_side
 from vnode.cli.removing.followed import remove_copies
@@ -124,9 +124,6 @@ async def _remove_installation(
     client: Client, options: Options, report: Report, *, crds: bool
 ) -> None:
     """What `vnode install` made, and what the agents made for themselves."""
-    with suppress(NotFound):
-        await client.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
-
     namespace = options.namespace
     for name in (authority.SECRET, issuing.CLIENT):
         await remove_named(client, kinds.SECRETS, name, report, namespace)
@@ -136,6 +133,11 @@ async def _remove_installation(
 
     for obj in reversed(manifests.rbac(namespace)):
         await remove(client, manifests.kind_of(obj), obj, report)
+
+    # Last, since an agent that still has its rights would write it anew. Sources must not take this
+    # for a cluster of vnode's any more: their chaperons would get a finalizer that nobody removes.
+    with suppress(NotFound):
+        await client.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
 
     if crds:
         for crd in manifests.crds():

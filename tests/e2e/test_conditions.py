@@ -1,0 +1,237 @@
+"""Conditions of a proxy are its writers': what the source's controllers set stays, and what a
+readiness gate waits for reaches the delegate."""
+
+from __future__ import annotations
+
+import json
+
+from tests import kit
+from tests.e2e.test_ends import placed
+from tests.kit import Fleet
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+GATE = "example.com/lb-ready"
+CHECKED = "example.com/checked"
+EVICTED = "DisruptionTarget"
+
+
+def set_condition(fleet: Fleet, cluster: str, name: str, **condition: str) -> None:
+    """As a controller or a user does it: the list is merged by type."""
+    patch = json.dumps({"status": {"conditions": [condition]}})
+    fleet.kubectl(cluster, "patch", "pod", name, "--subresource=status", "--patch", patch)
+
+
+def says(pod: Object, type_: str, status: str) -> bool:
+    return (objects.condition(pod, type_) or {}).get("status") == status
+
+
+async def until_says(client: Client, name: str, type_: str, status: str) -> Object:
+    """The pod, once its condition has that status."""
+    return await kit.until_one(
+        client, kinds.PODS, name, "default", lambda pod: says(pod, type_, status)
+    )
+
+
+async def evict(source: Client, name: str) -> None:
+    eviction = {"metadata": {"name": name, "namespace": "default"}}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
+    await source.create(kinds.PODS, body, "default", name=name, subresource="eviction")
+
+
+async def until_fed_back(source: Client, fleet: Fleet, name: str) -> Object:
+    """The proxy, after its status was brought up to date with its delegate's once more."""
+    set_condition(fleet, "c1", name, type="Ready", status="False", reason="NodeNotReady")
+    return await until_says(source, name, "Ready", "True")
+
+
+async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    proxy, _chaperon, delegate = await placed(source, c2, "evicted")
+    name = objects.name(delegate)
+    held = {"metadata": {"finalizers": ["example.com/hold"]}}
+    await c2.patch(kinds.PODS, name, held, "default")
+    try:
+        await evict(source, "evicted")
+        await kit.until_one(c2, kinds.PODS, name, "default", objects.is_terminating)
+        after = await until_fed_back(source, fleet, "evicted")
+    finally:
+        await c2.patch(kinds.PODS, name, {"metadata": {"finalizers": None}}, "default")
+
+    assert objects.is_terminating(after)
+    assert (objects.condition(after, EVICTED) or {}).get("reason") == "EvictionByEvictionAPI"
+    seen = [after]
+
+    def gone(pods: dict[str, Object]) -> bool:
+        seen.extend(pods.values())
+        return not pods
+
+    only = f"metadata.name={objects.name(proxy)}"
+    await kit.until(source, kinds.PODS, gone, namespace="default", field_selector=only)
+    assert all(says(pod, EVICTED, "True") for pod in seen)
+
+
+async def test_a_job_that_ignores_disruptions_survives_an_eviction(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    """Its pod ends as failed; that is no failure of the Job, because the condition is still there.
+
+    The test says itself that the pod has failed, as whoever ends it does.
+    """
+    notes = {keys.ELECT: "", "pod-complete.stage.kwok.x-k8s.io/delay": "600s"}
+    template = kit.pod("", annotations=notes, restartPolicy="Never")
+    rules = [{"action": "Ignore", "onPodConditions": [{"type": EVICTED, "status": "True"}]}]
+    spec = {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": rules},
+        "template": {
+            "metadata": {"annotations": notes, "labels": {"app": "disrupted"}},
+            "spec": template["spec"],
+        },
+    }
+    await source.create(kinds.JOBS, {"metadata": {"name": "disrupted"}, "spec": spec}, "default")
+    watched = {"namespace": "default", "label_selector": "app=disrupted"}
+    pods = await kit.until(source, kinds.PODS, lambda all_: kit.running(all_, 1), **watched)
+    (proxy,) = pods.values()
+    await evict(source, objects.name(proxy))
+    failed = json.dumps({"status": {"phase": "Failed"}})
+    fleet.kubectl(
+        "c1", "patch", "pod", objects.name(proxy), "--subresource=status", "--patch", failed
+    )
+    await kit.until(
+        source,
+        kinds.PODS,
+        lambda all_: objects.key(proxy) not in all_ and kit.running(all_, 1),
+        **watched,
+        seconds=60,
+    )
+    job = await source.get(kinds.JOBS, "disrupted", "default")
+    assert objects.status(job).get("failed", 0) == 0
+    assert objects.condition(job, "Failed") is None
+
+
+async def test_a_condition_of_the_targets_comes_and_goes_and_the_sources_own_stays(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    _proxy, _chaperon, delegate = await placed(source, c2, "checked")
+    name = objects.name(delegate)
+    set_condition(fleet, "c1", "checked", type="example.com/own", status="True")
+    set_condition(fleet, "c2", name, type=CHECKED, status="True")
+    after = await until_says(source, "checked", CHECKED, "True")
+    assert says(after, "example.com/own", "True")
+
+    gone = {"status": {"conditions": [{"$patch": "delete", "type": CHECKED}]}}
+    fleet.kubectl("c2", "patch", "pod", name, "--subresource=status", "--patch", json.dumps(gone))
+    after = await kit.until_one(
+        source,
+        kinds.PODS,
+        "checked",
+        "default",
+        lambda pod: objects.condition(pod, CHECKED) is None,
+    )
+    assert says(after, "example.com/own", "True")
+    assert keys.FED_BACK_CONDITIONS not in objects.annotations(after)
+
+
+async def test_a_readiness_gate_is_the_sources_to_open(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    """The simulated kubelet opens gates by itself, and never looks at them again."""
+    gates = [{"conditionType": GATE}]
+    _proxy, _chaperon, delegate = await placed(source, c2, "gated", readinessGates=gates)
+    name = objects.name(delegate)
+    await until_says(source, "gated", GATE, "True")
+    set_condition(fleet, "c1", "gated", type=GATE, status="False", reason="Draining")
+    there = await until_says(c2, name, GATE, "False")
+    assert (objects.condition(there, GATE) or {})["reason"] == "Draining"
+    proxy = await until_says(source, "gated", "Ready", "False")
+    assert (objects.condition(proxy, "Ready") or {})["reason"] == "ReadinessGatesNotReady"
+
+    set_condition(fleet, "c1", "gated", type=GATE, status="True")
+    await until_says(c2, name, GATE, "True")
+    assert says(await until_says(source, "gated", "Ready", "True"), GATE, "True")
+
+    set_condition(fleet, "c2", name, type=GATE, status="False")
+    set_condition(fleet, "c2", name, type=CHECKED, status="True")
+    assert says(await until_says(source, "gated", CHECKED, "True"), GATE, "True")
+
+
+async def test_generations_that_are_observed_are_the_proxys(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    """They differ: the proxy's scheduling gates were lifted."""
+    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
+    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    held = kit.pod("numbered", annotations=notes, schedulingGates=[{"name": "example.com/wait"}])
+    await source.create(kinds.PODS, held, "default")
+    await source.patch(kinds.PODS, "numbered", {"spec": {"schedulingGates": None}}, "default")
+    proxy = await kit.until_one(
+        source, kinds.PODS, "numbered", "default", lambda p: kit.phase(p) == "Running"
+    )
+    own = objects.metadata(proxy)["generation"]
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
+    theirs = objects.metadata(delegate)["generation"]
+    assert own > theirs
+
+    observe(fleet, delegate, theirs)
+    await until_observed(source, own)
+    fleet.kubectl("c1", "set", "image", "pod/numbered", "main=busybox:2")
+    changed = await kit.until_one(
+        c2,
+        kinds.PODS,
+        objects.name(delegate),
+        "default",
+        lambda p: objects.metadata(p)["generation"] > theirs,
+    )
+    set_condition(fleet, "c2", objects.name(delegate), type=CHECKED, status="True")
+    assert (
+        objects.status(await until_says(source, "numbered", CHECKED, "True"))["observedGeneration"]
+        == own
+    )
+    observe(fleet, changed, objects.metadata(changed)["generation"])
+    await until_observed(source, own + 1)
+
+
+def observe(fleet: Fleet, pod: Object, generation: int) -> None:
+    """What a kubelet says; kwok does not."""
+    ready = {"type": "Ready", "status": "True", "observedGeneration": generation}
+    patch = json.dumps({"status": {"observedGeneration": generation, "conditions": [ready]}})
+    fleet.kubectl("c2", "patch", "pod", objects.name(pod), "--subresource=status", "-p", patch)
+
+
+async def until_observed(source: Client, generation: int) -> None:
+    proxy = await kit.until_one(
+        source,
+        kinds.PODS,
+        "numbered",
+        "default",
+        lambda p: objects.status(p).get("observedGeneration") == generation,
+    )
+    assert (objects.condition(proxy, "Ready") or {})["observedGeneration"] == generation
+
+
+async def test_a_status_comes_home_though_there_is_no_room_for_an_annotation(
+    source: Client, c2: Client, fleet: Fleet
+) -> None:
+    """What is long in the pod's spec is in the manifest that its proxy keeps as an annotation."""
+    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
+    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    long = kit.pod("full", annotations=notes)
+    objects.spec(long)["containers"][0]["env"] = [{"name": "LONG", "value": "x" * 200_000}]
+    await source.create(kinds.PODS, long, "default")
+    proxy = await kit.until_one(
+        source, kinds.PODS, "full", "default", lambda p: kit.phase(p) == "Running"
+    )
+    selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
+    (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
+    name = objects.name(delegate)
+    theirs = {"metadata": {"annotations": {"example.com/cni": "x" * 70_000}}}
+    await c2.patch(kinds.PODS, name, theirs, "default")
+    failed = {"status": {"phase": "Failed", "reason": "Evicted"}}
+    await c2.patch(kinds.PODS, name, failed, "default", subresource="status")
+    await kit.until_one(source, kinds.PODS, "full", "default", lambda p: kit.phase(p) == "Failed")
+    about = "involvedObject.name=full,reason=FeedbackRefused"
+    await kit.until_event(source, "default", about, "bytes of annotations")

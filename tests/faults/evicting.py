@@ -1,0 +1,70 @@
+"""Evicts pods by the Eviction API, one or all of a workload, and watches over the budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.faults.plan import Workload
+from tests.faults.world import APP, Violation, phase
+from vnode.api import kinds, objects
+from vnode.api.kinds import Kind as Resource
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+
+NAMESPACE = "default"
+EVICTIONS = Resource("policy", "v1", "evictions", "Eviction")
+
+
+async def evict(client: Client, pod: Object) -> None:
+    """TooManyRequests if a budget is against it."""
+    eviction = {
+        "apiVersion": EVICTIONS.api_version,
+        "kind": EVICTIONS.kind,
+        "metadata": {"name": objects.name(pod), "namespace": NAMESPACE},
+        "deleteOptions": {"preconditions": {"uid": objects.uid(pod)}},
+    }
+    await client.create(
+        kinds.PODS, eviction, NAMESPACE, name=objects.name(pod), subresource="eviction"
+    )
+
+
+async def evict_within_budget(source: Client, workload: Workload, pod: Object) -> list[Violation]:
+    """Evict a proxy pod; the violation if its workload's budget had to be against it.
+
+    Pods are counted before and after: one that became available, or ceased to be, at the same
+    moment is in one of the counts only.
+    """
+    before = available(await _pods(source, workload))
+    await evict(source, pod)
+    if not workload.budget or not is_available(pod):
+        return []
+
+    after = available(await _pods(source, workload))
+    return list(overdrawn(workload, before, after))
+
+
+def overdrawn(workload: Workload, before: int, after: int) -> Iterable[Violation]:
+    """What an eviction broke that was granted when so many pods were available."""
+    least = workload.replicas - 1
+    if before <= least and after < least:
+        text = f"{before} of {workload.replicas} pods of {workload.name} were available"
+        yield Violation("budgets of the source hold", f"{text}, one was evicted, and {after} were")
+
+
+def available(pods: Iterable[Object]) -> int:
+    """How many of the pods a budget counts as healthy."""
+    return sum(map(is_available, pods))
+
+
+def is_available(pod: Object) -> bool:
+    """Ready, and not about to end."""
+    ready = objects.condition(pod, "Ready") or {}
+    return (
+        phase(pod) == "Running"
+        and ready.get("status") == "True"
+        and not objects.is_terminating(pod)
+    )
+
+
+async def _pods(source: Client, workload: Workload) -> list[Object]:
+    return await source.list(kinds.PODS, NAMESPACE, label_selector=f"{APP}={workload.name}")

@@ -1,0 +1,109 @@
+"""The objects that users apply for what they want of pods: pure."""
+
+from __future__ import annotations
+
+from tests import kit
+from tests.faults import things
+from tests.faults.plan import JobTerms, Kind, Workload
+from tests.faults.world import APP, REPLACES_FAILED, VERSION
+from vnode.api import keys, kinds
+from vnode.api.kinds import Kind as Resource
+from vnode.api.objects import Object
+
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+RESOURCES = {
+    Kind.POD: kinds.PODS,
+    Kind.DEPLOYMENT: kinds.DEPLOYMENTS,
+    Kind.STATEFUL_SET: STATEFUL_SETS,
+    Kind.JOB: kinds.JOBS,
+}
+NO_EXIT_CODE = 42  # that a container of a fleet ever has
+
+
+def build(workload: Workload) -> Object:
+    """The object that a user applies."""
+    template = _template(workload)
+    if workload.kind is Kind.POD:
+        return {**template, "metadata": {"name": workload.name, **template["metadata"]}}
+
+    spec: Object = {"template": template}
+    if workload.kind is Kind.JOB:
+        template["spec"]["restartPolicy"] = "Never"
+        spec |= {"completions": workload.replicas, "parallelism": workload.replicas}
+        spec |= _terms(workload.job)
+    else:
+        spec |= {"replicas": workload.replicas, "selector": {"matchLabels": {APP: workload.name}}}
+
+    if workload.kind is Kind.STATEFUL_SET:
+        spec |= {"serviceName": workload.name, "podManagementPolicy": "Parallel"}
+
+    return {"metadata": {"name": workload.name}, "spec": spec}
+
+
+def budget(workload: Workload) -> Object:
+    """The PodDisruptionBudget that goes with it."""
+    selector = {"matchLabels": {APP: workload.name}}
+    spec = {"maxUnavailable": 1, "selector": selector}
+    return {"metadata": {"name": workload.name}, "spec": spec}
+
+
+def _terms(job: JobTerms) -> Object:
+    spec: Object = {"backoffLimit": 0 if job.ignores_disruptions else 1000}
+    if job.indexed:
+        spec["completionMode"] = "Indexed"
+
+    if job.replaces_failed:
+        spec["podReplacementPolicy"] = "Failed"
+
+    if job.ignores_disruptions:
+        codes = {"operator": "In", "values": [NO_EXIT_CODE]}
+        rules = [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+            {"action": "FailJob", "onExitCodes": codes},
+        ]
+        spec["podFailurePolicy"] = {"rules": rules}
+
+    return spec
+
+
+def _template(workload: Workload) -> Object:
+    notes = {keys.ELECT: "", VERSION: str(workload.version)}
+    if constraints := _constraints(workload):
+        notes[keys.PROXY_CONSTRAINTS] = "\n".join(constraints)
+
+    if workload.farewell:
+        notes["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
+
+    if workload.kind is Kind.JOB:
+        notes["pod-complete.stage.kwok.x-k8s.io/delay"] = f"{workload.job.seconds}s"
+        notes |= {REPLACES_FAILED: "true"} if workload.job.replaces_failed else {}
+
+    pod = kit.pod(workload.name, annotations=notes)
+    spec = {**pod["spec"], "volumes": things.volumes(workload.uses)}
+    return {"metadata": {"labels": {APP: workload.name}, "annotations": notes}, "spec": spec}
+
+
+def _constraints(workload: Workload) -> list[str]:
+    """Lines of YAML: where the proxy may be, and how long it stays at a node that is lost."""
+    found: list[str] = []
+    if workload.hopeless:
+        found.append("nodeSelector: {example.com/no: where}")
+    elif workload.on:
+        found.append(f"nodeSelector: {{{keys.TARGET_NAME}: {workload.on}}}")
+
+    if workload.patience:
+        found.append(f"tolerations: {_tolerations(workload.patience)}")
+
+    return found
+
+
+def _tolerations(seconds: int) -> str:
+    kinds_ = ("not-ready", "unreachable")
+    each = ", ".join(
+        f"{{key: node.kubernetes.io/{kind}, operator: Exists, effect: NoExecute, "
+        f"tolerationSeconds: {seconds}}}"
+        for kind in kinds_
+    )
+    own = f"{{key: {keys.PROVIDER_LABEL}, operator: Exists}}"
+    return f"[{own}, {each}]"

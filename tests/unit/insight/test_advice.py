@@ -1,0 +1,39 @@
+"""The cure that is named is that of the reason, not of words that it happens to have."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnode.insight import advice
+
+AGAIN = "the pod is tried again by itself when something changes that can help it"
+ACCOUNT = "create the service account, or name another one, in the target"
+NO_MINTER = (
+    'c2: the agent may not make tokens: serviceaccounts "default" is forbidden: User '
+    '"system:serviceaccount:vnode:vnode" cannot create resource "serviceaccounts/token"; run '
+    "kubectl --namespace team-a create rolebinding vnode-token-minter "
+    "--clusterrole=vnode-token-minter --serviceaccount=vnode:vnode, or remove annotation "
+    "vnode.dev/service-account-tokens of the Target"
+)
+NO_ACCOUNT = 'c3: pods "x" is forbidden: error looking up service account a/b: not found'
+OTHERS = (
+    "c2: Secret exec is the token of service account executor, and such Secrets do not follow: "
+    "run the pod as that account, or create a Secret of that name in target c2"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ([NO_MINTER], ["give the agent the right to make tokens"]),
+        ([OTHERS], ["run the pod as that service account, or create a Secret"]),
+        ([NO_ACCOUNT], [ACCOUNT]),
+        ([NO_MINTER, NO_ACCOUNT], ["give the agent the right to make tokens", ACCOUNT]),
+        ([f"{NO_ACCOUNT}, {NO_MINTER}"], ["give the agent the right to make tokens", ACCOUNT]),
+    ],
+)
+def test_each_reason_has_its_own_cure(said, begins):
+    *cures, again = advice.unschedulable({f"c{n}": text for n, text in enumerate(said)})
+    assert again == AGAIN
+    assert len(cures) == len(begins)
+    assert all(cure.startswith(words) for cure, words in zip(cures, begins, strict=True))

@@ -1,0 +1,297 @@
+"""Whatever is wrong with one target, its fault is its own: the agent says so, and runs on.
+
+The parts that meet a target run together here, as they do in the leader: connections, and what
+follows pods. The cluster that they run in is a server that has one Target, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests import answering
+from tests.answering import Answer
+from vnode.api import keys
+from vnode.api.clock import SystemClock
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.following import there
+from vnode.following.following import Following
+from vnode.following.settings import Following as Settings
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Trust
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.supervisor import supervise
+from vnode.targets.controller import TargetController
+from vnode.targets.known import Targets
+
+KEY = TargetKey("team", "bad")
+READ = {
+    *("podchaperons", "clustersummaries"),
+    *("configmaps", "secrets", "persistentvolumeclaims", "services", "ingresses"),
+}
+EMPTY = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
+
+
+def kubeconfig(cluster: Object, user: Object) -> Object:
+    return {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": cluster}],
+        "users": [{"name": "it", "user": user}],
+    }
+
+
+class Source:
+    """The API server of the source: a Target, its Secret, and watches on which nothing happens."""
+
+    def __init__(self, config: Object) -> None:
+        self.over = asyncio.Event()
+        data = base64.b64encode(json.dumps(config).encode()).decode()
+        notes = {keys.TOKENS: "source=api:6443", keys.STORAGE_CLASSES: ""}
+        self._objects = {
+            "targets": {
+                "metadata": {"namespace": KEY.namespace, "name": KEY.name, "annotations": notes},
+                "spec": {"kubeconfigSecret": {"name": "s"}},
+            },
+            "secrets": {
+                "metadata": {"namespace": KEY.namespace, "name": "s"},
+                "data": {"config": data},
+            },
+        }
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await self.over.wait()
+            return response
+
+        found = self._objects.get(request.path.rpartition("/")[2])
+        return web.json_response(EMPTY | {"items": [found] if found else []})
+
+
+class Agent:
+    """The parts that run; knows which kinds of the target's objects have been tried to be read."""
+
+    def __init__(self, local: Client) -> None:
+        identity, clock = Identity("c1", "u"), SystemClock()
+        self.known, self.links = Targets(local), Links()
+        self.controller = TargetController(
+            *(local, identity, self.known, self.links), clock=clock, trust=Trust()
+        )
+        self.following = Following(
+            *(local, self.links, identity, Settings()),
+            relabel=lambda own, _kept: own,
+            target_exists=lambda _node: True,
+            complete=lambda _node: True,
+            events=EventRecorder(local, "test"),
+            clock=clock,
+        )
+        self.controller._found.add(lambda _key: self._news.set())
+        self.met: set[str] = set()
+        self._news = asyncio.Event()
+
+    def meet(self, informer: Informer) -> None:
+        if informer.series[0] == str(KEY):
+            self.met.add(informer.kind.plural)
+            self._news.set()
+
+    @property
+    def ready(self) -> Object:
+        """The Target's condition."""
+        found = self.controller._finding(KEY)
+        return found.conditions[0] if found else {}
+
+    @property
+    def refused(self) -> str:
+        """Why the Target is not connected to at all."""
+        return self.ready["message"] if self.ready.get("reason") == "Invalid" else ""
+
+    async def settled(self) -> None:
+        """Return once the Target was refused, or all that reads from it has had an answer."""
+        await self.until(lambda: bool(self.refused) or self.met >= READ)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Return once that holds."""
+        async with asyncio.timeout(20):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def agent(config: Object) -> AsyncIterator[Agent]:
+    """One that leads a source with such a kubeconfig in its one Target's Secret.
+
+    The end of the block raises if any of its tasks has ended.
+    """
+    source = Source(config)
+    async with answering.client(source.answer, "local") as local:
+        parts = Agent(local)
+        with pytest.MonkeyPatch.context() as patch:
+            for method in (Informer._fail, Informer._succeeded):
+                patch.setattr(Informer, method.__name__, noting(method, parts))
+
+            patch.setattr(socket, "getaddrinfo", addresses_only)
+            async with supervise() as tasks:
+                tasks.start(parts.known.run(), "known")
+                tasks.start(parts.controller.run(), "controller")
+                tasks.start(parts.following.run(), "following")
+                yield parts
+
+        source.over.set()
+
+
+def noting(method: Callable[..., Any], parts: Agent) -> Callable[..., Any]:
+    """The method of an informer, which has met its server by then."""
+
+    def called(informer: Informer, *args: Any) -> Any:
+        parts.meet(informer)
+        return method(informer, *args)
+
+    return called
+
+
+_getaddrinfo = socket.getaddrinfo
+
+
+def addresses_only(host: Any, *args: Any, **options: Any) -> Any:
+    """No name is looked up, which takes seconds."""
+    return _getaddrinfo(host, *args, **{**options, "flags": socket.AI_NUMERICHOST})
+
+
+words = st.sampled_from(["", "x", "a..b", ".foo", "a\0b", "x" * 64, "ü", "a b", "[::1]", "%", "\n"])
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words | st.text()
+nonsense = scalars | st.lists(scalars, max_size=2) | st.dictionaries(words, scalars, max_size=2)
+CLUSTER = ["tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data"]
+USER = ["token", "username", "password", "exec", "auth-provider", "client-certificate-data"]
+
+
+def runs(config: Object, answer: Answer | None = None) -> str:
+    """Have an agent meet a target, and see that it runs on; why it refused to, if it did."""
+
+    async def run() -> str:
+        async with AsyncExitStack() as stack:
+            if answer is not None:
+                where = await stack.enter_async_context(answering.endpoint(answer))
+                config["clusters"][0]["cluster"]["server"] = where.url
+
+            parts = await stack.enter_async_context(agent(config))
+            await parts.settled()
+            return parts.refused
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", [5, ["x"], ".foo", "a\0b"])
+def test_a_name_for_tls_that_is_none(name: Any) -> None:
+    cluster = {"server": "https://127.0.0.1:1", "tls-server-name": name}
+    assert "tls-server-name" in runs(kubeconfig(cluster, {}))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_host_that_is_none(host: str) -> None:
+    assert "host" in runs(kubeconfig({"server": f"https://{host}:6443"}, {}))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["https://127.0.0.1:1", "http://127.0.0.1:1"]) | words.map("https://{}".format),
+    st.dictionaries(st.sampled_from(CLUSTER), nonsense, max_size=2),
+    st.dictionaries(st.sampled_from(USER), nonsense, max_size=2),
+)
+def test_a_kubeconfig_with_nonsense_in_it(server: str, cluster: Object, user: Object) -> None:
+    runs(kubeconfig({"server": server, **cluster}, user))
+
+
+metadata = st.fixed_dictionaries({}, optional={"continue": nonsense, "resourceVersion": nonsense})
+lists = st.fixed_dictionaries(
+    {"kind": st.just("List"), "metadata": metadata | nonsense, "items": nonsense}
+)
+events = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "?"]),
+        "object": st.fixed_dictionaries({"metadata": metadata | nonsense}) | nonsense,
+    }
+)
+texts = st.binary(max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lists.map(json.dumps).map(str.encode) | texts)
+@example(b'{"kind": "List", "metadata": {}, "items": ["\xff"]}')
+@example(b'{"kind": "List", "metadata": {"continue": {"a": 1}}, "items": []}')
+@example(b'{"kind": "List", "metadata": {"continue": true}, "items": []}')
+def test_answers_that_are_nonsense(body: bytes) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.query.get("limit") == "1":  # there is something, so that it is listed
+            return web.json_response(EMPTY | {"items": [{}]})
+
+        return web.Response(body=body)
+
+    runs(kubeconfig({}, {}), answer)
+
+
+@settings(max_examples=60, deadline=None)
+@given(events.map(json.dumps).map(str.encode) | texts)
+@example(b'{"type": "BOOKMARK", "object": {"metadata": ["7"]}}')
+@example(b'{"type": "ADDED", "object": {"kind": "\xff"}}')
+def test_events_that_are_nonsense(line: bytes) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            return web.Response(body=line + b"\n")
+
+        items = [{}] if request.query.get("limit") == "1" else []  # so that there is a watch
+        return web.json_response(EMPTY | {"items": items})
+
+    runs(kubeconfig({}, {}), answer)
+
+
+async def test_a_fault_of_our_own_about_one_target_is_told_until_it_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    over = asyncio.Event()
+    metadata = {"name": keys.SUMMARY_NAME, "uid": "1", "resourceVersion": "1"}
+    summary = {"metadata": metadata, "capacity": {}, "allocatable": {}}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await over.wait()
+            return response
+
+        if request.path.endswith(keys.SUMMARY_NAME) or request.method == "POST":
+            return web.json_response(summary)
+
+        items = [summary] if request.path.endswith("/clustersummaries") else []
+        return web.json_response(EMPTY | {"items": items})
+
+    async def fail(*_args: Any) -> bool:
+        raise KeyError("secret")
+
+    async with answering.endpoint(answer) as where:
+        with monkeypatch.context() as patch:
+            patch.setattr(there, "has_none", fail)
+            async with agent(kubeconfig({"server": where.url}, {})) as parts:
+                await parts.until(lambda: parts.ready.get("reason") == "Failing")
+                message = parts.ready["message"]
+                assert "copies-admiralty-team-bad" in message
+                assert "unexpected KeyError: see the agent's log; it is tried again" in message
+                patch.undo()
+                await parts.until(lambda: parts.ready.get("reason") == "Connected")
+
+        over.set()

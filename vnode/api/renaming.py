@@ -1,0 +1,115 @@
+"""Labels under the keys that they have in a target: out of reach of the selectors that it has.
+
+Pure. The rule is Admiralty's: the domain of a key gives way to ours, but for labels that the pod's
+annotation `no-prefix-label-regexp` names by "key=value". It decides for labels, for the selectors
+that are to find them, and for fields of a pod that show one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from vnode.api import keys, objects, patterns
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+
+# Copied from the node when a pod is bound: of a proxy, from the virtual node.
+NODE_LABELS: Final = "topology.kubernetes.io/"
+_SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
+
+
+def kept_labels(regexp: str) -> re.Pattern[str] | None:
+    """The labels (`key=value`) that keep their keys; ConfigError for a bad expression."""
+    if not regexp:
+        return None
+
+    try:
+        return patterns.compile_safe(regexp)
+    except ConfigError as error:
+        raise ConfigError(f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: {error}") from error
+
+
+def kept_labels_of(pod: Object) -> re.Pattern[str] | None:
+    """The same, as the annotation of a pod has it."""
+    return kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
+
+
+def renamed(own: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
+    """Labels as a delegate has them; of several with one new key the last one in order stays."""
+    return {label_key(key, value, keep): value for key, value in sorted(own.items())}
+
+
+def travelling(own: dict[str, str]) -> dict[str, str]:
+    """Of a pod's labels those that its delegate is to have."""
+    return {
+        key: value
+        for key, value in own.items()
+        if key != keys.HAS_FINALIZER
+        and not key.startswith(NODE_LABELS)
+        and not keys.is_of_queue(key)
+    }
+
+
+def label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
+    """The key of one label in a target."""
+    if keep is not None and keep.search(f"{key}={value}"):
+        return key
+
+    return keys.PREFIX + key.rpartition("/")[2]
+
+
+def renamed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
+    """The label selectors of pods inside affinity and spread terms, renamed as the labels are."""
+    if isinstance(value, list):
+        return [renamed_selectors(item, keep) for item in value]
+
+    if not isinstance(value, dict):
+        return value
+
+    return {
+        field: _selector(field, inner, keep)
+        if field in _SELECTOR_FIELDS
+        else renamed_selectors(inner, keep)
+        for field, inner in value.items()
+    }
+
+
+def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
+    if field != "labelSelector":
+        return [label_key(key, "", keep) for key in value or ()]
+
+    selector = dict(value or {})
+    if labels := selector.get("matchLabels"):
+        selector["matchLabels"] = renamed(labels, keep)
+
+    if expressions := selector.get("matchExpressions"):
+        selector["matchExpressions"] = [
+            {**entry, "key": _expression_key(entry, keep)} for entry in expressions
+        ]
+
+    return selector
+
+
+def _expression_key(entry: Object, keep: re.Pattern[str] | None) -> str:
+    """An expression keeps its key if the expression of the pod keeps all the values it names."""
+    values = entry.get("values") or [""]
+    keys_ = {label_key(entry["key"], value, keep) for value in values}
+    return keys_.pop() if len(keys_) == 1 else label_key(entry["key"], "", None)
+
+
+def warnings(pod: Object) -> Iterator[str]:
+    """What to tell a user who creates a pod of which a target could not have all labels."""
+    own = travelling(objects.labels(pod))
+    keep = kept_labels_of(pod)
+    winners: dict[str, str] = {}  # new key -> the label that stays
+    for key, value in sorted(own.items()):
+        new = label_key(key, value, keep)
+        lost = winners.get(new)
+        winners[new] = key
+        if lost is not None and own[lost] != value:
+            yield (
+                f"labels {lost} and {key} are both {new} in a target, which has only the value of "
+                f"the second: set annotation {keys.NO_PREFIX_LABEL_REGEXP}: '^{re.escape(lost)}='"
+            )

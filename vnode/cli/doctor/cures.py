@@ -1,0 +1,69 @@
+"""Cures that name the commands and flags of the cluster they are for. Pure.
+
+What `vnode install` made, it repairs, with the flags of the first time; what Helm made, Helm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vnode.api import objects
+from vnode.api.objects import Object, Objects
+from vnode.cli import installed, manifests
+from vnode.cli.doctor.facts import ClusterFacts
+from vnode.cli.installed import Settings
+
+_PORT = 9443  # where an agent serves its webhook unless it is configured otherwise
+
+
+def install(facts: ClusterFacts) -> str:
+    """How to put right what an installation consists of."""
+    command, left = installed.command(_settings(facts)), _release(facts.crds or ())
+    if release := _release(_parts(facts)):
+        command = installed.helm_upgrade(release)
+    elif left:  # its CRDs stay when a release goes
+        command = f"{installed.helm_upgrade(left)} (if helm list has it no more: {command})"
+
+    return f"{command}, as an administrator of this cluster"
+
+
+def reach(facts: ClusterFacts) -> str:
+    """How to make the webhook call the agent where that is."""
+    settings, release = _settings(facts), _release(_parts(facts))
+    place = settings.url or f"Service {settings.namespace}/{manifests.SERVICE}"
+    if release:
+        change = f"{installed.helm_upgrade(release)} --set webhook.url=https://HOST:PORT"
+    else:
+        change = installed.command(replace(settings, url="https://HOST:PORT"))
+
+    return f"see that the API server reaches the agent at {place}; {change} points it elsewhere"
+
+
+def _parts(facts: ClusterFacts) -> Objects:
+    """What goes with a release."""
+    return [*(facts.roles or ()), *([facts.webhook] if facts.webhook else ())]
+
+
+def _release(found: Iterable[Object]) -> str:
+    return next(filter(None, map(installed.own_release, found)), "")
+
+
+def _settings(facts: ClusterFacts) -> Settings:
+    """As it was installed; where nothing tells, as agents seem to run."""
+    if facts.webhook:
+        return installed.read(facts.webhook)
+
+    url = None if facts.has_service else f"https://{_address(facts) or 'HOST'}:{_PORT}"
+    return Settings(facts.namespace, url)
+
+
+def _address(facts: ClusterFacts) -> str:
+    """Where the agent is, by its virtual nodes."""
+    for node in facts.nodes:
+        for entry in objects.status(node).get("addresses") or ():
+            if entry.get("type") == "InternalIP":
+                address = str(entry.get("address") or "")
+                return f"[{address}]" if ":" in address else address
+
+    return ""

@@ -1,0 +1,124 @@
+"""Tasks that come and go with what they are about: a link, a Secret, a virtual node.
+
+Whoever wrote that object, or answers behind that link, need not be honest, nor type without a slip;
+and no check foresees everything. So nothing that goes wrong in such a task ends another one: it is
+logged, told to whoever asked for that, and the task is started again after a pause. Tasks without
+which the process is no good are a Supervisor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Final, Generic, TypeVar
+
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import VnodeError
+
+K = TypeVar("K", bound=Hashable)
+
+Run = Callable[[], Coroutine[Any, Any, None]]
+Report = Callable[[K, str, Exception | None], None]
+
+_BACKOFF_FIRST: Final = 1.0  # seconds
+_BACKOFF_LIMIT: Final = 30.0  # seconds
+_SETTLED: Final = 60.0  # seconds after which a task that was started again is all right
+
+log = logging.getLogger(__name__)
+
+
+class KeyedTasks(Generic[K]):
+    """Starts tasks in a TaskGroup, by key; made by `Supervisor.keyed`.
+
+    `report` hears of the key and the name of a task that failed, and, with None, when it works
+    again or has ended.
+    """
+
+    def __init__(
+        self, group: asyncio.TaskGroup, report: Report[K] | None, clock: Clock | None
+    ) -> None:
+        self._group = group
+        self._report = report
+        self._clock: Clock = clock or SystemClock()
+        self._tasks: dict[K, set[asyncio.Task[None]]] = {}  # not ended; no empty sets
+
+    def start(self, key: K, run: Run, name: str) -> None:
+        """Run `run()`, and again after a pause whenever it fails; it may end by itself."""
+        task = self._group.create_task(self._guard(key, run, name), name=name)
+        self._tasks.setdefault(key, set()).add(task)
+        task.add_done_callback(lambda task: self._ended(key, task))
+
+    def is_active(self, key: K) -> bool:
+        """A task of that key runs, or waits to be started again, and is not to end."""
+        tasks = self._tasks.get(key, ())
+        return any(not task.done() and not task.cancelling() for task in tasks)
+
+    def stop(self, key: K) -> None:
+        """Cancel all tasks of that key."""
+        for task in self._tasks.get(key, ()):
+            task.cancel()
+
+    async def end(self, key: K) -> None:
+        """Cancel all tasks of that key, and return once they have ended."""
+        self.stop(key)
+        if tasks := self._tasks.get(key):
+            await asyncio.wait(tasks)
+
+    def stop_all(self) -> None:
+        """Cancel all tasks."""
+        for key in self._tasks:
+            self.stop(key)
+
+    def _ended(self, key: K, task: asyncio.Task[None]) -> None:
+        tasks = self._tasks[key]
+        tasks.discard(task)
+        if not tasks:
+            del self._tasks[key]
+
+        self._tell(key, task.get_name(), None)
+
+    async def _guard(self, key: K, run: Run, name: str) -> None:
+        delay, failed = _BACKOFF_FIRST, False
+        while True:
+            started = self._clock.monotonic()
+            settled = self._settle_later(key, name) if failed else None
+            try:
+                await run()
+            except Exception as error:
+                log.exception("%s failed, and is started again", name)
+                failed = True
+                if self._clock.monotonic() - started >= _SETTLED:
+                    delay = _BACKOFF_FIRST
+
+                self._tell(key, name, error)
+            else:
+                return
+            finally:
+                if settled is not None:
+                    settled.cancel()
+
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, _BACKOFF_LIMIT)
+
+    def _settle_later(self, key: K, name: str) -> asyncio.TimerHandle:
+        loop = asyncio.get_running_loop()
+        return loop.call_later(_SETTLED, self._tell, key, name, None)
+
+    def _tell(self, key: K, name: str, error: Exception | None) -> None:
+        try:
+            if self._report is not None:
+                self._report(key, name, error)
+        except Exception:
+            log.exception("nobody could be told of %s", name)
+
+
+def explain(error: BaseException) -> str:
+    """Why a task failed; only our own errors are known to name no credentials."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+
+    if isinstance(error, VnodeError):
+        return str(error)
+
+    return f"unexpected {type(error).__name__}: see the agent's log"
