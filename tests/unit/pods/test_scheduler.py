@@ -114,14 +114,12 @@ async def test_a_target_that_creates_a_burst_slowly_is_busy_and_not_silent(clock
         await asyncio.sleep(0.5)
 
     busy._exchange = slow
+    other.taints = [{"key": "k", "effect": "PreferNoSchedule"}]
     source = Source(clock, busy, other)
     async with source.running():
-        other.set_healthy(False)
         for number in range(160):
             source.add(f"p{number}")
 
-        await asyncio.sleep(1)
-        other.set_healthy(True)
         await source.until_bound(*(f"p{number}" for number in range(160)))
         assert clock.monotonic() == pytest.approx(5.0, abs=0.5)
         assert other.created() == 0
