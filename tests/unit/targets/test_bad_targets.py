@@ -32,8 +32,9 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
+from vnode.targets import probing
 from vnode.targets.controller import TargetController
 from vnode.targets.known import Targets
 
@@ -120,9 +121,10 @@ class Agent:
         """Why the Target is not connected to at all."""
         return self.ready["message"] if self.ready.get("reason") == "Invalid" else ""
 
-    async def settled(self) -> None:
-        """Return once the Target was refused, or all that reads from it has had an answer."""
-        await self.until(lambda: bool(self.refused) or self.met >= READ)
+    @property
+    def judged(self) -> bool:
+        """The Target says more than that it is being connected to."""
+        return self.ready.get("reason", CONNECTING) != CONNECTING
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Return once that holds."""
@@ -146,6 +148,7 @@ async def agent(config: Object) -> AsyncIterator[Agent]:
                 patch.setattr(Informer, method.__name__, noting(method, parts))
 
             patch.setattr(socket, "getaddrinfo", addresses_only)
+            patch.setattr(probing, "_RETRY", 0.01)
             async with supervise() as tasks:
                 tasks.start(parts.known.run(), "known")
                 tasks.start(parts.controller.run(), "controller")
@@ -181,19 +184,35 @@ USER = ["token", "username", "password", "exec", "auth-provider", "client-certif
 
 
 def runs(config: Object, answer: Answer | None = None) -> str:
-    """Have an agent meet a target, and see that it runs on; why it refused to, if it did."""
+    """Have an agent meet a target, and see that it runs on; why it refused to, if it did.
+
+    It has met one that answers once all that reads from it has had an answer.
+    """
 
     async def run() -> str:
         async with AsyncExitStack() as stack:
             if answer is not None:
-                where = await stack.enter_async_context(answering.endpoint(answer))
+                where = await stack.enter_async_context(answering.endpoint(recognized(answer)))
                 config["clusters"][0]["cluster"]["server"] = where.url
 
             parts = await stack.enter_async_context(agent(config))
-            await parts.settled()
+            await parts.until(lambda: parts.judged if answer is None else parts.met >= READ)
             return parts.refused
 
     return asyncio.run(run())
+
+
+def recognized(answer: Answer) -> Answer:
+    """That answer to all but the probe, which finds a cluster that has no summary yet."""
+
+    async def answered(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith(f"/{keys.SUMMARY_NAME}"):
+            missing = {"kind": "Status", "code": 404, "message": keys.SUMMARY_NAME}
+            return web.json_response(missing, status=404)
+
+        return web.json_response({}) if request.method == "POST" else await answer(request)
+
+    return answered
 
 
 @pytest.mark.parametrize("name", [5, ["x"], ".foo", "a\0b"])
