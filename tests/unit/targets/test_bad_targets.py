@@ -203,10 +203,10 @@ def runs(config: Object, answer: Answer | None = None) -> str:
 
 
 def recognized(answer: Answer) -> Answer:
-    """That answer to all but the probe, which finds a cluster that has no summary yet."""
+    """That answer to all but the probe, which finds a cluster that does not say who it is."""
 
     async def answered(request: web.Request) -> web.StreamResponse:
-        if request.path.endswith(f"/{keys.SUMMARY_NAME}"):
+        if request.path.endswith((f"/{keys.SUMMARY_NAME}", "/kube-system")):
             missing = {"kind": "Status", "code": 404, "message": keys.SUMMARY_NAME}
             return web.json_response(missing, status=404)
 
