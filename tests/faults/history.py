@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.faults.world import ALIVE, APP, Violation, node_of, phase
+from tests.faults.world import ALIVE, Violation, node_of, phase
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 
@@ -48,7 +48,6 @@ class History:
     running: dict[str, Running] = field(default_factory=dict)  # by UID of the delegate
     placed: dict[str, Running] = field(default_factory=dict)  # by UID of the proxy: the first
     excused: dict[str, str] = field(default_factory=dict)  # UID -> key: ended by others than us
-    bereft: set[str] = field(default_factory=set)  # workloads that lost pods with a Target
     violations: list[Violation] = field(default_factory=list)
     delegates: int = 0  # that ever ran
 
@@ -61,7 +60,6 @@ class History:
     def on_target_gone(self, pod: Object) -> None:
         """The Target of the node that this proxy is bound to was removed, or will be."""
         self.excused[objects.uid(pod)] = objects.key(pod)
-        self.bereft.add(objects.labels(pod).get(APP, ""))
 
     def on_chaperon(self, cluster: str, old: Object | None, new: Object | None) -> None:
         """A chaperon was made or changed; its Target has the name of its cluster."""

@@ -118,14 +118,11 @@ def _resolved(pod: Object, variable: Object) -> str | None:
 
 
 def jobs_complete(world: World) -> Iterator[str]:
-    """Every Job completes, and each index of it, once what disturbed it is over.
-
-    One that retries nothing may fail with a Target that was removed: its pods ended with that.
-    """
+    """Every Job completes, and each index of it, once what disturbed it is over."""
     for workload in world.wish.workloads.values():
         job = world.jobs.get(objects.join_key("default", workload.name), {})
         status = objects.status(job)
-        if workload.kind is not Kind.JOB or (failed(job) and workload.name in world.bereft):
+        if workload.kind is not Kind.JOB:
             continue
 
         if (status.get("succeeded") or 0) < workload.replicas:
@@ -138,10 +135,10 @@ def jobs_complete(world: World) -> Iterator[str]:
 
 
 def disruptions_fail_no_job(world: World) -> Iterator[str]:
-    """A Job that ignores disruptions, whose pods were only ever evicted, has not failed."""
+    """A Job that ignores disruptions has not failed: its pods only ever ended by such."""
     for workload in world.wish.workloads.values():
         job = world.jobs.get(objects.join_key("default", workload.name), {})
-        if workload.job.ignores_disruptions and workload.name not in world.bereft and failed(job):
+        if workload.job.ignores_disruptions and failed(job):
             yield f"{workload.name} failed: {(objects.condition(job, 'Failed') or {})}"
 
 

@@ -192,7 +192,6 @@ class Watcher:
             originals=_by_ref(found, ""),
             survivors=survivors or {},
             excused=dict(self.history.excused),
-            bereft=frozenset(self.history.bereft),
         )
 
     async def change(self, seconds: float) -> None:

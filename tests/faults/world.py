@@ -34,7 +34,7 @@ class World:
     `chaperons`, `delegates` and `followed` (ConfigMaps, Secrets, Services) are by cluster, without
     those of which nothing is asked just now; `originals` are what may follow, in the source;
     `excused` are the UIDs of proxies that something other than vnode has ended; `survivors` those
-    that nobody had a reason to end; `bereft` are workloads that lost pods with a Target.
+    that nobody had a reason to end.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -48,7 +48,6 @@ class World:
     originals: Mapping[Ref, Object] = field(default_factory=dict)
     survivors: Mapping[str, str] = field(default_factory=dict)  # UID -> key
     excused: Mapping[str, str] = field(default_factory=dict)  # UID -> key
-    bereft: frozenset[str] = frozenset()
 
     def of(self, workload: Workload) -> list[Object]:
         """The pods of a workload, in the order of their names."""

@@ -87,9 +87,18 @@ async def test_a_pod_is_lost_only_if_its_target_says_so(
             assert objects.uid(await answers.get() or {}) == objects.uid(unseen)
 
         assert not objects.is_terminating(await client.get(kinds.PODS, "web", pod_namespace))
+        keep: Object = {"metadata": {"finalizers": ["example.com/kept"]}}
+        await client.patch(kinds.PODS, "web", keep, pod_namespace)
         await free(client, unseen)
         await client.discard(kinds.POD_CHAPERONS, unseen)
         await event_of(client, pod, "DelegateLost")
+        ended = await kit.until_one(
+            client, kinds.PODS, "web", pod_namespace, lambda found: kit.phase(found) == "Failed"
+        )
+        condition = objects.condition(ended, "DisruptionTarget") or {}
+        assert condition["message"] == "the delegate pod in target c2 was deleted there"
+        await client.patch(kinds.PODS, "web", {"metadata": {"finalizers": None}}, pod_namespace)
+        await kit.until_gone(client, kinds.PODS, pod_namespace)
 
 
 async def test_a_node_of_a_namespaced_target_runs_no_pod_of_another_namespace(

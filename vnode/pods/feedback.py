@@ -29,6 +29,7 @@ _CONTAINERS: Final = {
     "initContainerStatuses": "initContainers",
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
+_DISRUPTED: Final = "DisruptionTarget"
 FINISHED: Final = ("Succeeded", "Failed")
 # Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
 # takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
@@ -202,24 +203,31 @@ def has_started(proxy: Object) -> bool:
     )
 
 
-def failed_unseen(proxy: Object, now: str) -> Object:
-    """Build the strategic merge patch of the status of a pod whose end nobody has reported.
+def disrupted(proxy: Object, message: str, now: str) -> Object:
+    """Build the strategic merge patch of the status of a pod that ends for no fault of its own.
 
-    Kubernetes' garbage collector of pods writes the same for a node that is gone, the condition
-    included, by which a Job's pod failure policy knows that the pod is not to blame.
+    The condition is the one by which a Job's pod failure policy tells disruptions from failures;
+    Kubernetes' garbage collector of pods sets it on those of a node that is gone. Empty if the pod
+    has it.
     """
-    message = "vnode: the pod was deleted, and its last status did not come from the target"
+    if objects.condition(proxy, _DISRUPTED) is not None:
+        return {}
+
     condition = {
-        "type": "DisruptionTarget",
+        "type": _DISRUPTED,
         "status": "True",
         "reason": "DelegateLost",
         "message": message,
         "lastTransitionTime": now,
     }
-    status: Object = {"phase": "Failed", "reason": "DelegateLost", "message": message}
-    if objects.condition(proxy, "DisruptionTarget") is None:
-        status["conditions"] = [condition]
+    return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
 
+
+def failed_unseen(proxy: Object, now: str) -> Object:
+    """Build the strategic merge patch of the status of a pod whose end nobody has reported."""
+    message = "vnode: the pod was deleted, and its last status did not come from the target"
+    status = {"phase": "Failed", "reason": "DelegateLost", "message": message}
+    status |= objects.status(disrupted(proxy, message, now))
     return {"metadata": {"uid": objects.uid(proxy)}, "status": status}
 
 

@@ -73,6 +73,7 @@ class ProxyController:
         self._target_exists = target_exists  # by node name; True while in doubt
         self._bring = bring
         self._events = events
+        self._clock = clock
         self._controller: Controller[str] = Controller(
             "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
@@ -182,7 +183,8 @@ class ProxyController:
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         if proxy_pods.has_lost_delegate(proxy, candidate):
             await self._mirror.feed_back(proxy, candidate, link)
-            await self._lost(proxy, _gone_in(link))
+            told = keys.DELEGATE_DELETED in objects.annotations(candidate)
+            await self._lost(proxy, _gone_in(link), disrupted=not told)
             return None
 
         annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
@@ -236,8 +238,17 @@ class ProxyController:
         await self._lost(proxy, _gone_in(link))
         return None
 
-    async def _lost(self, proxy: Object, why: str) -> None:
+    async def _lost(self, proxy: Object, why: str, *, disrupted: bool = True) -> None:
+        """Delete a pod that has no delegate any more.
+
+        It was disrupted, unless its target has told of the delegate's own deletion: then the
+        delegate's conditions say why.
+        """
         log.info("deleting pod %s: %s", objects.key(proxy), why)
+        body = feedback.disrupted(proxy, why, objects.timestamp(self._clock.now()))
+        if disrupted and body:
+            await self._mirror.patch(proxy, body, subresource="status")
+
         text = f"{why}; deleting this pod, for its owner to replace it"
         self._warn(proxy, "DelegateLost", text)
         await self._client.discard(kinds.PODS, proxy)

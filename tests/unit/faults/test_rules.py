@@ -245,12 +245,6 @@ def with_a_job_that_failed(well: World) -> World:
     return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
 
 
-def test_a_job_may_fail_with_a_target_that_was_removed(well: World) -> None:
-    changed = with_a_job_that_failed(well)
-    assert rules.violations(changed)
-    assert rules.violations(replace(changed, bereft=frozenset({"count"}))) == []
-
-
 def with_a_place_that_waits(well: World) -> World:
     return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2, on="c2")))
 
@@ -357,11 +351,10 @@ def test_what_is_made_in_a_cluster_of_another_target_is_a_violation() -> None:
     ]
 
 
-def test_a_workload_is_bereft_once_a_target_with_pods_of_it_is_gone(parent: Object) -> None:
+def test_a_pod_ends_without_us_once_its_target_is_gone(parent: Object) -> None:
     history = History()
     history.on_target_gone(parent)
     assert history.excused == {"uid-db-0": "default/db-0"}
-    assert history.bereft == {"db"}
 
 
 @pytest.fixture

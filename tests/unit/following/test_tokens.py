@@ -240,6 +240,22 @@ async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_names
         assert not world.target.held
 
 
+async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(world):
+    ending = pod("n1")
+    ending["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    async with running(world):
+        world.link.candidates["u"] = WITH_TOKEN
+        world.tokens.see(None, pod("n1"))
+        await world.tokens.bring(pod("n1"), world.link)
+        world.tokens.see(pod("n1"), ending)
+        await asyncio.sleep(1)
+        assert world.target.held
+        del world.link.candidates["u"]
+        world.tokens.release("ns/p", "u", "n1")
+        await asyncio.sleep(1)
+        assert not world.target.held
+
+
 async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
     async with running(world):
         world.link.candidates["u"] = WITH_TOKEN
