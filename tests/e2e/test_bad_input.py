@@ -99,6 +99,10 @@ async def test_a_target_that_answers_nonsense_ends_nobody(
 
     async def answer(request: web.Request) -> web.Response:
         asked.add(request.path.rpartition("/")[2])
+        if request.path.endswith((f"/{keys.SUMMARY_NAME}", "/kube-system")):
+            missing = {"kind": "Status", "code": 404, "message": keys.SUMMARY_NAME}
+            return web.json_response(missing, status=404)  # else nothing there is believed
+
         if asked >= {"podchaperons", "configmaps", "secrets", "services", "ingresses"}:
             all_were.set()
 

@@ -66,13 +66,16 @@ class CandidateRequests:
 
         return note
 
-    async def delete(self, candidate: Object, link: Link, *, expected: bool = True) -> None:
+    async def delete(
+        self, candidate: Object, link: Link, *, expected: bool = True, allowed: bool = False
+    ) -> None:
         """Delete a candidate that cannot win; one that cannot be deleted now is found again later.
 
-        One that is allowed to run is not for us to judge. `expected`: that it is gone is then no
-        news.
+        One that is allowed to run is only deleted if the caller has seen to it that nobody could
+        have allowed it: `allowed`. `expected`: that it is gone is then no news.
         """
-        if keys.IS_ALLOWED in objects.annotations(candidate) or objects.is_terminating(candidate):
+        is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+        if objects.is_terminating(candidate) or (is_allowed and not allowed):
             return
 
         deleted, uid = self._deleted.setdefault(link, set()), objects.uid(candidate)

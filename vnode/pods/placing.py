@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import keys, objects
 from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
@@ -55,6 +55,7 @@ class Placer:
         *,
         settings: Settings,
         lookup: Callable[[str], Object | None],
+        fetch: Callable[[str], Awaitable[Object | None]],
         renew: Renew,
         clock: Clock,
     ) -> None:
@@ -62,7 +63,8 @@ class Placer:
         self._requests = requests
         self._assumptions = assumptions
         self._settings = settings
-        self._lookup = lookup
+        self._lookup = lookup  # the pod of a key as the informer has it
+        self._fetch = fetch  # as the API server has it
         self._renew = renew
         self._clock = clock
         self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
@@ -98,8 +100,7 @@ class Placer:
         return ended(await bind(decided.node))
 
     async def _decide(self, phase: Phase, start: _Start) -> Bind | Ended:
-        # Where the pod may no longer be: its target was cordoned, say.
-        self._delete(phase, phase.barred, start)
+        self._withdraw(phase, start)
         while True:
             phase.moved.clear()
             pod = self._lookup(phase.key)
@@ -253,6 +254,31 @@ class Placer:
                 name = f"delete candidate of {phase.key} on {node}"
                 deletion = self._requests.delete(existing, link, expected=expected)
                 phase.deleting.add(start(deletion, name=name))
+
+    def _withdraw(self, phase: Phase, start: _Start) -> None:
+        """Have candidates deleted where the pod may not be any more: its target was cordoned, say.
+
+        Nobody allows a candidate before its pod is bound. So whatever one there claims, if the API
+        server says that the pod is pending, it is not to run.
+        """
+        self._delete(phase, phase.barred, start)
+        for node in phase.barred:
+            link = self._links.get(node)
+            existing = link.candidate(phase.uid) if link else None
+            if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):
+                assert link is not None
+                name = f"withdraw candidate of {phase.key} on {node}"
+                phase.deleting.add(start(self._delete_allowed(phase, existing, link), name=name))
+
+    async def _delete_allowed(self, phase: Phase, candidate: Object, link: Link) -> None:
+        try:
+            pod = await self._fetch(phase.key)
+        except VnodeError as error:
+            log.info("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
+            return
+
+        if _is_pending(pod, phase.uid):
+            await self._requests.delete(candidate, link, allowed=True)
 
     def _give_up(self, phase: Phase, known: Mapping[str, Candidate], start: _Start) -> None:
         """Delete what is of no use to a later attempt, or to anybody's autoscaler."""

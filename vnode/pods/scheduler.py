@@ -98,6 +98,7 @@ class ProxyScheduler:
             self._assumptions,
             settings=settings,
             lookup=proxies.store.get,
+            fetch=self._fetch,
             renew=renew,
             clock=clock,
         )
@@ -286,6 +287,13 @@ class ProxyScheduler:
             rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
 
         self._queue.reject(queued.uid, rejections)
+
+    async def _fetch(self, key: str) -> Object | None:
+        namespace, name = objects.split_key(key)
+        try:
+            return await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return None
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Say on the pod, for each target of its namespace, why it is pending."""

@@ -319,6 +319,26 @@ async def test_filters_are_asked_again_before_a_pod_is_bound(clock):
         await source.until_bound("p")
 
 
+@pytest.mark.parametrize("bound", [False, True])
+async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(clock, bound):
+    """Unless the pod is bound there, and no event has told of that yet."""
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        node = source.nodes.store.get(target.node)
+        source.nodes.put({**node, "spec": {"unschedulable": True}})
+        if bound:
+            source.live["p"] = {**source.pod("p"), "spec": {"nodeName": target.node}}
+
+        target.change(target.candidate("p"), **{keys.IS_ALLOWED: "true"})
+        await source.until_said("p", "cordoned")
+        await asyncio.sleep(10)
+        assert (target.candidate("p") is None) is not bound
+        assert not source.node_of("p")
+
+
 async def test_no_candidate_goes_where_another_pod_came_meanwhile(clock):
     silent, other = Target("c2", clock, is_silent), Target("c3", clock)
     other.taints = [{"key": "k", "effect": "PreferNoSchedule"}]
