@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from vnode.api import changeable, keys, kinds, objects, shapes
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -28,7 +28,7 @@ from vnode.runtime.links import (
     Links,
 )
 from vnode.runtime.supervisor import Supervisor, supervise
-from vnode.targets import farewell
+from vnode.targets import clusters, farewell
 from vnode.targets.clusters import Expected, Recognition, RecognizedClient
 from vnode.targets.model import TargetSpec
 from vnode.targets.probing import Prober
@@ -146,12 +146,21 @@ class Connection:
                 ),
             ]
             ends = [
-                group.create_task(event.wait(), name=f"end-{name}")
-                for event in (self._leave, recognition.changed)
+                group.create_task(self._may_leave(link), name=f"leave-{name}"),
+                group.create_task(recognition.changed.wait(), name=f"end-{name}"),
             ]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for task in (*started, *ends):
                 task.cancel()
+
+    async def _may_leave(self, link: Link) -> None:
+        """Wait until the Target is gone, and it is known what it has, or there was time for that.
+
+        A new leader may begin with the Target gone already.
+        """
+        await self._leave.wait()
+        if link.health.reason not in clusters.REFUSED:
+            await happens_within(link.chaperons.synced, farewell.PATIENCE)
 
     async def _say_farewell(self, link: Link) -> None:
         message = "the Target was deleted"
