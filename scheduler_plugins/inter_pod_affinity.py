@@ -32,6 +32,9 @@ from vnode.scheduling.plugin import (
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
+_AFFINITY = "didn't match pod affinity rules"
+_ANTI_AFFINITY = "didn't match pod anti-affinity rules"
+_EXISTING_ANTI_AFFINITY = "didn't satisfy existing pods anti-affinity rules"
 _PREFERRED = "InterPodAffinity.preferred"
 
 
@@ -94,20 +97,20 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for wanted in demands.together:
             key = wanted.term.topology_key
             if key not in node.labels:
-                return status.unresolvable(f"has no label {key}, which pod affinity is over")
+                return status.unresolvable(f"{_AFFINITY} (missing label {key})")
 
             if not wanted.at(node) and not demands.is_first:
-                return status.unschedulable(f"no pod there for the pod's affinity over {key}")
+                return status.unschedulable(f"{_AFFINITY} (topologyKey {key})")
 
         for unwanted in demands.apart:
             if unwanted.at(node):
                 key = unwanted.term.topology_key
-                return status.unschedulable(f"a pod there is against its anti-affinity over {key}")
+                return status.unschedulable(f"{_ANTI_AFFINITY} (topologyKey {key})")
 
         for refusing in demands.kept_off:
             if refusing.at(node):
                 key = refusing.term.topology_key
-                return status.unschedulable(f"a pod there has anti-affinity to it over {key}")
+                return status.unschedulable(f"{_EXISTING_ANTI_AFFINITY} (topologyKey {key})")
 
         return SUCCESS
 

@@ -74,7 +74,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if demands.matches(node):
             return SUCCESS
 
-        return status.unresolvable("did not match the pod's node affinity/selector")
+        return status.unresolvable("didn't match Pod's node affinity/selector")
 
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]

@@ -30,4 +30,4 @@ class NodeUnschedulable(FilterPlugin):
         if taints.untolerated((taints.UNSCHEDULABLE,), tolerations) is None:
             return SUCCESS
 
-        return status.unresolvable("the virtual node is cordoned")
+        return status.unresolvable("the virtual node was unschedulable (cordoned)")

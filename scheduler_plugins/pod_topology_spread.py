@@ -32,6 +32,7 @@ from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 _SOFT = "PodTopologySpread.soft"
+_UNMET = "didn't match pod topology spread constraints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             constraint = spread.constraint
             domain = node.labels.get(constraint.key)
             if domain is None:
-                return status.unresolvable(f"has no label {constraint.key} to spread pods over")
+                return status.unresolvable(f"{_UNMET} (missing required label {constraint.key})")
 
             skew = spread.domains.get(domain, 0) + spread.own - spread.minimum
             if skew > constraint.max_skew:
                 return status.unschedulable(
-                    f"topology spread over {constraint.key}: skew would be {skew}, "
-                    f"at most {constraint.max_skew} is allowed"
+                    f"{_UNMET} (skew over {constraint.key} would be {skew}, "
+                    f"maxSkew is {constraint.max_skew})"
                 )
 
         return SUCCESS

@@ -94,7 +94,7 @@ async def test_the_story_of_a_pod_is_reached_by_keys_alone_and_focus_stays_while
     text = await page.text()
     assert "default/keys" in text
     assert "Unschedulable" in text
-    assert "didn't match Pod's node affinity/selector" in text
+    assert "node(s) didn't match Pod's node affinity/selector" in text
     assert "What to do" in text
 
 

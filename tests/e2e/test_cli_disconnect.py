@@ -61,7 +61,7 @@ async def test_disconnect_without_the_other_side_says_what_is_left_there(
         words = ("--source", fleet.kubeconfig("c1"), "-n", shared, "--timeout", "30")
         done = vnode("disconnect", "bad", *words)
         assert done.code == 0, done.err
-        assert "was not reached" in done.out
+        assert "is unreachable" in done.out
         chaperons = f"podchaperons -n {shared} -l {keys.PARENT_CLUSTER_NAME}=c1"
         assert f"kubectl delete {chaperons}" in done.out
         assert "the Source of system:serviceaccount:" in done.out

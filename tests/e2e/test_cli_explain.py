@@ -77,7 +77,8 @@ async def test_a_pod_that_no_target_takes_with_each_target_in_its_own_words(
     story = explain(fleet, "nowhere")
     assert story["state"] == "Unschedulable"
     for name in ("c2", "c3"):
-        assert "didn't match Pod's node affinity/selector" in told(story, f"Target default/{name}")
+        reason = "node(s) didn't match Pod's node affinity/selector"
+        assert reason in told(story, f"Target default/{name}")
 
     assert "show-labels" in story["cures"][0]
 

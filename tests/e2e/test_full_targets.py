@@ -138,7 +138,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
         source, kinds.PODS, "lone-small", "default", lambda p: kit.phase(p) == "Running"
     )
     await offer(c2, "c2", 1)
-    big = await until_said(source, "lone-big", "a pod there is against its anti-affinity")
+    big = await until_said(source, "lone-big", "didn't match pod anti-affinity rules")
     assert "nodeName" not in objects.spec(big)
     selector = f"{keys.PARENT_UID}={objects.uid(big)}"
     await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", label_selector=selector)

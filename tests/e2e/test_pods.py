@@ -142,7 +142,7 @@ async def test_a_pod_that_no_target_takes_says_why_target_by_target(
     assert condition is not None
     assert condition["reason"] == "Unschedulable"
     assert "0/2 targets" in condition["message"]
-    assert "didn't match Pod's node affinity/selector" in condition["message"]
+    assert "node(s) didn't match Pod's node affinity/selector" in condition["message"]
     about = "involvedObject.name=nowhere,reason=FailedScheduling"
     await kit.until_event(source, "default", about)
     assert "0/2 targets" in fleet.kubectl("c1", "describe", "pod", "nowhere")

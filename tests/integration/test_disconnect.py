@@ -114,8 +114,8 @@ async def test_delegates_of_another_target_to_the_same_cluster_run_on(pair: Pair
         await pair.send(f"of-{name}", f"{pair.namespace}/{name}", pair.namespace)
 
     said = pair.disconnect("east", "--namespace", pair.namespace)
-    assert "1 of 1 chaperons ended" in said
-    assert "1 delegates came there by other Targets of this cluster, and run on" in said
+    assert "deleted 1 of 1 PodChaperons" in said
+    assert "1 delegate pod kept, sent through other Targets of this cluster" in said
     assert await pair.left(pair.namespace) == (["of-west"], ["of-east", "of-west"])
 
     said = pair.disconnect("west", "--namespace", pair.namespace)
@@ -133,7 +133,7 @@ async def test_what_followed_pods_goes_from_namespaces_where_no_other_target_has
     await pair.send("narrow", f"{pair.namespace}/west", pair.namespace)
     await pair.send("alone", everywhere, pair.another)
 
-    assert "2 of 2 chaperons ended" in pair.disconnect(everywhere)
+    assert "deleted 2 of 2 PodChaperons" in pair.disconnect(everywhere)
     assert await pair.left(pair.namespace) == (["narrow"], ["narrow", "wide"])
     assert await pair.left(pair.another) == ([], [])
 
@@ -151,11 +151,11 @@ async def test_what_an_agent_has_to_leave_is_told_from_what_another_target_runs(
     await pair.send("of-west", f"{pair.namespace}/west", pair.namespace)
     words = ("--namespace", pair.namespace, "--agent-namespace", pair.namespace)
     said = pair.disconnect("east", *words)
-    assert "have not ended" not in said
+    assert "not terminated" not in said
     assert await pair.left(pair.namespace) == (["of-west"], ["of-west"])
 
     said = pair.disconnect("west", *words)
-    assert "1 delegates have not ended" in said
+    assert "1 delegate pod not terminated" in said
     assert await pair.left(pair.namespace) == (["of-west"], ["of-west"])
 
 

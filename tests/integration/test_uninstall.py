@@ -114,7 +114,7 @@ async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_
     assert {objects.name(chaperon) for chaperon in found} == await sending
     assert not any(map(objects.finalizers, found))
     assert not any(map(objects.is_terminating, found))
-    assert "chaperons and their delegates stay as they are" in "".join(report.left)
+    assert "kept with their delegate pods, as requested" in "".join(report.left)
 
 
 async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(

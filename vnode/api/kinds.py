@@ -53,7 +53,6 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 PODS: Final = Kind("", "v1", "pods", "Pod")
-BINDINGS: Final = Kind("", "v1", "bindings", "Binding")
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
 CONFIG_MAPS: Final = Kind("", "v1", "configmaps", "ConfigMap")
 SERVICES: Final = Kind("", "v1", "services", "Service")

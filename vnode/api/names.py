@@ -2,7 +2,8 @@
 
 Joined parts can be ambiguous ("a-b" + "c" reads like "a" + "b-c"), so a hash of all parts is added
 whenever two different sets of parts could give one name, or the result would be too long. The rule
-and the hash are Admiralty's (contract, section 4), so that peers and leftovers agree.
+and the hash are Admiralty's (docs/admiralty-contract.md, section 4), so that peers and leftovers
+agree.
 """
 
 from __future__ import annotations

@@ -95,11 +95,6 @@ def insufficient(requests: Mapping[str, int], free: Mapping[str, int]) -> list[s
     return sorted(short) if len(short) > 1 else short
 
 
-def fits(requests: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """All that is asked for is there."""
-    return not insufficient(requests, free)
-
-
 def _containers(spec: Object) -> dict[str, int]:
     """Nano-units over all containers and init containers."""
     total: dict[str, int] = {}

@@ -1,7 +1,8 @@
 """What a copy in a target looks like, and how one is known as ours: pure.
 
 A copy has the name, namespace, labels and annotations of its original, and says where it comes from
-by Admiralty's labels and annotations (contract, 11), so that either program recognises it.
+by Admiralty's labels and annotations (docs/admiralty-contract.md, section 11), so that either
+program recognises it.
 
 A note on the copy lists which labels and annotations it has from its original. So one that the
 original loses goes from the copy, and those that somebody in the target added stay. Where a target

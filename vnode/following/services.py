@@ -1,8 +1,8 @@
 """What a Service or Ingress becomes in a target: pure.
 
 The selector of a Service is renamed as the labels of delegates are. The target gives addresses of
-its own. The annotations are those of Admiralty (contract, 11), and those by which Cilium merges
-Services of one name in a mesh of clusters.
+its own. The annotations are those of Admiralty (docs/admiralty-contract.md, section 11), and those
+by which Cilium merges Services of one name in a mesh of clusters.
 """
 
 from __future__ import annotations

@@ -54,20 +54,28 @@ _CURES: Final = (
         ),
     ),
     (
-        r"did not match the pod's node affinity",
+        r"(?<!node\(s\) )didn't match Pod's node affinity",
         (
             "compare its constraints with the labels of virtual nodes: kubectl get nodes "
             f"-l {keys.PROVIDER_LABEL}={keys.PROVIDER} --show-labels"
         ),
     ),
     (
-        r"didn't match Pod's node affinity",
+        r"node\(s\) didn't match Pod's node affinity",
         (
             "compare its constraints with the labels of the nodes in the target: there, kubectl "
             "get nodes --show-labels"
         ),
     ),
-    (r"the virtual node is cordoned", "vnode uncordon {target}"),
+    (r"the virtual node was unschedulable", "vnode uncordon {target}"),
+    (
+        r"(?<!node\(s\) )didn't (match pod|satisfy existing pods) (anti-)?affinity rules",
+        "relax the pod's affinity between pods, or connect a target that satisfies it",
+    ),
+    (
+        r"(?<!node\(s\) )didn't match pod topology spread constraints",
+        "relax the pod's topologySpreadConstraints, or connect a target that satisfies them",
+    ),
     (
         r"node\(s\) (were unschedulable|had untolerated taint)",
         (

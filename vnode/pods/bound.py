@@ -39,11 +39,6 @@ class BoundPods:
         self._informers: dict[str, Informer] = {}
         self._tasks: KeyedTasks[str] | None = None  # by virtual node, while `run` runs
 
-    @property
-    def synced(self) -> bool:
-        """All are known; before that, an absent one means nothing."""
-        return all(informer.synced.is_set() for informer in self._informers.values())
-
     def get(self, key: str) -> Object | None:
         """The pod of that key, on whichever of our nodes."""
         for informer in self._informers.values():

@@ -18,7 +18,10 @@ from vnode.pods import agreement, changes, feedback, observed
 _MOST_DIGITS: Final = 10  # of a number of seconds
 
 RECREATE_AFTER: Final = timedelta(seconds=60)
-"""How long a source has to react to a lost delegate before the target replaces it (contract, 9)."""
+"""How long a source has to react to a lost delegate before the target replaces it.
+
+docs/admiralty-contract.md, section 9.
+"""
 
 _REJECTIONS: Final = ("Unschedulable", "SchedulingGated")
 

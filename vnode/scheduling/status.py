@@ -27,13 +27,9 @@ class Code(enum.IntEnum):
     """Permit only: the pod waits until the plugin allows or rejects it."""
     SKIP = 5
     """PreFilter, PreScore: do without this plugin for this pod. Bind: let the next plugin try."""
-    PENDING = 6
-    """No for now, and it is nobody's fault: the next attempt is made without a back-off."""
 
 
-_REJECTIONS: Final = frozenset(
-    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
-)
+_REJECTIONS: Final = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +90,6 @@ def unresolvable(*reasons: str) -> Status:
 def error(*reasons: str) -> Status:
     """Something broke."""
     return Status(Code.ERROR, reasons)
-
-
-def pending(*reasons: str) -> Status:
-    """Not yet, without a back-off."""
-    return Status(Code.PENDING, reasons)
 
 
 def wait(*reasons: str) -> Status:

@@ -2,7 +2,8 @@
 
 Pure: objects in, freshly built objects out. A Source binds whom it names to the role
 `admiralty-source` in its namespace, a ClusterSource everywhere; both let it read the
-ClusterSummary. Names are Admiralty's (contract, section 14), so its bindings are taken over.
+ClusterSummary. Bindings have Admiralty's names (docs/admiralty-contract.md, sections 4 and 14), so
+vnode takes over those that Admiralty created.
 """
 
 from __future__ import annotations

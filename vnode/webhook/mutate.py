@@ -2,8 +2,9 @@
 
 Pure, and on the raw JSON of the request, so that pod fields newer than this code pass through. The
 pod as its user wrote it is saved in an annotation, from which chaperons are made; what remains is
-made to choose a virtual node. Contract: Admiralty's webhook, with the finalizers of ClusterTargets
-added, and the tolerations that say how long a proxy outlives its node kept.
+made to choose a virtual node. It does what Admiralty's webhook does, and adds the finalizers of
+ClusterTargets, and keeps the tolerations that say how long a proxy outlives its node
+(docs/admiralty-contract.md, section 5).
 """
 
 from __future__ import annotations

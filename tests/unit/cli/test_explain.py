@@ -288,13 +288,16 @@ def test_a_failed_pod_is_not_called_finished() -> None:
 @pytest.mark.parametrize(
     ("message", "cure"),
     [
-        ("the virtual node is cordoned", "vnode uncordon c2"),
+        ("the virtual node was unschedulable (cordoned)", "vnode uncordon c2"),
         ("0/4 nodes are available: 4 node(s) were unschedulable", "uncordon the nodes of c2"),
         ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "nodes of c2"),
         ("had untolerated taint {a: b}", "taint of the virtual node"),
+        ("didn't match pod anti-affinity rules (topologyKey zone)", "affinity between pods"),
+        ("didn't satisfy existing pods anti-affinity rules", "affinity between pods"),
+        ("didn't match pod topology spread constraints (skew ...)", "topologySpreadConstraints"),
     ],
 )
-def test_cordons_and_taints_are_cured_where_they_are(message: str, cure: str) -> None:
+def test_reasons_are_cured_in_the_cluster_that_they_come_from(message: str, cure: str) -> None:
     known = facts(proxy(conditions=refused(f"0/1 targets: c2: {message}")), target())
     first, *others = judging.judge(known).cures
     assert cure in first
@@ -339,11 +342,12 @@ def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() ->
 
 
 def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -> None:
-    message = "0/2 targets: c2: the virtual node is cordoned; default/c2: Insufficient cpu"
+    cordoned = "the virtual node was unschedulable (cordoned)"
+    message = f"0/2 targets: c2: {cordoned}; default/c2: Insufficient cpu"
     ours = target(label="default/c2")
     everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
     known = facts(proxy(conditions=refused(message)), everyones, ours)
-    assert story.verdict_of(known, everyones) == "the virtual node is cordoned"
+    assert story.verdict_of(known, everyones) == cordoned
     assert story.verdict_of(known, ours) == "Insufficient cpu"
 
 
@@ -362,7 +366,7 @@ def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -
 def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
     there: TargetFacts, where: str
 ) -> None:
-    said = there.rejection or "did not match the pod's node affinity/selector"
+    said = there.rejection or "didn't match Pod's node affinity/selector"
     known = facts(proxy(conditions=refused(f"0/1 targets: c2: {said}")), there)
     first, *_others = judging.judge(known).cures
     assert where in first

@@ -252,7 +252,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(clock):
         await source.until_bound("small")
         target.set_room(cpu="4")
         reserves(target, target.candidate("big"))
-        await source.until_said("big", "a pod there is against its anti-affinity")
+        await source.until_said("big", "didn't match pod anti-affinity rules")
         await asyncio.sleep(100)
         assert not source.node_of("big")
         assert target.candidate("big") is None
@@ -276,7 +276,7 @@ async def test_a_late_reservation_does_not_overrule_topology_spread(clock):
         source.add("early", labels={"app": "a"}, spec=only(target))
         await source.until_bound("early")
         reserves(target, target.candidate("late"))
-        await source.until_said("late", "skew would be 2")
+        await source.until_said("late", "would be 2, maxSkew is 1")
         reserves(other, other.candidate("late"))
         await source.until_bound("late")
         assert source.node_of("late") == other.node
@@ -418,7 +418,7 @@ async def test_a_pod_that_finishes_or_begins_to_end_wakes_whom_it_kept_out(clock
         source.add("first", labels={"app": "a"}, spec=apart("a"))
         await source.until_bound("first")
         source.add("second", labels={"app": "a"}, spec=apart("a"))
-        await source.until_said("second", "against its anti-affinity")
+        await source.until_said("second", "didn't match pod anti-affinity rules")
         await asyncio.sleep(5)
         source.change("first", **end)
         began = clock.monotonic()
@@ -434,7 +434,7 @@ async def test_a_pod_that_gives_up_wakes_whom_its_candidate_kept_out(clock):
         await asyncio.sleep(0.5)
         target.answer = reserves
         source.add("second", labels={"app": "a"}, spec=apart("a"))
-        await source.until_said("second", "against its anti-affinity")
+        await source.until_said("second", "didn't match pod anti-affinity rules")
         rejects(target, target.candidate("first"))
         await source.until_bound("second")
         assert clock.monotonic() < 3

@@ -52,7 +52,10 @@ def test_an_unhealthy_target_says_what_ails_it(framework: Framework) -> None:
 
 def test_a_cordoned_node_takes_only_pods_that_tolerate_it(framework: Framework) -> None:
     node = virtual_node("a", cordoned=True)
-    assert why(framework, pod("p"), node) == "NodeUnschedulable: the virtual node is cordoned"
+    assert (
+        why(framework, pod("p"), node)
+        == "NodeUnschedulable: the virtual node was unschedulable (cordoned)"
+    )
     assert why(framework, pod("p", tolerations=[{"operator": "Exists"}]), node) == ""
 
 

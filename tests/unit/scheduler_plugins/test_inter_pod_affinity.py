@@ -63,6 +63,42 @@ def passing(plugin: InterPodAffinity, cache: Cache, candidate: Object) -> set[st
     return {node.name for node in snapshot if plugin.filter(state, candidate, node).is_success}
 
 
+@pytest.mark.parametrize(
+    ("candidate", "node", "reason"),
+    [
+        (
+            pod("p", labels=WEB, affinity=far(term(WEB))),
+            "a",
+            "didn't match pod anti-affinity rules (topologyKey region)",
+        ),
+        (
+            pod("p", labels=DATABASE),
+            "a",
+            "didn't satisfy existing pods anti-affinity rules (topologyKey region)",
+        ),
+        (
+            pod("p", affinity=near(term(DATABASE))),
+            "a",
+            "didn't match pod affinity rules (topologyKey region)",
+        ),
+        (
+            pod("p", affinity=near(term(WEB))),
+            "nowhere",
+            "didn't match pod affinity rules (missing label region)",
+        ),
+    ],
+)
+def test_reasons_are_the_phrases_of_kube_scheduler(
+    plugin: InterPodAffinity, candidate: Object, node: str, reason: str
+) -> None:
+    placed = pod("x", labels=WEB, node="a", affinity=far(term(DATABASE)))
+    state, snapshot = CycleState(), world(placed).snapshot(0)
+    assert plugin.pre_filter(state, candidate, snapshot).is_success
+    chosen = snapshot.get(node)
+    assert chosen is not None
+    assert plugin.filter(state, candidate, chosen).message == reason
+
+
 def test_anti_affinity_keeps_a_pod_away_from_places_with_those_it_names(
     plugin: InterPodAffinity,
 ) -> None:

@@ -60,6 +60,25 @@ def test_domains_fill_up_evenly(plugin: PodTopologySpread) -> None:
     assert passing(plugin, world(a=["x"], c=["y"]), constraint()) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize(
+    ("node", "detail"),
+    [
+        ("a", "(skew over region would be 2, maxSkew is 1)"),
+        ("nowhere", "(missing required label region)"),
+    ],
+)
+def test_reasons_are_the_phrase_of_kube_scheduler(
+    plugin: PodTopologySpread, node: str, detail: str
+) -> None:
+    candidate = pod("p", labels=WEB, topologySpreadConstraints=[constraint()])
+    state, snapshot = CycleState(), world(a=["x"]).snapshot(0)
+    assert plugin.pre_filter(state, candidate, snapshot).is_success
+    chosen = snapshot.get(node)
+    assert chosen is not None
+    said = plugin.filter(state, candidate, chosen)
+    assert said.message == f"didn't match pod topology spread constraints {detail}"
+
+
 def test_only_matching_pods_of_the_same_namespace_count(plugin: PodTopologySpread) -> None:
     cache = world()
     cache.set_pod(pod("x", labels={"app": "db"}, node="a"))

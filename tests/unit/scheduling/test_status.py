@@ -25,7 +25,6 @@ def test_the_first_stamp_stays() -> None:
         (status.wait(), False),
         (status.unschedulable("x"), True),
         (status.unresolvable("x"), True),
-        (status.pending("x"), True),
     ],
 )
 def test_a_no_is_not_the_same_as_something_broken(said: status.Status, rejected: bool) -> None:

@@ -1,6 +1,6 @@
-"""`vnode disconnect` and `vnode uninstall`: taking away what `connect` and `install` made.
+"""`vnode disconnect` and `vnode uninstall`: delete what `connect` and `install` created.
 
-Both work with or without an agent, and with the other side out of reach: what cannot be removed is
-said in plain words, with the command that removes it later. `source_side` and `target_side` are
-their common steps.
+Both work with or without an agent, and also when the other cluster is unreachable. For everything
+that they cannot delete, they print why, and the command that deletes it later. `source_side` and
+`target_side` hold the steps that both commands share.
 """

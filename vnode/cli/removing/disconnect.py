@@ -1,7 +1,8 @@
-"""`vnode disconnect`: takes away what `vnode connect` made, on the sides that can be reached.
+"""`vnode disconnect`: deletes what `vnode connect` created, in each cluster that can be reached.
 
-In the source: the Target, then, once nothing of it runs, its Secret. In the target: the Source. The
-source's side comes first, so that its credentials still work while its pods end.
+In the source, it deletes the Target, and its Secret once no pod of the Target runs. In the target,
+it deletes the Source. The source comes first, so that its credentials keep working until its
+delegate pods have terminated.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ async def disconnect(
     ends: Ends,
     report: Report,
 ) -> None:
-    """Remove the Target of that name and what belongs to it; what is left goes to the report."""
+    """Delete the Target of that name and what belongs to it; report what could not be deleted."""
     key, target = await naming.target(here, name, namespace)
     reference = _secret_of(target)
     user, secret = await _identity_there(here, reference)
     led = await source_side.agent_leads(here, agent_namespace, SystemClock())
     if not led:
-        report.say("No agent leads in this cluster: its part is done from here.")
+        report.say("No agent is running in this cluster, so this command does the agent's work.")
 
     await source_side.end_targets(here, [target], led=bool(led), ends=ends, report=report)
     if secret is not None and reference is not None:
@@ -51,13 +52,15 @@ async def disconnect(
     if objects.spec(target).get("self"):
         return
 
-    who = f"of {user}" if user else "that lets this cluster in"
-    scope = f" in namespace {key.namespace}" if key.namespace else ""
+    kind = "Source" if key.namespace else "ClusterSource"
+    source = f"the {kind} of {user or 'this cluster'}"
+    if key.namespace:
+        source = f"{source} in namespace {key.namespace}"
+
     if there is None:
-        kind = "Source" if key.namespace else "ClusterSource"
         report.left.append(
-            f"in the target, the {kind} {who}{scope}: delete it there, or run this with "
-            "--target FILE instead"
+            f"in the target cluster, {source}: delete it there (with --target FILE, vnode "
+            "disconnect does it)"
         )
         return
 
@@ -65,7 +68,7 @@ async def disconnect(
         async with there.client("target") as far:
             await _remove_sources(far, key.namespace, user, report)
     except VnodeError as error:
-        report.left.append(f"in the target, the Source {who}{scope}: {error}")
+        report.left.append(f"in the target cluster, {source}: {error}")
 
 
 def _secret_of(target: Object) -> SecretReference | None:
@@ -78,7 +81,7 @@ def _secret_of(target: Object) -> SecretReference | None:
 async def _identity_there(
     here: Client, reference: SecretReference | None
 ) -> tuple[str, Object | None]:
-    """As whom the source goes to the target ("" if that cannot be seen), and the Secret."""
+    """Return the user that the source is in the target ("" if unknown), and the Secret."""
     if reference is None:
         return "", None
 
@@ -97,7 +100,7 @@ async def _identity_there(
 async def _remove_secret(
     here: Client, secret: Object, reference: SecretReference, name: str, report: Report
 ) -> None:
-    """Only one that `vnode connect` made, and that no other Target uses."""
+    """Delete the Secret if `vnode connect` created it and no other Target uses it."""
     users: Objects = []
     for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
         users += await here.list(kind)
@@ -106,22 +109,22 @@ async def _remove_secret(
     if reference.name == wanted.secret_name(name) and not used:
         await remove(here, kinds.SECRETS, secret, report)
     else:
-        why = "another Target uses it" if used else "vnode connect did not make it"
-        report.left.append(f"secret/{reference.object_key}: {why}")
+        why = "another Target uses it" if used else "vnode connect did not create it"
+        report.left.append(f"secret/{reference.object_key} kept: {why}")
 
 
 async def _remove_sources(far: Client, namespace: str, user: str, report: Report) -> None:
     kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
     found = [source for source in await far.list(kind, namespace or None) if lets_in(source, user)]
     if not found:
-        report.say(f"target: there is no {kind.kind} for {user or 'this cluster'}")
+        report.say(f"target: no {kind.kind} of {user or 'this cluster'} found")
 
     quieter = Report(say=lambda text: report.say(f"target: {text}"), left=report.left)
     await target_side.end_sources(far, found, quieter)
 
 
 def lets_in(source: Object, user: str) -> bool:
-    """The Source is for that user or service account."""
+    """Tell whether the Source is for that user or service account."""
     try:
         grant = source_rbac.parse(source)
     except VnodeError:
@@ -132,7 +135,7 @@ def lets_in(source: Object, user: str) -> bool:
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("disconnect")
     @click.argument("name", metavar="TARGET")
@@ -142,7 +145,7 @@ def command() -> click.Command:
     @click.option("--target-context", help="Context; the current one if not given.")
     @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
     @click.option(
-        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds a step."
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
     )
     def disconnect_command(
         name: str,
@@ -154,10 +157,11 @@ def command() -> click.Command:
         agent_namespace: str,
         timeout: int,
     ) -> None:
-        """Remove a Target with its Secret, and, with --target, the Source on its other side.
+        """Delete a Target with its Secret and, with --target, the Source in the target cluster.
 
-        Pods that run there end, for their owners to replace them elsewhere; to do that gently,
-        run vnode drain before. Works without the other side, and says what is left there.
+        Its delegate pods terminate, and the owners of their proxy pods replace them elsewhere. To
+        respect disruption budgets, run vnode drain first. If the target is unreachable, the
+        command does the rest and prints what to delete there.
         """
         there = Access(target, target_context) if target or target_context else None
 

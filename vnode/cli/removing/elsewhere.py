@@ -1,8 +1,8 @@
-"""What a source has in the cluster behind a Target that goes: chaperons, and what followed pods.
+"""Deletes what a source has in the cluster of a deleted Target: chaperons, and copied objects.
 
-Several Targets may lead to one cluster. Chaperons say which of them they came by, so those of a
-Target that stays are not touched. Copies do not say it, as all pods of a namespace share them: they
-go from where none of our pods are left.
+Several Targets may lead to one cluster. A chaperon names the Target that it came through, so the
+chaperons of other Targets stay. A copied object does not, because all pods of a namespace share it:
+it is deleted from each namespace where the source has no chaperon left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.cli.removing import waiting
 from vnode.cli.removing.followed import remove_copies
-from vnode.cli.removing.reporting import Report
+from vnode.cli.removing.reporting import Report, counted
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
 
@@ -26,7 +26,10 @@ _GREETING: Final = 6.0  # seconds for a target to answer
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What this cluster sent by one Target; `ending` has the keys of all that go with it."""
+    """Selects what this cluster sent through one Target.
+
+    `ending` has the keys of all Targets that are being deleted.
+    """
 
     target: Object
     me: Identity
@@ -34,26 +37,26 @@ class Share:
 
     @property
     def name(self) -> str:
-        """The key of the Target."""
+        """Return the key of the Target."""
         return objects.key(self.target)
 
     @property
     def command(self) -> str:
-        """What ends it in the target, by hand."""
+        """Return the command that deletes our chaperons, to be run in the target cluster."""
         namespace = objects.namespace(self.target)
         where = f"-n {namespace}" if namespace else "-A"
         return f"kubectl delete podchaperons {where} -l {self.me.selector}"
 
     def owns(self, chaperon: Object) -> bool:
-        """It is ours, and not known to be another Target's."""
+        """Tell whether the chaperon is ours and not known to be another Target's."""
         return self.is_ours(chaperon) and self._sender(chaperon) == self.name
 
     def is_anothers(self, chaperon: Object) -> bool:
-        """It is ours, of a Target that is not about to go."""
+        """Tell whether the chaperon is ours and of a Target that is not being deleted."""
         return self.is_ours(chaperon) and self._sender(chaperon) not in self.ending
 
     def is_ours(self, obj: Object) -> bool:
-        """By the UID alone: a chaperon or copy that does not bear it may be anybody's."""
+        """Compare the cluster UID only: an object without one may be any cluster's."""
         return objects.annotations(obj).get(keys.PARENT_CLUSTER_UID) == self.me.uid
 
     def _sender(self, chaperon: Object) -> str:
@@ -61,7 +64,7 @@ class Share:
 
 
 async def end(client: Client, share: Share, seconds: float, report: Report) -> None:
-    """Delete our chaperons in a target, and wait for their end; where no agent does it."""
+    """Delete our chaperons in a target and wait until they are gone; for clusters without agent."""
     namespace = objects.namespace(share.target) or None
     try:
         async with (
@@ -79,7 +82,7 @@ async def end(client: Client, share: Share, seconds: float, report: Report) -> N
             )
             if found:
                 ended = len(found) - len(left)
-                report.say(f"target {share.name}: {ended} of {len(found)} chaperons ended")
+                report.say(f"target {share.name}: deleted {ended} of {len(found)} PodChaperons")
 
             await _settle(far, share, report)
     except (VnodeError, TimeoutError) as error:
@@ -87,7 +90,7 @@ async def end(client: Client, share: Share, seconds: float, report: Report) -> N
 
 
 async def look(client: Client, share: Share, report: Report, count: int) -> None:
-    """Say what the agent had to leave in a target, of `count` pods; what followed them goes."""
+    """Report what the agent left in a target, of `count` pods, and delete unused copies."""
     try:
         async with asyncio.timeout(_GREETING), connected(client, share.target) as far:
             await _settle(far, share, report)
@@ -97,39 +100,39 @@ async def look(client: Client, share: Share, report: Report, count: int) -> None
 
 
 def _note_unreachable(share: Share, error: BaseException, report: Report) -> None:
-    """Nobody knows what runs there."""
     why = str(error) or "no answer"
     if isinstance(error, ConfigError):
-        why = f"its credentials cannot be used here: {error}"
+        why = f"its credentials cannot be used: {error}"
 
     report.left.append(
-        f"target {share.name} was not reached ({why}): delegates that run there run on until "
-        f"there, {share.command}"
+        f"target {share.name} is unreachable ({why}); its delegate pods keep running. "
+        f"To delete them, run in that cluster: {share.command}"
     )
 
 
 async def _settle(far: Client, share: Share, report: Report) -> None:
-    """Say what is left there; if none of it is of this Target, copies that no pod uses go."""
+    """Report the chaperons that are left; if this Target has none, delete copies no pod uses."""
     present = await _ours(far, share)
     left = list(filter(share.owns, present))
     others = list(filter(share.is_anothers, present))
-    also = " (which ends those of other Targets, too)" if others else ""
+    both = "them, and those of other Targets" if others else "them"
     if left:
         report.left.append(
-            f"target {share.name}: {len(left)} delegates have not ended: {share.command}{also}"
+            f"target {share.name}: {counted(left, 'delegate pod')} not terminated. "
+            f"To delete {both}, run in that cluster: {share.command}"
         )
     else:
         await _take_along(far, share, {objects.namespace(chaperon) for chaperon in present}, report)
 
     if others:
         report.left.append(
-            f"target {share.name}: {len(others)} delegates came there by other Targets of this "
-            "cluster, and run on"
+            f"target {share.name}: {counted(others, 'delegate pod')} kept, sent through other "
+            "Targets of this cluster"
         )
 
 
 async def _take_along(far: Client, share: Share, inhabited: set[str], report: Report) -> None:
-    """Copies go from all namespaces but these; tokens go from there, too: each has its Target."""
+    """Delete our copies outside of these namespaces, and this Target's tokens everywhere."""
 
     def is_meant(copy: Object) -> bool:
         is_token = objects.annotations(copy).get(keys.TARGET) == share.name
@@ -140,6 +143,6 @@ async def _take_along(far: Client, share: Share, inhabited: set[str], report: Re
 
 
 async def _ours(far: Client, share: Share) -> Objects:
-    """The chaperons of this cluster, of all its Targets."""
+    """List the chaperons of this cluster, of all its Targets."""
     found = await far.list(kinds.POD_CHAPERONS, objects.namespace(share.target) or None)
     return list(filter(share.is_ours, found))

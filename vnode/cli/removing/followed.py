@@ -1,7 +1,7 @@
-"""What followed pods into a target: it goes from there with the pods, if nobody else takes it away.
+"""Deletes the objects that were copied into a target for its delegate pods.
 
-The source's agent does that when its Target is deleted, but some seconds later than a command that
-revokes its rights there; and no agent does it where none runs.
+The source's agent does this when a Target is deleted, but it does so some seconds later, when the
+command has already revoked its permissions in the target; and a source may have no agent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from vnode.api import keys, kinds
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
-from vnode.cli.removing.reporting import Report
+from vnode.cli.removing.reporting import Report, counted
 from vnode.kube.client import Client
 
 
@@ -23,7 +23,7 @@ async def remove_copies(
     *,
     where: str = "",
 ) -> None:
-    """Delete the copies that are meant; those that cannot be are noted as left."""
+    """Delete the copies that `is_meant` selects; report those that could not be deleted."""
     deleted = 0
     for kind in kinds.FOLLOWING:
         try:
@@ -32,7 +32,7 @@ async def remove_copies(
                 await there.discard(kind, copy)
                 deleted += 1
         except VnodeError as error:
-            report.left.append(f"{where}{kind.plural} that followed pods: {error}")
+            report.left.append(f"{where}copied {kind.plural} not deleted: {error}")
 
     if deleted:
-        report.say(f"{where}{deleted} objects that followed pods deleted")
+        report.say(f"{where}deleted {counted(deleted, 'copied object')}")

@@ -1,9 +1,12 @@
-"""Delegates that run on where vnode goes: their chaperons must not keep a finalizer that none takes
-off, and they no owner whose kind is about to go.
+"""Keeps delegate pods running through an uninstall.
 
-The door is closed, but requests that were under way still come through it, and an agent makes pods
-of what they bring; others change a chaperon just as it is let go. So both kinds are watched, until
-there has been nothing to do for a while.
+Removes vnode's finalizer from their chaperons, since no agent will be there to remove it. If the
+CRDs are about to be deleted, it also removes the owner references from the pods, or the garbage
+collector would delete them with their chaperons.
+
+Sources may no longer create chaperons by then, but requests in flight still arrive, the agent still
+creates pods for them, and others change a chaperon while it is patched. So this watches both kinds,
+until there has been nothing to do for a while.
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.supervisor import supervise
 
-_LATE: Final = 2.0  # seconds in which requests that were under way have ended
+_LATE: Final = 2.0  # seconds after which no request is in flight any more
 
 
 class Keeper:
-    """Lets chaperons go that are not about to end; `detach` makes their pods plain ones."""
+    """Removes our finalizer from chaperons that are not terminating.
+
+    With `detach`, it also removes the owner references from their pods.
+    """
 
     def __init__(self, client: Client, *, detach: bool) -> None:
         self._client = client
@@ -38,11 +44,11 @@ class Keeper:
 
     @property
     def staying(self) -> Objects:
-        """The chaperons that nobody has deleted."""
+        """Return the chaperons that are not terminating."""
         return [obj for obj in self._chaperons.store.values() if not objects.is_terminating(obj)]
 
     async def run(self, seconds: float) -> Objects:
-        """Until nothing is left to do, and nothing more comes; what is left after that time."""
+        """Work until nothing is left to do; return the objects that are left after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds + _LATE), supervise() as tasks:
                 for informer in self._watched:
@@ -63,17 +69,17 @@ class Keeper:
         return [obj for obj in self.staying if keys.DELEGATE_FINALIZER in objects.finalizers(obj)]
 
     def _owned(self) -> Objects:
-        """The pods to detach.
+        """Return the pods to detach: those whose chaperon has lost our finalizer already.
 
-        Their chaperons were let go before: an agent ends one that is deleted as soon as it has no
-        pod, and while our finalizer is on it, its source takes that for the end of the pod.
+        The order matters. While a chaperon has our finalizer, its source takes its end for the end
+        of the pod, and an agent finishes a deleted chaperon as soon as it owns no pod.
         """
         held = {objects.uid(obj) for obj in self._held()}
         free = {objects.uid(obj) for obj in self.staying} - held
         return [pod for pod in self._pods.store.values() if objects.controller_uid(pod) in free]
 
     async def _comes(self) -> bool:
-        """Wait until there is something to do; False if there is nothing for some time."""
+        """Wait until there is something to do; return False if nothing comes for some time."""
         try:
             async with asyncio.timeout(_LATE):
                 while not self._held() and not self._owned():
@@ -85,10 +91,10 @@ class Keeper:
         return True
 
     async def _pass(self) -> None:
-        """Once over all, and on when something has changed: by what was done, or by others."""
+        """Patch each object once, then wait for a change, ours or anybody's."""
         self._changed.clear()
         for chaperon in self._held():
-            with suppress(Conflict):  # it was changed meanwhile, perhaps deleted
+            with suppress(Conflict):  # somebody has changed or deleted it since
                 await let_go(self._client, chaperon, unchanged=True)
 
         for pod in self._owned():
@@ -105,7 +111,7 @@ class Keeper:
 
 
 async def let_go(client: Client, chaperon: Object, *, unchanged: bool = False) -> None:
-    """Take our finalizer off; Conflict if it must be `unchanged` since it was read, and is not."""
+    """Remove our finalizer; if `unchanged`, raise Conflict if the chaperon was changed since."""
     kept = [name for name in objects.finalizers(chaperon) if name != keys.DELEGATE_FINALIZER]
     if kept == objects.finalizers(chaperon):
         return
@@ -118,7 +124,7 @@ async def let_go(client: Client, chaperon: Object, *, unchanged: bool = False) -
 
 
 async def _patch(client: Client, kind: Kind, obj: Object, metadata: Object) -> None:
-    """Change this very object, if it is still there."""
+    """Patch exactly this object, if it still exists."""
     body = {"metadata": {"uid": objects.uid(obj), **metadata}}
     with suppress(NotFound):
         await client.patch(kind, objects.name(obj), body, objects.namespace(obj))

@@ -1,8 +1,8 @@
-"""What a removal did, and what it had to leave."""
+"""Prints what a removal deleted, and collects what it could not delete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 
 import click
@@ -16,21 +16,27 @@ from vnode.kube.client import Client
 
 @dataclass(slots=True)
 class Report:
-    """Says what was done as it is done; gathers what is left."""
+    """Prints each step as it is done, and collects what is left behind."""
 
     say: Callable[[str], None] = click.echo
     left: list[str] = field(default_factory=list)
 
     def finish(self) -> None:
-        """Print what is left, if anything is."""
+        """Print what is left behind, if there is anything."""
         if self.left:
-            self.say("\nLeft, and why:")
+            self.say("\nLeft behind:")
             for line in self.left:
                 self.say(f"  - {line}")
 
 
+def counted(count: int | Sized, noun: str) -> str:
+    """Return `1 pod` or `2 pods`."""
+    number = count if isinstance(count, int) else len(count)
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 async def remove(client: Client, kind: Kind, obj: Object, report: Report) -> bool:
-    """Delete this very object and say so; False, and noted as left, if that is not allowed."""
+    """Delete exactly this object; report it and return False if that is forbidden."""
     what = f"{kind.kind.lower()}/{objects.key(obj)}"
     try:
         await client.delete(
@@ -39,7 +45,7 @@ async def remove(client: Client, kind: Kind, obj: Object, report: Report) -> boo
     except NotFound:
         return True
     except Denied as error:
-        report.left.append(f"{what}: {error.message}")
+        report.left.append(f"{what} not deleted: {error.message}")
         return False
 
     report.say(f"{what} deleted")
@@ -49,6 +55,6 @@ async def remove(client: Client, kind: Kind, obj: Object, report: Report) -> boo
 async def remove_named(
     client: Client, kind: Kind, name: str, report: Report, namespace: str | None = None
 ) -> None:
-    """Delete what has that name, if it is there."""
+    """Delete the object of that name, if it exists."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     await remove(client, kind, {"metadata": metadata}, report)

@@ -1,8 +1,9 @@
-"""The source's side of a removal: delegates elsewhere, proxy pods and virtual nodes here.
+"""Removes a source's side: chaperons in its targets, finalizers of proxy pods, virtual nodes.
 
-Where an agent leads, it does all of this itself when a Target is deleted; it is given the time.
-What it has not done then, and everything where no agent runs, is done here: chaperons are deleted
-in the targets, then finalizers taken off the proxy pods, then virtual nodes deleted.
+Where an agent leads, it does all of this itself when a Target is deleted, and gets the time for it.
+This module does what the agent has not done by then, or everything where no agent runs: it deletes
+the chaperons in the targets, then removes the finalizers from the proxy pods, then deletes the
+virtual nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import identity, tables
 from vnode.cli.removing import elsewhere, waiting
 from vnode.cli.removing.elsewhere import Share
-from vnode.cli.removing.reporting import Report, remove
+from vnode.cli.removing.reporting import Report, counted, remove
 from vnode.kube.client import Client
 from vnode.nodes import virtual
 from vnode.pods import feedback
@@ -28,25 +29,25 @@ from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.links import TargetKey
 from vnode.targets import model
 
-_LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ
+_LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """How a removal goes: `seconds` for each wait; delegates are kept, or deleted."""
+    """Configures a removal: `seconds` for each wait, and whether delegate pods are kept."""
 
     seconds: float
     keep: bool = False
 
 
 async def agent_leads(client: Client, namespace: str, clock: Clock) -> str:
-    """Who leads the agents of a cluster; "" if nobody does, as far as its lease says."""
+    """Return the agent that holds the Lease of a cluster; "" if none does, or it has expired."""
     try:
         lease = objects.spec(await client.get(kinds.LEASES, LEASE, namespace))
     except NotFound:
         return ""
     except Denied:
-        return "an agent, as far as these rights show,"
+        return "(unknown: its Lease may not be read)"
 
     renewed = objects.parse_timestamp(str(lease.get("renewTime") or ""))
     life = timedelta(seconds=int(lease.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
@@ -57,15 +58,16 @@ async def agent_leads(client: Client, namespace: str, clock: Clock) -> str:
 async def end_targets(
     client: Client, targets: Objects, *, led: bool, ends: Ends, report: Report
 ) -> None:
-    """Delete these Targets, and all that follows from them; none of their pods keeps a finalizer.
+    """Delete these Targets with their delegate pods; remove the finalizers from all proxy pods.
 
-    `led` says whether an agent works here. Delegates that cannot be deleted are noted as left.
+    `led` says whether an agent leads here. Delegate pods that cannot be deleted are reported.
     """
     me = await identity.identity(client)
     if not led and not me.uid:
         raise ConfigError(
-            "no agent leads here, and namespace kube-system may not be read, by which this "
-            "cluster's pods in targets are known: start the agent, or use other credentials"
+            "no agent is running, and these credentials may not read the namespace kube-system, "
+            "whose UID identifies this cluster's pods in targets: start the agent, or use other "
+            "credentials"
         )
 
     ending = frozenset(map(objects.key, targets))
@@ -90,13 +92,13 @@ async def end_targets(
         for share in shares:
             if count := here[share.name]:
                 report.left.append(
-                    f"target {share.name}: delegates of {count} pods run on, as asked; "
-                    f"there, {share.command} ends them"
+                    f"target {share.name}: {counted(count, 'delegate pod')} kept, as requested. "
+                    f"To delete them, run in that cluster: {share.command}"
                 )
 
 
 async def _counts(client: Client, targets: Objects) -> dict[str, int]:
-    """How many pods are bound to each target."""
+    """Count the pods that are bound to each target."""
     found = {}
     for target in targets:
         node = model.key_of(target).node_name
@@ -107,7 +109,7 @@ async def _counts(client: Client, targets: Objects) -> dict[str, int]:
 
 
 async def _leave_to_agent(client: Client, targets: Sequence[TargetKey], ends: Ends) -> None:
-    """Wait until the agent has taken away the virtual nodes, and our finalizers."""
+    """Wait until the agent has deleted the virtual nodes and removed our finalizers."""
     names = {key.node_name for key in targets}
     finalizers = {key.finalizer for key in targets}
     await waiting.until_gone(
@@ -130,9 +132,9 @@ async def _leave_to_agent(client: Client, targets: Sequence[TargetKey], ends: En
 
 
 async def release(client: Client, targets: Sequence[TargetKey], report: Report) -> None:
-    """Take the finalizers of these targets off all pods, and their virtual nodes away.
+    """Remove the finalizers of these targets from all pods, and delete their virtual nodes.
 
-    Pods on those nodes end with them; the others stay as they are.
+    Pods on those nodes are deleted with them; other pods stay as they are.
     """
     names = {key.node_name for key in targets}
     finalizers = {key.finalizer for key in targets}
@@ -143,7 +145,7 @@ async def release(client: Client, targets: Sequence[TargetKey], report: Report) 
             freed += await _free(client, pod, finalizers)
 
     if freed:
-        report.say(f"finalizers taken off {freed} pods")
+        report.say(f"removed finalizers from {counted(freed, 'pod')}")
 
     for name in sorted(names):
         for pod in await client.list(kinds.PODS, field_selector=f"spec.nodeName={name}"):
@@ -171,7 +173,7 @@ async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
         await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
     except NotFound:
         return False
-    except Conflict:  # it changed meanwhile: from its newer state
+    except Conflict:  # it has changed since: try its newer state
         newer = await client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
         return await _free(client, newer, finalizers)
 
@@ -179,10 +181,10 @@ async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
 
 
 async def forget_proxies(client: Client, report: Report) -> None:
-    """For an uninstallation: no pod keeps a finalizer; those that wait for a target are replaced.
+    """Remove the finalizers from all proxy pods, and delete those that are not bound.
 
-    A proxy that has a controller is deleted, so that the next one is an ordinary pod. One that has
-    none stays, pending, and is noted as left.
+    A pending proxy with a controller is deleted, so that its replacement is an ordinary pod. One
+    without a controller stays pending and is reported.
     """
     selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
     for pod in await client.list(kinds.PODS, field_selector=selector):
@@ -196,6 +198,6 @@ async def forget_proxies(client: Client, report: Report) -> None:
             await client.discard(kinds.PODS, pod)
         else:
             report.left.append(
-                f"pod {objects.key(pod)} waits for a target, and nobody would make it again: "
-                "delete it, and create it without the annotation"
+                f"pod/{objects.key(pod)} is waiting for a target and has no controller to "
+                f"recreate it: delete it, and create it again without {keys.ELECT}"
             )

@@ -1,10 +1,11 @@
-"""The target's side of an uninstallation: chaperons and delegates, Sources and their rights.
+"""Removes a target's side in an uninstall: chaperons, delegate pods, Sources and their bindings.
 
-The door is closed first: sources lose the right to create chaperons, but not to see them, so that
-where delegates end, each of them follows the end of its pods and lets the proxies go. To keep them,
-nothing is deleted but finalizers; before CRDs go, delegates are detached from their chaperons, or
-the garbage collector would take them along. Those that their source has already deleted end all
-the same: it takes the chaperon's end for that of the pod, and may then start another elsewhere.
+First, sources lose the permission to create chaperons, but keep the one to watch them: each source
+sees its delegate pods terminate and releases its proxy pods. To keep delegate pods, this removes
+only finalizers and, before the CRDs are deleted, owner references: the garbage collector would
+delete the pods with their chaperons. Delegate pods that their source has already deleted terminate
+in any case, because it takes the end of the chaperon for the end of the pod and may then start
+another one elsewhere.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from vnode.api.objects import Object, Objects
 from vnode.cli import tables
 from vnode.cli.removing import waiting
 from vnode.cli.removing.keeping import Keeper, let_go
-from vnode.cli.removing.reporting import Report, remove
+from vnode.cli.removing.reporting import Report, counted, remove
 from vnode.cli.removing.source_side import Ends
 from vnode.kube.client import Client
 from vnode.targets import source_rbac
 
-_AGENTS_TIME: Final = 5.0  # seconds in which an agent that works has begun
+_AGENTS_TIME: Final = 5.0  # seconds within which a running agent has reacted
 
 
 async def close(client: Client, report: Report) -> None:
-    """Sources may create no chaperons any more; those that are there can be seen and deleted."""
+    """Revoke the right of sources to create chaperons; they can still watch and delete them."""
     try:
         role = await client.get(kinds.CLUSTER_ROLES, source_rbac.SOURCE_ROLE)
     except NotFound:
@@ -36,11 +37,11 @@ async def close(client: Client, report: Report) -> None:
     await client.patch(
         kinds.CLUSTER_ROLES, source_rbac.SOURCE_ROLE, {"rules": without_create(role)}
     )
-    report.say("sources may send no more pods")
+    report.say("sources can no longer send pods")
 
 
 def without_create(role: Object) -> Objects:
-    """The rules of a role, less the creation of chaperons. Pure."""
+    """Return the rules of a role without the right to create chaperons. Pure."""
     return [
         {**rule, "verbs": [verb for verb in rule.get("verbs") or () if verb != "create"]}
         if kinds.POD_CHAPERONS.plural in (rule.get("resources") or ())
@@ -50,16 +51,16 @@ def without_create(role: Object) -> Objects:
 
 
 async def end_delegates(client: Client, *, led: bool, ends: Ends, report: Report) -> int:
-    """Delete all chaperons and their delegates; how many chaperons are left after `ends.seconds`.
+    """Delete all chaperons with their delegate pods; return how many are left in the end.
 
-    Where an agent leads, it ends the delegates; where none does, that is done here.
+    Where an agent leads, it deletes the delegate pods; where none does, this function does.
     """
     found = await client.list(kinds.POD_CHAPERONS)
     for chaperon in found:
         await client.discard(kinds.POD_CHAPERONS, chaperon)
 
     if found:
-        report.say(f"{len(found)} chaperons deleted; their pods end")
+        report.say(f"deleted {counted(found, 'PodChaperon')}; their delegate pods are terminating")
 
     return await _see_end(client, _any, found, led=led, ends=ends, report=report)
 
@@ -73,7 +74,7 @@ async def _see_end(
     ends: Ends,
     report: Report,
 ) -> int:
-    """Wait for deleted chaperons, of which some were `found`; how many are left in the end."""
+    """Wait until deleted chaperons, such as those `found`, are gone; return how many are left."""
     left = found
     if led:
         left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, ends.seconds)
@@ -84,8 +85,8 @@ async def _see_end(
 
     if left:
         report.left.append(
-            f"{len(left)} delegates have not ended within {ends.seconds:.0f} s, the first is pod "
-            f"{objects.key(left[0])}: run vnode uninstall again when they have"
+            f"{counted(left, 'delegate pod')} did not terminate within {ends.seconds:.0f} s "
+            f"(first: {objects.key(left[0])}): run vnode uninstall again when none is left"
         )
 
     return len(left)
@@ -98,7 +99,7 @@ def _any(_obj: Object) -> bool:
 async def _end_without_agent(
     client: Client, is_meant: Callable[[Object], bool], ends: Ends
 ) -> None:
-    """What an agent does for chaperons that are deleted: end the pod, then let the chaperon go."""
+    """Do an agent's work for deleted chaperons: delete the pod, then remove the finalizer."""
     found = await client.list(kinds.POD_CHAPERONS)
     chaperons = {objects.uid(obj): obj for obj in found if is_meant(obj)}
 
@@ -121,24 +122,24 @@ async def _end_without_agent(
 async def keep_delegates(
     client: Client, *, detach: bool, led: bool, ends: Ends, report: Report
 ) -> int:
-    """Take the finalizers off chaperons; `detach` makes their pods independent of them.
+    """Remove the finalizers from chaperons; `detach` also removes the pods' owner references.
 
-    How many are left after `ends.seconds`: of those that were deleted before, which keep theirs
-    until they have ended, and of those that came too late.
+    Return how many chaperons are left after `ends.seconds`: those that were being deleted already,
+    which keep their finalizer until their pod is gone, and those that arrived too late.
     """
     keeper = Keeper(client, detach=detach)
     late, count = await keeper.run(ends.seconds), len(keeper.staying)
     if late:
         report.left.append(
-            f"{len(late)} delegates could not be let go within {ends.seconds:.0f} s, the first is "
-            f"{objects.key(late[0])}: run vnode uninstall again"
+            f"{counted(late, 'delegate pod')} not released within {ends.seconds:.0f} s "
+            f"(first: {objects.key(late[0])}): run vnode uninstall again"
         )
     elif count and detach:
-        report.left.append(f"{count} delegates run on as plain pods, as asked")
+        report.left.append(f"{counted(count, 'delegate pod')} kept as ordinary pods, as requested")
     elif count:
         report.left.append(
-            f"{count} chaperons and their delegates stay as they are, as asked: an agent "
-            "that is installed again takes them over; who deletes a chaperon ends its pod"
+            f"{counted(count, 'PodChaperon')} kept with their delegate pods, as requested: a new "
+            "agent would take them over, and deleting a PodChaperon deletes its pod"
         )
 
     ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
@@ -147,9 +148,9 @@ async def keep_delegates(
 
 
 async def end_sources(client: Client, sources: Objects, report: Report) -> None:
-    """Delete Sources with their bindings, which a cluster without an agent would keep.
+    """Delete Sources, and their bindings, which would stay in a cluster without an agent.
 
-    Their service accounts are collected with them.
+    The garbage collector deletes their service accounts.
     """
     for source in sources:
         await remove(client, tables.source_kind(source), source, report)

@@ -1,8 +1,9 @@
-"""`vnode uninstall`: takes vnode out of a cluster, be it a source, a target, or both.
+"""`vnode uninstall`: removes vnode from a cluster, be it a source, a target, or both.
 
-The webhook goes first, so that no new proxy pods come. Then the source's part (Targets, proxy pods,
-virtual nodes), the target's (chaperons, Sources), and at last what `vnode install` made. The CRDs
-stay unless they are asked for, because with them go all chaperons, and with those their pods.
+It deletes the webhook first, so that no new proxy pods are created; then the source's side
+(Targets, proxy pods, virtual nodes), the target's side (chaperons, Sources), and last what `vnode
+install` created. It deletes the CRDs only with --crds, because all chaperons and their delegate
+pods go with them.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from vnode.runtime import authority, issuing
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
 _AGENT_FIRST: Final = (
-    "{holder} leads the agents of this cluster, and would end the delegates when their Targets go: "
-    "stop it first (kubectl -n {namespace} scale deployment --all --replicas 0, and wait for 30 s)"
+    "agent {holder} is running, and would delete the delegate pods with their Targets: stop it "
+    "first (kubectl -n {namespace} scale deployment --all --replicas 0, then wait 30 s)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user said."""
+    """Holds the options of the command."""
 
     namespace: str
     keep: bool
@@ -50,7 +51,7 @@ class Options:
 
 
 async def uninstall(client: Client, options: Options, report: Report) -> None:
-    """Remove all of vnode from the cluster of `client`; what is left goes to the report."""
+    """Remove all of vnode from the cluster of `client`; report what is left behind."""
     ends = Ends(options.seconds, keep=options.keep)
     targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
     sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
@@ -66,10 +67,12 @@ async def uninstall(client: Client, options: Options, report: Report) -> None:
     await source_side.forget_proxies(client, report)
     left = await _end_target_side(client, sources, options, ends, report, led=bool(holder))
     if options.crds and left:
-        report.left.append("the CRDs: they would take delegates along that have not ended")
+        report.left.append(
+            "CRDs kept: deleting them would delete delegate pods that are still running"
+        )
 
     if holder:
-        report.left.append(f"an agent ({holder}) still runs, with no rights: stop it")
+        report.left.append(f"agent {holder} is still running, without permissions: stop it")
 
     await _remove_installation(client, options, report, crds=options.crds and not left)
 
@@ -77,10 +80,10 @@ async def uninstall(client: Client, options: Options, report: Report) -> None:
 async def _end_target_side(
     client: Client, sources: Objects, options: Options, ends: Ends, report: Report, *, led: bool
 ) -> int:
-    """How many chaperons are left that still own a pod."""
+    """Remove the target's side; return how many chaperons are left that still own a pod."""
     left = 0
     await target_side.close(client, report)
-    # What a source has sent a moment ago may not be listed yet.
+    # A source may have created a chaperon that the list does not show yet.
     if sources or await _listed(client, kinds.POD_CHAPERONS):
         if options.keep:
             left = await target_side.keep_delegates(
@@ -90,14 +93,14 @@ async def _end_target_side(
             left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
 
     await target_side.end_sources(client, sources, report)
-    if not options.keep and not left:  # no source may write here any more
+    if not options.keep and not left:  # no source has write access any more
         await remove_copies(client, None, lambda _copy: True, report)
 
     return left
 
 
 async def _listed(client: Client, *kinds_: Kind) -> Objects:
-    """All objects of these kinds; none if a kind is not known any more."""
+    """List the objects of these kinds; a kind whose CRD is gone has none."""
     found: Objects = []
     for kind in kinds_:
         try:
@@ -106,7 +109,7 @@ async def _listed(client: Client, *kinds_: Kind) -> Objects:
             continue
         except Denied as error:
             raise ConfigError(
-                f"may not list {kind.plural}: {error.message}; use a kubeconfig of an administrator"
+                f"cannot list {kind.plural}: {error.message}; use an administrator's kubeconfig"
             ) from error
 
     return found
@@ -116,14 +119,14 @@ async def _check_crds(client: Client) -> None:
     for crd in await client.list(kinds.CRDS, label_selector=manifests.PART_OF):
         if release := helm_release(crd):
             raise ConfigError(
-                f"the CRDs belong to the Helm release {release}: uninstall that, or leave --crds"
+                f"the CRDs belong to the Helm release {release}: uninstall it, or omit --crds"
             )
 
 
 async def _remove_installation(
     client: Client, options: Options, report: Report, *, crds: bool
 ) -> None:
-    """What `vnode install` made, and what the agents made for themselves."""
+    """Delete what `vnode install` created, and what the agents created for themselves."""
     namespace = options.namespace
     for name in (authority.SECRET, issuing.CLIENT):
         await remove_named(client, kinds.SECRETS, name, report, namespace)
@@ -134,8 +137,9 @@ async def _remove_installation(
     for obj in reversed(manifests.rbac(namespace)):
         await remove(client, manifests.kind_of(obj), obj, report)
 
-    # Last, since an agent that still has its rights would write it anew. Sources must not take this
-    # for a cluster of vnode's any more: their chaperons would get a finalizer that nobody removes.
+    # Last, because an agent that still has its permissions would create it again. Without it,
+    # sources no longer take this cluster for one that runs vnode, and put no finalizer on chaperons
+    # that nobody here would remove.
     with suppress(NotFound):
         await client.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
 
@@ -145,26 +149,28 @@ async def _remove_installation(
 
         here = manifests.PART_OF
         left = await until_gone(client, kinds.CRDS, lambda _crd: True, 30, label_selector=here)
-        report.left += [f"crd/{objects.name(crd)}, which is being removed" for crd in left]
-    else:
-        report.left.append("the CRDs: --crds removes them, too")
+        report.left += [f"crd/{objects.name(crd)} is still terminating" for crd in left]
+    elif not options.crds:
+        report.left.append("CRDs kept: --crds deletes them, too")
 
     await _remove_namespace(client, namespace, report)
 
 
 async def _remove_namespace(client: Client, name: str, report: Report) -> None:
-    """Only an empty one: a chart's Deployments are Helm's to remove."""
+    """Delete the namespace if it is empty: the Deployments of a chart are Helm's to delete."""
     pods = await client.list(kinds.PODS, name)
     deployments = await client.list(kinds.DEPLOYMENTS, name)
     if pods or deployments:
         some = objects.name((deployments or pods)[0])
-        report.left.append(f"namespace {name}: {some} is in it (helm uninstall, or delete it)")
+        report.left.append(
+            f"namespace/{name} kept: {some} is in it; run helm uninstall, or delete it"
+        )
     elif name not in ("default", "kube-system"):
         await remove_named(client, kinds.NAMESPACES, name, report)
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("uninstall")
     @access.options
@@ -172,12 +178,14 @@ def command() -> click.Command:
         "--delegates",
         type=click.Choice(("delete", "keep")),
         required=True,
-        help="What becomes of pods that run here for sources, and in targets for us.",
+        help="Delete or keep delegate pods: of sources, here; of this cluster, in its targets.",
     )
-    @click.option("--crds", is_flag=True, help="Remove the CRDs with all objects of theirs.")
+    @click.option(
+        "--crds", is_flag=True, help="Also delete the CRDs, and with them all their objects."
+    )
     @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
     @click.option(
-        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds a step."
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
     )
     def uninstall_command(
         kubeconfig: Path | None,
@@ -187,11 +195,11 @@ def command() -> click.Command:
         agent_namespace: str,
         timeout: int,
     ) -> None:
-        """Take vnode out of a cluster. No finalizer of it is left, whatever can be reached.
+        """Remove vnode from a cluster. No finalizer stays, even if targets are unreachable.
 
-        Run it before you stop the agent, or after; it does what no agent does. With
-        --delegates=keep, pods run on: those in this cluster stay with their chaperons, or, with
-        --crds, as plain pods.
+        It works while the agent runs and after you have stopped it. With --delegates=keep, delegate
+        pods keep running: those in this cluster stay with their PodChaperons or, with --crds, as
+        ordinary pods.
         """
 
         async def do() -> None:

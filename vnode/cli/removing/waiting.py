@@ -1,4 +1,4 @@
-"""Waiting, by a watch and for a bounded time, until objects are gone."""
+"""Waits until objects are gone, with a watch and for a bounded time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def until_gone(
     label_selector: str = "",
     field_selector: str = "",
 ) -> Objects:
-    """Return when no such object is there; those that are left after that time.
+    """Wait until no such object exists; return those that are left after `seconds`.
 
-    Raises what kept it from seeing them, if it has not seen them within that time.
+    Raises the error that kept it from listing them, if it could not list them within that time.
     """
     done = asyncio.Event()
     informer = Informer(
@@ -59,8 +59,8 @@ async def until_gone(
 
 
 def check_seen(informer: Informer, seconds: float) -> None:
-    """Raise what kept an informer from its first list for so long, if it has had none."""
+    """Raise the last error of an informer that has not had its first list yet."""
     if not informer.synced.is_set():
         cluster, plural = informer.series
-        unseen = Unreachable(f"{cluster}: no list of {plural} within {seconds:g} s")
+        unseen = Unreachable(f"{cluster}: could not list {plural} within {seconds:g} s")
         raise informer.failure or unseen
