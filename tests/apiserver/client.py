@@ -70,7 +70,7 @@ class MemoryClient(Client):
             yield cast("aiohttp.ClientResponse", _Response(_Body(payload)))
             return
 
-        watch = await self.server.open_watch(self.user, path, query, headers)
+        watch = await self.server.open_watch(self.user, path, query, headers, silence)
         try:
             body = _Events(watch, silence, self.server.latency)
             yield cast("aiohttp.ClientResponse", _Response(body))

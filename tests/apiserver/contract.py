@@ -7,7 +7,7 @@ A module of tests imports these and has two fixtures: `client`, with an administ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from vnode.api import kinds, objects
 from vnode.api.errors import (
     AlreadyExists,
+    ApiError,
     Conflict,
     Invalid,
     NotFound,
@@ -118,7 +119,7 @@ async def test_creations_that_cannot_be_are_refused(client: Client, pod_namespac
         (AlreadyExists, config_map(pod_namespace)),
         (Invalid, config_map(pod_namespace, "No Name")),
         (Invalid, config_map(pod_namespace, "")),
-        (Invalid, config_map(pod_namespace, "b", resourceVersion="1")),
+        (ApiError, config_map(pod_namespace, "b", resourceVersion="1")),
         (NotFound, config_map("no-such-namespace")),
     ):
         with pytest.raises(error):
@@ -175,16 +176,41 @@ async def test_a_merge_patch_replaces_lists_and_removes_nulls(
     await client.patch(MAPS, "a", {"metadata": {"finalizers": None}}, pod_namespace)
 
 
-async def test_preconditions_in_a_patch_are_conflicts(client: Client, pod_namespace: str) -> None:
-    made = await client.create(MAPS, config_map(pod_namespace))
-    for metadata in ({"uid": "another"}, {"resourceVersion": "1"}):
-        with pytest.raises(Conflict):
-            await client.patch(MAPS, "a", {"metadata": metadata, "data": {"k": "v"}}, pod_namespace)
+@pytest.mark.parametrize(
+    ("kind", "build", "strategic"),
+    [
+        (MAPS, config_map, False),
+        (kinds.PODS, pod, False),
+        (CHAPERONS, pod, False),
+        (MAPS, config_map, True),
+        (kinds.PODS, pod, True),
+    ],
+)
+async def test_a_patch_of_another_version_is_a_conflict_and_of_another_uid_invalid(
+    client: Client,
+    pod_namespace: str,
+    kind: Kind,
+    build: Callable[[str, str], Object],
+    strategic: bool,
+) -> None:
+    made = await client.create(kind, build(pod_namespace, "a"))
 
-    held = {"uid": objects.uid(made), "resourceVersion": objects.resource_version(made)}
-    await client.patch(MAPS, "a", {"metadata": held, "data": {"k": "v"}}, pod_namespace)
+    async def patch(name: str = "a", **metadata: Any) -> Object:
+        body = {"metadata": {"labels": {"x": "1"}, **metadata}}
+        return await client.patch(kind, name, body, pod_namespace, strategic=strategic)
+
+    with pytest.raises(Conflict):
+        await patch(resourceVersion="1")
+
+    with pytest.raises(Invalid) as raised:
+        await patch(uid="another")
+
+    assert raised.value.immutable
+    version = objects.resource_version(made)
+    after = await patch(uid=objects.uid(made), resourceVersion=version)
+    assert objects.labels(after) == {"x": "1"}
     with pytest.raises(NotFound):
-        await client.patch(MAPS, "b", {"data": {"k": "v"}}, pod_namespace)
+        await patch("b")
 
 
 async def test_a_strategic_patch_merges_lists_by_their_keys(
@@ -232,8 +258,9 @@ async def test_a_replacement_drops_what_it_leaves_out(client: Client, pod_namesp
     assert after["data"] == {"l": "w"}
     assert objects.labels(after) == {}
     assert objects.uid(after) == objects.uid(made)
-    with pytest.raises(Conflict):
-        await client.replace(MAPS, made)
+    for stale in (made, config_map(pod_namespace, "a", uid="another")):
+        with pytest.raises(Conflict):
+            await client.replace(MAPS, stale)
 
     with pytest.raises(NotFound):
         await client.replace(MAPS, config_map(pod_namespace, "b"))
@@ -318,6 +345,30 @@ async def test_the_status_of_a_pod_can_be_written_with_its_annotations(
     assert objects.status(after)["phase"] == "Running"
 
 
+async def test_a_patch_of_the_status_of_a_pod_can_be_of_one_uid_but_not_that_of_a_custom_resource(
+    client: Client, pod_namespace: str
+) -> None:
+    """Of what is sent for the status of a custom resource, the API server reads no metadata but
+    the version: who must not write to a namesake has to name that.
+    """
+
+    async def patch(kind: Kind, **metadata: str) -> Object:
+        body = {"metadata": metadata, "status": {"phase": "Running"}}
+        return await client.patch(kind, "p", body, pod_namespace, subresource="status")
+
+    for kind in (kinds.PODS, CHAPERONS):
+        await client.create(kind, pod(pod_namespace))
+        with pytest.raises(Conflict):
+            await patch(kind, resourceVersion="1")
+
+    with pytest.raises(Invalid):
+        await patch(kinds.PODS, uid="another")
+
+    after = await patch(CHAPERONS, uid="another")
+    assert objects.uid(after) not in ("", "another")
+    assert objects.status(after)["phase"] == "Running"
+
+
 async def test_the_spec_of_a_pod_can_hardly_change(client: Client, pod_namespace: str) -> None:
     await client.create(kinds.PODS, pod(pod_namespace))
     with pytest.raises(Invalid):
@@ -390,6 +441,50 @@ async def test_a_pod_is_bound_once(client: Client, pod_namespace: str) -> None:
     assert objects.metadata(after)["generation"] == 1
     with pytest.raises(Conflict):
         await bind(binding("p", "other"))
+
+
+async def test_a_pod_with_gates_or_at_its_end_is_not_bound(
+    client: Client, pod_namespace: str
+) -> None:
+    gated = pod(pod_namespace, "gated")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/gate"}]
+    await client.create(kinds.PODS, gated)
+    await client.create(kinds.PODS, pod(pod_namespace, "ending", finalizers=["a.b/c"]))
+    await client.delete(kinds.PODS, "ending", pod_namespace)
+    for name in ("gated", "ending"):
+        with pytest.raises(Conflict):
+            await client.create(
+                kinds.PODS, binding(name), pod_namespace, name=name, subresource="binding"
+            )
+
+    await client.patch(kinds.PODS, "gated", {"spec": {"schedulingGates": None}}, pod_namespace)
+    await client.create(
+        kinds.PODS, binding("gated"), pod_namespace, name="gated", subresource="binding"
+    )
+    none = {"metadata": {"finalizers": None}}
+    await client.patch(kinds.PODS, "ending", none, pod_namespace)
+
+
+async def test_labels_of_a_node_can_be_written_with_its_status(
+    client: Client, pod_namespace: str
+) -> None:
+    name = f"n-{pod_namespace}"
+    body = {"metadata": {"name": name}, "status": {"capacity": {"cpu": "1"}}}
+    made = await client.create(kinds.NODES, body)
+    assert objects.status(made)["capacity"] == {"cpu": "1"}
+    change: dict[str, Object] = {
+        "metadata": {"name": name, "labels": {"x": "1"}},
+        "spec": {"unschedulable": True},
+        "status": {"capacity": {"cpu": "2"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    after = await client.apply(kinds.NODES, change, subresource="status")
+    assert objects.status(after)["capacity"] == {"cpu": "2"}
+    assert objects.labels(after).get("x") == "1"
+    assert "unschedulable" not in objects.spec(after)
+    change["status"]["conditions"] = [{"type": "Other", "status": "True"}]
+    after = await client.apply(kinds.NODES, change, subresource="status")
+    assert _types(after) == {"Other"}
+    await client.delete(kinds.NODES, name)
 
 
 async def test_a_token_is_made_for_a_service_account(client: Client, pod_namespace: str) -> None:

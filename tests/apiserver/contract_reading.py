@@ -67,7 +67,7 @@ async def test_lists_follow_field_selectors(client: Client, pod_namespace: str) 
         assert [objects.name(obj) for obj in found] == names, selector
 
     for kind, selector in ((kinds.PODS, "spec.dnsPolicy=x"), (MAPS, "spec.nodeName=n")):
-        with pytest.raises(Invalid, match="field label not supported"):
+        with pytest.raises(Invalid):
             await client.list(kind, pod_namespace, field_selector=selector)
 
 
@@ -167,9 +167,9 @@ async def test_a_watch_of_pods_without_a_node_loses_those_that_are_bound(
 
 
 async def test_a_version_that_is_too_old_is_gone(client: Client, pod_namespace: str) -> None:
-    await client.create(kinds.PODS, pod(pod_namespace))
+    await client.create(CHAPERONS, chaperon(pod_namespace))
     with pytest.raises(Gone):
-        async with watched(client, kinds.PODS, pod_namespace, "1") as events:
+        async with watched(client, CHAPERONS, pod_namespace, "1") as events:
             await events.next()
 
 

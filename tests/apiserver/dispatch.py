@@ -143,6 +143,7 @@ class Dispatcher:
             request.key,
             lambda old: self._admitted(request, change(old)),
             subresource=request.subresource,
+            is_patch=request.verb == "patch",
             dry=request.is_dry_run,
         )
 

@@ -27,19 +27,32 @@ _OPTIONAL: Final = ("labels", "annotations", "finalizers", "ownerReferences", "m
 """Metadata that is left out when it is empty."""
 
 
-def check_preconditions(kind: Kind, old: Object, wanted: Object) -> None:
-    """Refuse a write of another object, or of another version, than the one it names."""
+def check_preconditions(
+    kind: Kind, old: Object, wanted: Object, subresource: str, *, is_patch: bool
+) -> None:
+    """Refuse a write of another object, or of another version, than the one it names.
+
+    A UID is a precondition of a replacement; a patch tries to change it, which is invalid, unless
+    it is of the status of a custom resource, where metadata is not looked at.
+    """
     metadata, name = objects.metadata(wanted), objects.name(old)
     if metadata.get("name", name) != name:
         raise status.bad_request("the name of the object does not match the name on the URL")
 
-    uid = metadata.get("uid")
-    if uid and uid != objects.uid(old):
-        raise status.precondition(kind, name, "UID", uid, objects.uid(old))
-
     version = metadata.get("resourceVersion")
     if version and version != objects.resource_version(old):
         raise status.modified(kind, name)
+
+    uid = metadata.get("uid")
+    if not uid or uid == objects.uid(old):
+        return
+
+    if not is_patch:
+        raise status.precondition(kind, name, "UID", uid, objects.uid(old))
+
+    if not subresource or not resources.is_custom(kind):
+        cause = f'Invalid value: "{uid}": field is immutable'
+        raise status.invalid(kind, name, "metadata.uid", cause)
 
 
 def writable(kind: Kind, old: Object, wanted: Object, subresource: str) -> Object:
@@ -51,7 +64,8 @@ def writable(kind: Kind, old: Object, wanted: Object, subresource: str) -> Objec
         if resources.is_custom(kind):
             return {**old, "status": wanted["status"]} if "status" in wanted else _without(old)
 
-        return {**wanted, "spec": old["spec"]} if "spec" in old else wanted
+        kept = {"spec": old["spec"]} if "spec" in old else {}
+        return {field: value for field, value in wanted.items() if field != "spec"} | kept
 
     if kind is kinds.PODS and subresource == "resize":
         return pods.resized(old, wanted)

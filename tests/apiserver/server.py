@@ -223,13 +223,21 @@ class APIServer:
             raise error.error() from error
 
     async def open_watch(
-        self, user: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]
+        self,
+        user: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        patience: float | None,
     ) -> Watch:
         """Open a watch; whoever asks must `close_watch` it."""
         try:
-            request = parse(user, "GET", path, query, None, headers)
-            await self._leave(await self._arrive(request))
-            return self._watch(request)
+            async with asyncio.timeout(patience):
+                request = parse(user, "GET", path, query, None, headers)
+                await self._leave(await self._arrive(request))
+                return self._watch(request)
+        except TimeoutError:
+            raise Unreachable(f"{self.name}: timed out") from None
         except status.StatusError as error:
             raise error.error() from error
 

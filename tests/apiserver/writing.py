@@ -76,12 +76,13 @@ class Writer:
         change: Callable[[Object], Object],
         *,
         subresource: str = "",
+        is_patch: bool = False,
         dry: bool = False,
     ) -> Object:
         """Store what `change` makes of an object, as far as the subresource may change it."""
         old = self._present(kind, key)
         wanted = change(old)
-        rules.check_preconditions(kind, old, wanted)
+        rules.check_preconditions(kind, old, wanted, subresource, is_patch=is_patch)
         new = rules.writable(kind, old, wanted, subresource)
         metadata = {k: v for k, v in rules.tidy(new["metadata"]).items() if k not in rules.SYSTEM}
         metadata |= {
@@ -156,7 +157,8 @@ class Writer:
 
         metadata = dict(obj.get("metadata") or {})
         if metadata.get("resourceVersion"):
-            raise status.bad_request("resourceVersion should not be set on objects to be created")
+            message = "resourceVersion should not be set on objects to be created"
+            raise status.StatusError(500, "", message)
 
         if not metadata.get("name") and metadata.get("generateName"):
             letters = "".join(self._ids.choices(string.ascii_lowercase + string.digits, k=5))
