@@ -139,6 +139,11 @@ def field_labels(kind: Kind) -> tuple[str, ...]:
     return common + _FIELDS.get(kind, ())
 
 
+def has_own_fields(kind: Kind) -> bool:
+    """A field selector may name more than what all kinds have."""
+    return kind in _FIELDS
+
+
 def merge_key(field: str, entries: list[Any]) -> str | None:
     """By what the entries of a list are told apart; None if the list is replaced as a whole."""
     if field == "ports":  # of a container, or of a Service

@@ -46,11 +46,19 @@ def _fields(text: str, kind: Kind) -> list[tuple[str, bool, str]]:
 
         path, sign, value = found.groups()
         if path not in resources.field_labels(kind):
-            raise status.bad_request(f"field label not supported: {path}")
+            raise status.bad_request(_unknown(path, kind))
 
         result.append((path, sign != "!=", value))
 
     return result
+
+
+def _unknown(path: str, kind: Kind) -> str:
+    known = resources.field_labels(kind)
+    if resources.is_custom(kind) or resources.has_own_fields(kind):
+        return f"field label not supported: {path}"
+
+    return f'"{path}" is not a known field selector: only ' + ", ".join(f'"{k}"' for k in known)
 
 
 def _value(obj: Object, path: str) -> str:

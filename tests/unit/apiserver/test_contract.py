@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.apiserver.client import MemoryClient
-from tests.apiserver.contract import *  # noqa: F403 - tests
-from tests.apiserver.contract_reading import *  # noqa: F403 - tests
+from tests.apiserver.contract_deletes import *  # noqa: F403 - tests
+from tests.apiserver.contract_pods import *  # noqa: F403 - tests
+from tests.apiserver.contract_reads import *  # noqa: F403 - tests
+from tests.apiserver.contract_writes import *  # noqa: F403 - tests
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
