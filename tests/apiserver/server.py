@@ -130,16 +130,23 @@ class APIServer:
 
     # What tests count, and what they let go wrong.
 
+    def received(
+        self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
+    ) -> list[Request]:
+        """The requests of that verb, kind and subresource ("" for none) that arrived, in order."""
+        return [
+            each
+            for each in self.requests
+            if verb in (None, each.verb)
+            and kind in (None, each.kind)
+            and subresource in (None, each.subresource)
+        ]
+
     def count(
         self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
     ) -> int:
-        """How many requests of that verb, kind and subresource ("" for none) arrived."""
-        return sum(
-            verb in (None, each.verb)
-            and kind in (None, each.kind)
-            and subresource in (None, each.subresource)
-            for each in self.requests
-        )
+        """How many of those there were."""
+        return len(self.received(verb, kind, subresource))
 
     def fail(
         self,

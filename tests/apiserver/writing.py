@@ -24,6 +24,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_LIMIT: Final = 253
 
 
 class Writer:
@@ -169,7 +170,8 @@ class Writer:
             raise status.invalid(kind, "", "metadata.name", cause)
 
         name = str(metadata["name"])
-        if not kind.group.startswith("rbac.") and not _NAME.fullmatch(name):
+        valid = len(name) <= _NAME_LIMIT and _NAME.fullmatch(name)
+        if not kind.group.startswith("rbac.") and not valid:
             cause = f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of [...]'
             raise status.invalid(kind, name, "metadata.name", cause)
 
