@@ -207,3 +207,26 @@ async def test_a_token_is_made_for_a_service_account(client: Client, pod_namespa
             await client.create(
                 kinds.SERVICE_ACCOUNTS, asked, pod_namespace, name=name, subresource="token"
             )
+
+
+async def test_a_token_is_bound_to_a_pod_of_its_account(client: Client, pod_namespace: str) -> None:
+    made = await client.create(kinds.PODS, pod(pod_namespace))
+
+    async def token(**bound: str) -> Object:
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", **bound}
+        body = {"spec": {"boundObjectRef": reference, "expirationSeconds": 600}}
+        return await client.create(
+            kinds.SERVICE_ACCOUNTS, body, pod_namespace, name=account, subresource="token"
+        )
+
+    account = "default"
+    assert objects.status(await token(uid=objects.uid(made)))["token"]
+    for error, bound in ((NotFound, {"name": "absent"}), (Conflict, {"uid": "another"})):
+        with pytest.raises(error):
+            await token(**bound)
+
+    account = "other"
+    body = {"metadata": {"name": account, "namespace": pod_namespace}}
+    await client.create(kinds.SERVICE_ACCOUNTS, body)
+    with pytest.raises(Invalid):
+        await token()

@@ -95,10 +95,28 @@ class Dispatcher:
             cause = "Invalid value: may not specify a duration less than 10 minutes"
             raise status.invalid(kind, request.name, "spec.expirationSeconds", cause)
 
+        self._check_bound(request, kind, spec.get("boundObjectRef") or {})
         self._tokens += 1
         ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
         answer = {"token": f"token-{self._tokens}", "expirationTimestamp": objects.timestamp(ends)}
         return {**request.body, "spec": spec, "status": answer}
+
+    def _check_bound(self, request: Request, kind: Kind, bound: Object) -> None:
+        """Refuse a token for a pod that is not there, or is another's."""
+        if bound.get("kind") != kinds.PODS.kind:
+            return
+
+        pod = self._writer.present(kinds.PODS, f"{request.namespace}/{bound['name']}")
+        if bound.get("uid", objects.uid(pod)) != objects.uid(pod):
+            why = f"the UID in the bound object reference ({bound['uid']}) does not match the UID"
+            raise status.conflict(kind, request.name, why)
+
+        account = objects.spec(pod).get("serviceAccountName")
+        if account != request.name:
+            raise status.bad_request(
+                f"cannot bind token for serviceaccount {request.name!r} to pod running with "
+                f"different serviceaccount name"
+            )
 
     def _patch(self, request: Request, kind: Kind) -> Object:
         body = request.body

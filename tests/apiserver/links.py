@@ -38,7 +38,7 @@ def link_to(
         identity=identity,
         links=Links(),
         clock=clock,
-        expected=lambda: Expected(),
+        expected=Expected,
         on_cluster=lambda _uid: None,
         on_strangers=lambda: None,
     )

@@ -81,7 +81,7 @@ class Writer:
         dry: bool = False,
     ) -> Object:
         """Store what `change` makes of an object, as far as the subresource may change it."""
-        old = self._present(kind, key)
+        old = self.present(kind, key)
         wanted = change(old)
         rules.check_preconditions(kind, old, wanted, subresource, is_patch=is_patch)
         new = rules.writable(kind, old, wanted, subresource)
@@ -108,7 +108,7 @@ class Writer:
 
     def bind(self, key: str, binding: Object) -> None:
         """Put a pod on a node."""
-        pod = self._present(kinds.PODS, key)
+        pod = self.present(kinds.PODS, key)
         self._store.put(kinds.PODS, pods.bound(pod, binding, self.now()))
 
     def delete(
@@ -116,7 +116,7 @@ class Writer:
     ) -> tuple[Object, bool]:
         """Delete an object, at once or in the end; its last state, and whether it is gone."""
         options = options or {}
-        old = self._present(kind, key)
+        old = self.present(kind, key)
         wanted = options.get("preconditions") or {}
         for field, name in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             if wanted.get(field) and wanted[field] != old["metadata"][field]:
@@ -144,7 +144,8 @@ class Writer:
         marked = {**old, "metadata": metadata}
         return marked if dry else self._store.put(kind, marked), False
 
-    def _present(self, kind: Kind, key: str) -> Object:
+    def present(self, kind: Kind, key: str) -> Object:
+        """The object of that key, which must not be changed; StatusError if there is none."""
         found = self._store.get(kind, key)
         if found is None:
             raise status.not_found(kind, objects.split_key(key)[1])
