@@ -15,7 +15,7 @@ from tests.apiserver.contract import (
     watched,
 )
 from vnode.api import kinds, objects
-from vnode.api.errors import Conflict, Invalid, NotFound
+from vnode.api.errors import Conflict, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
@@ -119,3 +119,17 @@ async def test_an_eviction_deletes_a_pod(client: Client, pod_namespace: str) -> 
     kept = await client.get(kinds.PODS, "p", pod_namespace)
     assert objects.metadata(kept)["deletionGracePeriodSeconds"] == 7
     await client.delete(kinds.PODS, "p", pod_namespace, grace=0)
+
+
+async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
+    client: Client, pod_namespace: str
+) -> None:
+    held = config_map(pod_namespace, "held", finalizers=["a.b/c"])
+    await client.create(MAPS, held)
+    kept = await client.delete(kinds.NAMESPACES, pod_namespace)
+    assert objects.status(kept or {})["phase"] == "Terminating"
+    with pytest.raises(Denied):
+        await client.create(MAPS, config_map(pod_namespace, "late"))
+
+    none = {"metadata": {"finalizers": None}}
+    await client.patch(MAPS, "held", none, pod_namespace)

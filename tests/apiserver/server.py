@@ -3,8 +3,9 @@
 A request goes from a `MemoryClient` through faults and latency to one synchronous step that reads
 or writes the store; the change goes to the watches that are open. Time is the event loop's, so that
 simulated time works, and nothing happens by itself: no scheduler, kubelet, controller or garbage
-collector is here. Owner references and propagation policies are stored or ignored, nothing more.
-Authorization, admission and the schemas of kinds are left out, but for what `admit` adds.
+collector is here. So a deleted namespace stays Terminating until it is `remove`d, owner references
+have no effect, and neither have propagation policies. Authorization, admission, managedFields and
+the schemas of kinds are left out, but for what `admit` adds.
 
 The tests of `contract` hold for this server and for a real kube-apiserver.
 """
@@ -199,6 +200,11 @@ class APIServer:
         """End watches cleanly, as a busy API server does."""
         for watch in self.watches(kind):
             watch.end()
+
+    def silence_watches(self, kind: Kind | None = None) -> None:
+        """Let watches send nothing more, as behind a load balancer that has lost the server."""
+        for watch in self.watches(kind):
+            watch.is_silent = True
 
     def compact(self) -> None:
         """Forget the past: older versions and continue tokens are expired."""

@@ -67,6 +67,8 @@ class Writer:
 
         if kind is kinds.PODS:
             obj = pods.with_defaults(obj)
+        elif kind is kinds.NAMESPACES:
+            obj["spec"] = {"finalizers": ["kubernetes"]}
 
         return obj if dry else self._store.put(kind, obj)
 
@@ -100,7 +102,7 @@ class Writer:
         if dry:
             return new
 
-        if rules.is_over(new):
+        if rules.is_over(kind, new):
             self._store.remove(kind, key)
             return new
 
@@ -130,7 +132,7 @@ class Writer:
             if asked is None or seconds >= present:
                 return old, False
 
-        if not seconds and not objects.finalizers(old):
+        if not seconds and not objects.finalizers(old) and not rules.has_content(kind):
             return old if dry else self._store.remove(kind, key), True
 
         metadata = dict(old["metadata"])
@@ -142,6 +144,9 @@ class Writer:
             "deletionGracePeriodSeconds": seconds,
         }
         marked = {**old, "metadata": metadata}
+        if kind is kinds.NAMESPACES:
+            marked["status"] = {**objects.status(old), "phase": "Terminating"}
+
         return marked if dry else self._store.put(kind, marked), False
 
     def present(self, kind: Kind, key: str) -> Object:

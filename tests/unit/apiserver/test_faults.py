@@ -136,6 +136,19 @@ async def test_a_frozen_server_says_nothing_and_then_all(
         assert isinstance(informer.failure, Unreachable)
 
 
+async def test_a_watch_that_is_silent_is_resumed_by_its_client(
+    server: APIServer, client: MemoryClient
+) -> None:
+    async with following(client) as informer:
+        server.silence_watches(MAPS)
+        server.add(MAPS, config_map())
+        await asyncio.sleep(watching.SILENCE - 2)
+        assert len(informer.store) == 0
+        await asyncio.sleep(4)
+        assert len(informer.store) == 1
+        assert informer.failure is None
+
+
 async def test_an_idle_watch_gets_bookmarks_and_so_survives_a_compaction(
     server: APIServer, client: MemoryClient
 ) -> None:
