@@ -188,9 +188,14 @@ async def test_labels_of_a_node_can_be_written_with_its_status(
     assert objects.status(after)["capacity"] == {"cpu": "2"}
     assert objects.labels(after).get("x") == "1"
     assert "unschedulable" not in objects.spec(after)
+    labels = {"metadata": {"name": name, "labels": {"y": "2"}}}
+    await client.apply(kinds.NODES, labels)
+    del change["metadata"]["labels"]
     change["status"]["conditions"] = [{"type": "Other", "status": "True"}]
     after = await client.apply(kinds.NODES, change, subresource="status")
     assert condition_types(after) == {"Other"}
+    assert "x" not in objects.labels(after)
+    assert objects.labels(after)["y"] == "2"
     await client.delete(kinds.NODES, name)
 
 

@@ -136,6 +136,9 @@ class Dispatcher:
         if not manager:
             raise status.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required")
 
+        if request.subresource:  # as an API server tells them apart
+            manager = f"{manager} with subresource {request.subresource!r}"
+
         force = request.query.get("force") == "true"
 
         def change(old: Object) -> Object:
