@@ -59,13 +59,13 @@ class FieldManagers:
 
 
 def _own_part(body: Object) -> Object:
-    """The body without what tells which object it is."""
+    """Leave out of the body what tells which object it is."""
     metadata = {k: v for k, v in objects.metadata(body).items() if k not in _NAMES}
     return {**{k: v for k, v in body.items() if k not in _IDENTITY}, "metadata": metadata}
 
 
 def _leaves(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
-    """All fields without further fields in them."""
+    """Yield all fields that have no further fields in them."""
     if isinstance(value, dict) and value:
         for field, part in value.items():
             yield from _leaves(part, (*path, field))
@@ -77,7 +77,7 @@ def _leaves(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
 
 
 def _keyed(value: Any, path: _Path) -> dict[tuple[str, Any], Any] | None:
-    """The entries of a list that is merged; None for anything else."""
+    """Return the entries of a list that is merged, by step; None for anything else."""
     if not isinstance(value, list) or not path or not isinstance(path[-1], str):
         return None
 

@@ -29,7 +29,7 @@ def config_map(namespace: str, name: str = "a", /, data: Any = None, **metadata:
 
 
 def pod(namespace: str, name: str = "p", /, node: str = "", **metadata: Any) -> Object:
-    """A pod that no scheduler binds."""
+    """Build a pod that no scheduler binds."""
     containers = [{"name": "main", "image": "busybox"}]
     spec: Object = {"containers": containers, "schedulerName": "example"}
     if node:
@@ -50,7 +50,7 @@ class Events:
         self._waiting: list[Event] = []
 
     async def next(self) -> tuple[str, Object]:
-        """The next event that is no bookmark."""
+        """Wait for the next event that is no bookmark."""
         async with asyncio.timeout(20):
             while not self._waiting:
                 batch = await anext(self._batches)

@@ -55,8 +55,8 @@ async def test_the_status_of_a_custom_resource_has_its_own_door(
 async def test_a_patch_of_the_status_of_a_pod_can_be_of_one_uid_but_not_that_of_a_custom_resource(
     client: Client, pod_namespace: str
 ) -> None:
-    """Of what is sent for the status of a custom resource, the API server reads no metadata but
-    the version: who must not write to a namesake has to name that.
+    """Name the version where the status of a namesake must not be written: of what is sent for
+    the status of a custom resource, the API server reads no other metadata.
     """
 
     async def patch(kind: Kind, **metadata: str) -> Object:

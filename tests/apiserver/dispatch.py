@@ -136,8 +136,8 @@ class Dispatcher:
         if not manager:
             raise status.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required")
 
-        if request.subresource:  # as an API server tells them apart
-            manager = f"{manager} with subresource {request.subresource!r}"
+        if request.subresource:  # whoever applies to several of them is a manager in each
+            manager = f'{manager}" with subresource "{request.subresource}'
 
         force = request.query.get("force") == "true"
 

@@ -33,7 +33,7 @@ class Fault:
     _cleared: asyncio.Event = field(default_factory=asyncio.Event)
 
     def matches(self, request: Request) -> bool:
-        """It would happen to the request."""
+        """Tell whether it would happen to the request."""
         return (
             not self._cleared.is_set()
             and (self.times is None or self.met < self.times)
@@ -71,7 +71,7 @@ class Faults:
         return fault
 
     def meet(self, request: Request) -> Fault | None:
-        """The fault that happens to a request, which counts as met."""
+        """Return the fault that happens to a request, which counts as met."""
         for fault in reversed(self._faults):
             if fault.matches(request):
                 fault.met += 1

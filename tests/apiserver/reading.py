@@ -24,7 +24,7 @@ class Reader:
         self._rest: dict[str, tuple[int, Objects]] = {}  # by continue token
 
     def get(self, request: Request, kind: Kind) -> Object:
-        """The object that is named; StatusError if it is not there."""
+        """Return the object that is named; StatusError if it is not there."""
         found = self._store.get(kind, request.key)
         if found is None:
             raise status.not_found(kind, request.name)
@@ -32,7 +32,7 @@ class Reader:
         return shown(found, request)
 
     def list(self, request: Request, kind: Kind) -> Object:
-        """One page of the objects that match."""
+        """Return one page of the objects that match."""
         version, found = self._found(request, kind)
         limit = int(request.query.get("limit") or 0) or len(found)
         page, rest = found[:limit], found[limit:]
@@ -68,7 +68,7 @@ class Reader:
 
 
 def shown(obj: Object, request: Request) -> Object:
-    """The object, or no more than its metadata if that is what is asked for."""
+    """Return the object, or only its metadata if the request asks for that."""
     if "as=PartialObjectMetadata" not in request.accept:
         return obj
 
@@ -80,7 +80,7 @@ def shown(obj: Object, request: Request) -> Object:
 
 
 def _item(obj: Object, kind: Kind) -> Object:
-    """Entries of lists of built-in kinds do not say what they are."""
+    """Leave out the type, which the items of built-in kinds do not have."""
     if resources.is_custom(kind) or obj["kind"] == "PartialObjectMetadata":
         return obj
 

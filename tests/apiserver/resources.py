@@ -114,38 +114,38 @@ SETS: Final = frozenset({"finalizers"})
 
 
 def is_custom(kind: Kind) -> bool:
-    """The kind is defined by a CustomResourceDefinition."""
+    """Tell whether a CustomResourceDefinition defines the kind."""
     return "." in kind.group and not kind.group.endswith(".k8s.io")
 
 
 def has_status(kind: Kind) -> bool:
-    """Its status is written through a subresource."""
+    """Tell whether its status is written through a subresource."""
     return is_custom(kind) or kind in _WITH_STATUS
 
 
 def has_generation(kind: Kind) -> bool:
-    """`metadata.generation` counts the changes of its spec."""
+    """Tell whether `metadata.generation` counts the changes of its spec."""
     return is_custom(kind) or kind in _WITH_GENERATION
 
 
 def needs_version(kind: Kind) -> bool:
-    """A replacement must name the version that it replaces."""
+    """Tell whether a replacement must name the version that it replaces."""
     return is_custom(kind) or kind in (kinds.LEASES, kinds.CRDS, kinds.JOBS)
 
 
 def field_labels(kind: Kind) -> tuple[str, ...]:
-    """The fields that a field selector may name."""
+    """List the fields that a field selector may name."""
     common = ("metadata.name", "metadata.namespace") if kind.namespaced else ("metadata.name",)
     return common + _FIELDS.get(kind, ())
 
 
 def has_own_fields(kind: Kind) -> bool:
-    """A field selector may name more than what all kinds have."""
+    """Tell whether a field selector may name more than what all kinds have."""
     return kind in _FIELDS
 
 
 def merge_key(field: str, entries: list[Any]) -> str | None:
-    """By what the entries of a list are told apart; None if the list is replaced as a whole."""
+    """Return the field that tells the entries of a list apart; None if all are replaced at once."""
     if field == "ports":  # of a container, or of a Service
         first = next((entry for entry in entries if isinstance(entry, dict)), {})
         return "containerPort" if "containerPort" in first else "port"

@@ -112,12 +112,12 @@ def check_update(kind: Kind, old: Object, new: Object, subresource: str) -> None
 
 
 def has_content(kind: Kind) -> bool:
-    """Whether it stays until a controller has removed what is in it: a namespace does."""
+    """Tell whether it stays until a controller has removed what is in it: a namespace does."""
     return kind is kinds.NAMESPACES
 
 
 def is_over(kind: Kind, obj: Object) -> bool:
-    """Whether it is being deleted, and nothing keeps it any more."""
+    """Tell whether it is being deleted, and nothing keeps it any more."""
     return (
         objects.is_terminating(obj)
         and not has_content(kind)

@@ -37,7 +37,7 @@ def of(request: Request, kind: Kind) -> Predicate:
 
 
 def _fields(text: str, kind: Kind) -> list[tuple[str, bool, str]]:
-    """The requirements as (path, equal or not, value)."""
+    """Return the requirements as (path, equal or not, value)."""
     result = []
     for part in filter(None, text.split(",")):
         found = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", part)
@@ -62,7 +62,7 @@ def _unknown(path: str, kind: Kind) -> str:
 
 
 def _value(obj: Object, path: str) -> str:
-    """The field as text; booleans that are not set are false."""
+    """Return the field as text; a boolean that is not set is false."""
     value: Any = obj
     if path == "source":  # of an Event
         path = "source.component"

@@ -100,11 +100,11 @@ class APIServer:
         return copy.deepcopy(self.store.put(kind, stored))
 
     def find(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        """A copy of an object, None if it is not there."""
+        """Return a copy of an object, None if it is not there."""
         return copy.deepcopy(self.store.get(kind, objects.join_key(namespace, name)))
 
     def all(self, kind: Kind) -> Objects:
-        """Copies of all objects of a kind, by key."""
+        """Return copies of all objects of a kind, in the order of their keys."""
         return copy.deepcopy(self.store.all(kind))
 
     def change(
@@ -134,7 +134,7 @@ class APIServer:
     def received(
         self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
     ) -> list[Request]:
-        """The requests of that verb, kind and subresource ("" for none) that arrived, in order."""
+        """List the requests of that verb, kind and subresource ("" for none) that arrived."""
         return [
             each
             for each in self.requests
@@ -146,7 +146,7 @@ class APIServer:
     def count(
         self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
     ) -> int:
-        """How many of those there were."""
+        """Count the same requests."""
         return len(self.received(verb, kind, subresource))
 
     def fail(
@@ -179,7 +179,7 @@ class APIServer:
             watch.wake()
 
     def stop(self) -> None:
-        """Refuse connections, and break those of watches."""
+        """Refuse connections, and break those that are open: answers under way are lost."""
         self._is_stopped = True
         self.cut_watches()
 
@@ -188,7 +188,7 @@ class APIServer:
         self._is_stopped = False
 
     def watches(self, kind: Kind | None = None) -> list[Watch]:
-        """The watches that are open."""
+        """List the watches that are open."""
         return [watch for watch in self._watches if kind in (None, watch.kind)]
 
     def cut_watches(self, kind: Kind | None = None) -> None:
@@ -260,12 +260,10 @@ class APIServer:
             self._watches.remove(watch)
 
     async def _arrive(self, request: Request) -> Fault | None:
-        """The way to the server; the fault that is yet to happen to the answer."""
+        """Bring a request to the server; return the fault that is yet to happen to its answer."""
         await asyncio.sleep(self.latency())
         self.requests.append(request)
-        if self._is_stopped:
-            raise Unreachable(f"{self.name}: Cannot connect to host")
-
+        self._check_connection()
         await self._thawed.wait()
         fault = self.faults.meet(request)
         if fault is not None and not fault.after:
@@ -275,12 +273,17 @@ class APIServer:
         return fault
 
     async def _leave(self, fault: Fault | None) -> None:
-        """The way back."""
+        """Bring the answer back."""
         if fault is not None:
             await fault.happen()
 
         await asyncio.sleep(self.latency())
         await self._thawed.wait()
+        self._check_connection()
+
+    def _check_connection(self) -> None:
+        if self._is_stopped:
+            raise Unreachable(f"{self.name}: Cannot connect to host")
 
     def _watch(self, request: Request) -> Watch:
         kind, version = request.kind, request.query.get("resourceVersion", "")

@@ -46,16 +46,16 @@ class ResourceStore:
         self._history: dict[Kind, list[Change]] = {}
 
     def get(self, kind: Kind, key: str) -> Object | None:
-        """The object of that key, which must not be changed."""
+        """Return the object of that key, which must not be changed."""
         return self._objects.get(kind, {}).get(key)
 
     def all(self, kind: Kind) -> Objects:
-        """All objects of a kind, in the order of their keys, which must not be changed."""
+        """List all objects of a kind by key; they must not be changed."""
         found = self._objects.get(kind, {})
         return [found[key] for key in sorted(found)]
 
     def kinds(self) -> list[Kind]:
-        """The kinds of which there has been an object."""
+        """List the kinds of which there has been an object."""
         return list(self._objects)
 
     def put(self, kind: Kind, obj: Object) -> Object:
@@ -78,7 +78,7 @@ class ResourceStore:
         return at_version(old, change.version)
 
     def since(self, kind: Kind, version: int) -> list[Change]:
-        """The changes after a version; StatusError if they are forgotten."""
+        """List the changes after a version; StatusError if they are forgotten."""
         if version < self.compacted:
             raise status.expired(f"too old resource version: {version} ({self.compacted})")
 
@@ -96,5 +96,5 @@ class ResourceStore:
 
 
 def at_version(obj: Object, version: int) -> Object:
-    """The same object with that resource version."""
+    """Return the same object with that resource version."""
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}

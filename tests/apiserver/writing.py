@@ -36,7 +36,7 @@ class Writer:
         self._ids = ids
 
     def now(self, seconds: float = 0) -> str:
-        """The time, or that many seconds later, as the API writes it."""
+        """Write the time, or that many seconds later, as the API does."""
         return objects.timestamp(self._clock.now() + timedelta(seconds=seconds))
 
     def new_uid(self) -> str:
@@ -150,7 +150,7 @@ class Writer:
         return marked if dry else self._store.put(kind, marked), False
 
     def present(self, kind: Kind, key: str) -> Object:
-        """The object of that key, which must not be changed; StatusError if there is none."""
+        """Return the object of that key, as it is stored; StatusError if there is none."""
         found = self._store.get(kind, key)
         if found is None:
             raise status.not_found(kind, objects.split_key(key)[1])
@@ -158,7 +158,7 @@ class Writer:
         return found
 
     def _named(self, kind: Kind, obj: Any, namespace: str) -> Object:
-        """A copy with name and namespace."""
+        """Copy an object, and give it a name and a namespace."""
         if not isinstance(obj, dict) or not isinstance(obj.get("metadata") or {}, dict):
             raise status.bad_request("the object provided is unrecognized")
 

@@ -120,6 +120,17 @@ async def test_latency_is_on_both_ways(clock: Clock) -> None:
         await server.client().list(MAPS)
 
 
+async def test_a_server_that_stops_loses_the_answers_under_way(clock: Clock) -> None:
+    server = APIServer("c1", clock, latency=lambda: 2.0)
+    asyncio.get_running_loop().call_later(3, server.stop)
+    with pytest.raises(Unreachable):
+        await server.client().create(MAPS, config_map())
+
+    assert server.find(MAPS, "a", "default")
+    server.start()
+    await server.client().get(MAPS, "a", "default")
+
+
 async def test_a_frozen_server_says_nothing_and_then_all(
     server: APIServer, client: MemoryClient
 ) -> None:
