@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests that other modules import, which pytest does not expect to have assertions.
+for part in ("", "_deletes", "_pods", "_reads", "_writes"):
+    pytest.register_assert_rewrite(f"tests.apiserver.contract{part}")
 
 # Otherwise pytest-asyncio asks for "the" loop before its first test, and before Python 3.14 asking
 # makes one that nobody closes.

@@ -128,7 +128,9 @@ class Elector:
     async def _renew(self) -> None:
         while True:
             await self._clock.sleep(self._timing.retry)
-            await self._attempt()
+            if self.is_leader:  # one that hangs would outlast the lease
+                await self._attempt()
+
             holder_is_other = self.leader not in ("", self.identity)
             if holder_is_other or not self.is_leader:
                 self._until = float("-inf")

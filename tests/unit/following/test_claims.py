@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from vnode.api import kinds
-from vnode.api.errors import AlreadyExists, ConfigError, Denied
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import kinds, objects
+from vnode.api.errors import ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.following import claims, copies
 from vnode.following.namespaces import Namespaces
@@ -77,7 +79,7 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
 
     monkeypatch.setattr(family._informer, "run", run)
     copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
-    link = Link(wishes=Wishes(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, wishes=Wishes(storage_classes={}))
     async with supervise() as tasks:
         await family.open(tasks)
         family._links.add(link)
@@ -98,7 +100,7 @@ async def test_only_labels_of_a_claim_change(family):
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
     known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
     assert known.marks != copies.marks(present)
-    link = Link(wishes=Wishes(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, wishes=Wishes(storage_classes={}))
     built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
     after = family.update(built, present)
     assert after["spec"] == present["spec"]
@@ -122,50 +124,55 @@ async def test_a_claim_that_was_made_again_does_not_take_the_volume_of_the_earli
     assert not family.replaces(copy, await family.original(ref, sure=True))
 
 
-class Link:
-    """A ClusterTarget that asks for namespaces."""
+ASKING = Wishes(create_namespaces=True)
 
-    def __init__(self, error=None, namespace="", wishes=None):
-        self.made, self.error, self.is_self = [], error, False
-        self.target, self.node_name = TargetKey(namespace, "c2"), "n1"
-        self.wishes = wishes or Wishes(create_namespaces=True)
-        self.client = SimpleNamespace(create=self.create)
 
-    async def create(self, kind, body):
-        assert kind is kinds.NAMESPACES
-        self.made.append(body["metadata"]["name"])
-        if self.error:
-            raise self.error
+class Target:
+    """A cluster behind a link; `made` are the namespaces that it was asked for."""
+
+    def __init__(self, clock, namespace="", wishes=ASKING):
+        self.server = APIServer("c2", clock)
+        self.link = links.link_to(self.server, TargetKey(namespace, "c2"), US, clock, wishes=wishes)
+
+    @property
+    def made(self):
+        requests = self.server.received("create", kinds.NAMESPACES)
+        return [objects.name(request.body) for request in requests]
 
 
 @pytest.mark.looptime
 async def test_a_namespace_is_made_once(clock):
-    namespaces, link = Namespaces(US, clock), Link()
-    await namespaces.ensure("a", link)
-    await namespaces.ensure("a", link)
-    await namespaces.ensure("b", link)
-    assert link.made == ["a", "b"]
+    namespaces, target = Namespaces(US, clock), Target(clock)
+    await namespaces.ensure("a", target.link)
+    await namespaces.ensure("a", target.link)
+    await namespaces.ensure("b", target.link)
+    assert target.made == ["a", "b"]
     await clock.sleep(61)
-    await namespaces.ensure("a", link)
-    assert link.made == ["a", "b", "a"]
+    await namespaces.ensure("a", target.link)
+    assert target.made == ["a", "b", "a"]
+    assert target.server.find(kinds.NAMESPACES, "b")
 
 
 @pytest.mark.looptime
 async def test_a_namespace_that_is_there_is_left_alone(clock):
-    link = Link(AlreadyExists(409, "AlreadyExists", "there"))
-    await Namespaces(US, clock).ensure("a", link)
+    target = Target(clock)
+    there = target.server.add(kinds.NAMESPACES, {"metadata": {"name": "a"}})
+    await Namespaces(US, clock).ensure("a", target.link)
+    assert target.server.find(kinds.NAMESPACES, "a") == there
     assert clock.monotonic() == 0
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("link", [Link(wishes=Wishes()), Link(namespace="team")])
-async def test_no_namespace_is_made_unasked(clock, link):
-    await Namespaces(US, clock).ensure("a", link)
-    assert link.made == []
+@pytest.mark.parametrize("odd", [{"wishes": Wishes()}, {"namespace": "team"}])
+async def test_no_namespace_is_made_unasked(clock, odd):
+    target = Target(clock, **odd)
+    await Namespaces(US, clock).ensure("a", target.link)
+    assert target.made == []
 
 
 @pytest.mark.looptime
 async def test_a_target_that_does_not_allow_it_names_the_role(clock):
-    link = Link(Denied(403, "Forbidden", "no"))
+    target = Target(clock)
+    target.server.fail(Denied(403, "Forbidden", "no"), kind=kinds.NAMESPACES)
     with pytest.raises(ConfigError, match="bind ClusterRole vnode-source-namespaces"):
-        await Namespaces(US, clock).ensure("a", link)
+        await Namespaces(US, clock).ensure("a", target.link)

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.api import keys
-from vnode.api.errors import ConfigError, NotFound
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds
+from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity
 from vnode.following import others_tokens
 from vnode.following.copies import TOKEN_TYPE
 from vnode.runtime.links import TargetKey
 
+pytestmark = pytest.mark.looptime
+
 ACCOUNT = {"annotations": {"kubernetes.io/service-account.name": "executor"}}
 
 
-class Secrets:
-    """Those of one cluster, and which of them were read."""
+class World:
+    """The Secrets of a source and a target."""
 
-    def __init__(self, **held):
-        self.held, self.read = held, []
+    def __init__(self, clock):
+        self.source, self.target = APIServer("c1", clock), APIServer("c2", clock)
+        self._link = links.link_to(self.target, TargetKey("ns", "c2"), Identity("c1", "us"), clock)
 
-    async def get(self, _kind, name, _namespace):
-        self.read.append(name)
-        if name not in self.held:
-            raise NotFound(404, "NotFound", name)
-
-        return self.held[name]
+    async def refuse(self, pod):
+        await others_tokens.refuse(pod, self.source.client(), self._link)
 
 
-class Link:
-    target = TargetKey("ns", "c2")
+def secret(**fields):
+    return {"metadata": {"name": "exec", "namespace": "ns", **ACCOUNT}, **fields}
 
-    def __init__(self, **held):
-        self.client = Secrets(**held)
+
+@pytest.fixture
+async def world(clock):
+    return World(clock)
 
 
 def pod(path=keys.SERVICE_ACCOUNT_MOUNT, **secret):
@@ -41,28 +45,32 @@ def pod(path=keys.SERVICE_ACCOUNT_MOUNT, **secret):
     return {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec}
 
 
-async def test_a_token_of_another_account_is_refused_by_name():
-    source = Secrets(exec={"type": TOKEN_TYPE, "metadata": ACCOUNT})
+async def test_a_token_of_another_account_is_refused_by_name(world):
+    world.source.add(kinds.SECRETS, secret(type=TOKEN_TYPE))
     with pytest.raises(ConfigError, match="Secret exec is the token of service account executor"):
-        await others_tokens.refuse(pod(), source, Link())
+        await world.refuse(pod())
 
 
-async def test_one_that_the_target_has_a_secret_for_is_used():
-    source = Secrets(exec={"type": TOKEN_TYPE, "metadata": ACCOUNT})
-    await others_tokens.refuse(pod(), source, Link(exec={}))
+async def test_one_that_the_target_has_a_secret_for_is_used(world):
+    for server in (world.source, world.target):
+        server.add(kinds.SECRETS, secret(type=TOKEN_TYPE))
+
+    await world.refuse(pod())
 
 
 @pytest.mark.parametrize(
-    ("secret", "held"),
-    [({}, {"exec": {"type": "Opaque"}}), ({}, {}), ({"optional": True}, {})],
+    ("volume", "held"),
+    [({}, [secret(type="Opaque")]), ({}, []), ({"optional": True}, [])],
     ids=["follows", "missing", "optional"],
 )
-async def test_other_secrets_there_are_as_anywhere(secret, held):
-    await others_tokens.refuse(pod(**secret), Secrets(**held), Link())
+async def test_other_secrets_there_are_as_anywhere(world, volume, held):
+    for each in held:
+        world.source.add(kinds.SECRETS, each)
+
+    await world.refuse(pod(**volume))
 
 
-async def test_a_pod_without_one_there_costs_nothing():
-    source = Secrets()
-    await others_tokens.refuse(pod("/elsewhere"), source, Link())
-    await others_tokens.refuse(pod(secretName="nobody-token-x7f2k"), source, Link())
-    assert not source.read
+async def test_a_pod_without_one_there_costs_nothing(world):
+    await world.refuse(pod("/elsewhere"))
+    await world.refuse(pod(secretName="nobody-token-x7f2k"))
+    assert not world.source.requests

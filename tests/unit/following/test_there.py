@@ -7,130 +7,118 @@ from types import SimpleNamespace
 
 import pytest
 
-from vnode.api import kinds
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
 from vnode.api.listeners import period
-from vnode.following import there as module
 from vnode.following.references import Ref
 from vnode.following.there import Copies
 from vnode.following.users import Key
-from vnode.kube.store import Store
-from vnode.runtime.links import Links
+from vnode.runtime.links import Links, TargetKey
 from vnode.runtime.supervisor import supervise
 
+pytestmark = pytest.mark.looptime
+
 US = Identity("c1", "uid-1")
-MAP = Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "m"))
+TARGET = TargetKey("", "n1")
+NODE = TARGET.node_name
+MAP = Key(NODE, Ref(kinds.CONFIG_MAPS, "ns", "m"))
 
 
-class FakeInformer:
-    """One that lists nothing; counts how many run."""
+class World:
+    """A leader that follows the copies in a target; `woken` are the keys that it was woken for."""
 
-    def __init__(self, client, kind, **_options):
-        self.store, self.synced, self.failure = Store(), asyncio.Event(), None
-        self._runs, self.kind = client.watched, kind
+    def __init__(self, clock):
+        self.server = APIServer("c2", clock)
+        self.link = links.link_to(self.server, TARGET, US, clock)
+        self.links, self.woken = Links(), []
+        family = SimpleNamespace(serves=lambda _link: True, trim=None)
+        self.copies = Copies(
+            self.links,
+            US,
+            {kinds.CONFIG_MAPS: family, kinds.SECRETS: family},
+            self.woken.append,
+            lambda _node, kind: [MAP] if kind is kinds.CONFIG_MAPS else [],
+        )
 
-    def subscribe(self, _handler):
-        pass
+    async def lead(self):
+        async with supervise() as tasks:
+            with period():
+                self.copies.open(tasks)
+                await asyncio.Event().wait()
 
-    async def run(self):
-        self._runs.append(self.kind)
-        self.synced.set()
-        await asyncio.Event().wait()
+    async def connect(self):
+        self.links.add(self.link)
+        await asyncio.sleep(0.1)
 
-
-class Target:
-    """A link, and its client, to a target that has these items of the kinds asked for."""
-
-    def __init__(self, items):
-        self.items, self.watched, self.asked, self.failures = items, [], [], {}
-        self.client, self.is_self, self.node_name = self, False, "n1"
-        self.target = SimpleNamespace(namespace="", name="n1")
-        self.health = SimpleNamespace(healthy=True)
-
-    def on_health(self, _listener):
-        pass
-
-    def report(self, task, error):
-        self.failures[task] = error
-
-    async def request(self, _method, path, *, query):
-        self.asked.append((path, query))
-        if isinstance(self.items, Exception):
-            raise self.items
-
-        return {"items": self.items}
+    @property
+    def watched(self):
+        return [watch.kind for watch in self.server.watches()]
 
 
 @pytest.fixture
-async def follow(monkeypatch):
-    """Follow a target; gives the copies and the keys that were woken."""
-    monkeypatch.setattr(module, "Informer", FakeInformer)
-    family = SimpleNamespace(serves=lambda _link: True, trim=None)
-    links, woken = Links(), []
-    copies = Copies(
-        links,
-        US,
-        {kinds.CONFIG_MAPS: family, kinds.SECRETS: family},
-        woken.append,
-        lambda _node, kind: [MAP] if kind is kinds.CONFIG_MAPS else [],
-    )
-
-    async def lead():
-        async with supervise() as tasks:
-            with period():
-                copies.open(tasks)
-                await asyncio.Event().wait()
-
-    async def add(target):
-        links.add(target)
-        for _ in range(20):
-            await asyncio.sleep(0)
-
-    leading = asyncio.create_task(lead())
+async def world(clock):
+    world = World(clock)
+    world.leading = asyncio.create_task(world.lead())
     await asyncio.sleep(0)
-    yield SimpleNamespace(copies=copies, woken=woken, add=add, leading=leading)
-    leading.cancel()
-    await asyncio.wait([leading])
+    yield world
+    world.leading.cancel()
+    await asyncio.wait([world.leading])
 
 
-async def test_a_target_without_copies_is_known_and_not_watched(follow):
-    target = Target([])
-    await follow.add(target)
-    there = follow.copies.at("n1")
-    assert target.watched == []
-    assert [query["limit"] for _path, query in target.asked] == ["1", "1"]
+async def test_a_target_without_copies_is_known_and_not_watched(world):
+    await world.connect()
+    there = world.copies.at(NODE)
+    assert world.watched == []
+    assert [request.query["limit"] for request in world.server.requests] == ["1", "1"]
     assert there.is_listed(kinds.CONFIG_MAPS)
     assert there.is_listed(kinds.SECRETS)
-    assert follow.woken == [MAP]
+    assert world.woken == [MAP]
 
 
-async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(follow):
-    target = Target([])
-    await follow.add(target)
-    there = follow.copies.at("n1")
-    follow.woken.clear()
-    follow.copies.follow(there, kinds.CONFIG_MAPS)
-    follow.copies.follow(there, kinds.CONFIG_MAPS)
+async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(world):
+    await world.connect()
+    there = world.copies.at(NODE)
+    world.woken.clear()
+    world.copies.follow(there, kinds.CONFIG_MAPS)
+    world.copies.follow(there, kinds.CONFIG_MAPS)
     assert not there.is_listed(kinds.CONFIG_MAPS)
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-    assert target.watched == [kinds.CONFIG_MAPS]
+    await asyncio.sleep(0.1)
+    assert world.watched == [kinds.CONFIG_MAPS]
     assert there.is_listed(kinds.CONFIG_MAPS)
-    assert follow.woken == [MAP]
+    assert world.woken == [MAP]
 
 
-@pytest.mark.parametrize("items", [[{"metadata": {"name": "m"}}], Unreachable("no answer")])
-async def test_a_target_that_has_copies_or_may_have_is_watched_at_once(follow, items):
-    target = Target(items)
-    await follow.add(target)
-    assert target.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+async def test_a_target_that_has_copies_is_watched_at_once(world):
+    labels = {keys.PARENT_CLUSTER_NAME: US.name}
+    metadata = {"name": "m", "namespace": "ns", "labels": labels}
+    for kind in (kinds.CONFIG_MAPS, kinds.SECRETS):
+        world.server.add(kind, {"metadata": metadata})
+
+    await world.connect()
+    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+    assert world.copies.at(NODE).copy(MAP.ref)
 
 
-async def test_who_no_longer_leads_follows_no_new_links(follow):
+async def test_objects_of_others_are_not_taken_for_copies(world):
+    world.server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
+    await world.connect()
+    assert world.watched == []
+
+
+async def test_a_target_that_may_have_copies_is_watched_at_once(world):
+    world.server.fail(
+        Unreachable("no answer"), when=lambda request: request.query["limit"] == "1", times=2
+    )
+    await world.connect()
+    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+
+
+async def test_who_no_longer_leads_follows_no_new_links(world):
     """It raised in the connection to the target, which failed for everybody."""
-    follow.leading.cancel()
+    world.leading.cancel()
     await asyncio.sleep(0)
-    await follow.add(Target([]))
-    assert follow.copies.at("n1") is None
+    await world.connect()
+    assert world.copies.at(NODE) is None

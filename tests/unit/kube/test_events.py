@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from vnode.api.errors import AlreadyExists, Denied, NotFound, Unreachable
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
+from vnode.api.errors import Denied, Unreachable
 from vnode.kube import events
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 
@@ -15,36 +17,32 @@ POD = {"apiVersion": "v1", "kind": "Pod", "namespace": "ns", "name": "p", "uid":
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "v"}
 
 
-class Recording:
-    """Takes what would be written; raises the errors that it is given first."""
+class Events:
+    """A cluster, and the Events that were created in it, in order."""
 
-    name = "test"
+    def __init__(self, clock):
+        self.server = APIServer("test", clock, latency=lambda: 0.005)
+        self.server.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
 
-    def __init__(self):
-        self.created, self.patched, self.errors = [], [], []
+    @property
+    def created(self):
+        store = self.server.store
+        changes = store.since(kinds.EVENTS, store.compacted)
+        return [change.new for change in changes if change.old is None]
 
-    async def create(self, kind, obj, namespace=None):
-        await self._answer()
-        self.created.append(obj)
-
-    async def patch(self, kind, name, body, namespace=None):
-        await self._answer()
-        self.patched.append((namespace, name, body))
-
-    async def _answer(self):
-        await asyncio.sleep(0.01)
-        if self.errors:
-            raise self.errors.pop(0)
+    @property
+    def patched(self):
+        return self.server.received("patch")
 
 
 @pytest.fixture
-def client():
-    return Recording()
+async def cluster(clock):
+    return Events(clock)
 
 
 @pytest.fixture
-def recorder(client, clock):
-    return EventRecorder(client, "vnode", clock)
+def recorder(cluster, clock):
+    return EventRecorder(cluster.server.client(), "vnode", clock)
 
 
 @asynccontextmanager
@@ -57,13 +55,13 @@ async def running(recorder):
         await asyncio.wait([task])
 
 
-async def test_an_event_is_written_at_once_beside_its_object(client, recorder):
+async def test_an_event_is_written_at_once_beside_its_object(cluster, recorder):
     async with running(recorder):
         recorder.event(POD, NORMAL, "Bound", "to c2")
         recorder.event(NODE, WARNING, "Gone", "away")
         await asyncio.sleep(0.1)
 
-    pod, node = client.created
+    pod, node = cluster.created
     assert pod["metadata"]["namespace"] == "ns"
     assert pod["metadata"]["name"].startswith("p.")
     assert pod["involvedObject"] == POD
@@ -76,7 +74,7 @@ async def test_an_event_is_written_at_once_beside_its_object(client, recorder):
     assert node["metadata"]["namespace"] == "default"
 
 
-async def test_repetitions_are_counted_at_most_once_a_minute(client, recorder):
+async def test_repetitions_are_counted_at_most_once_a_minute(cluster, recorder):
     async with running(recorder):
         for _ in range(300):
             recorder.event(POD, NORMAL, "Again", "same")
@@ -84,75 +82,76 @@ async def test_repetitions_are_counted_at_most_once_a_minute(client, recorder):
 
         await asyncio.sleep(120)
 
-    assert len(client.created) == 1
-    assert len(client.patched) in (2, 3)
-    namespace, name, body = client.patched[-1]
-    assert (namespace, name) == ("ns", client.created[0]["metadata"]["name"])
-    assert body["count"] == 300
+    assert len(cluster.created) == 1
+    assert len(cluster.patched) in (2, 3)
+    last = cluster.patched[-1]
+    assert (last.namespace, last.name) == ("ns", cluster.created[0]["metadata"]["name"])
+    assert last.body["count"] == 300
 
 
-async def test_after_ten_quiet_minutes_it_is_a_new_event(client, recorder):
+async def test_after_ten_quiet_minutes_it_is_a_new_event(cluster, recorder):
     async with running(recorder):
         recorder.event(POD, NORMAL, "Rare", "same")
         await asyncio.sleep(601)
         recorder.event(POD, NORMAL, "Rare", "same")
         await asyncio.sleep(1)
 
-    first, second = client.created
+    first, second = cluster.created
     assert first["metadata"]["name"] != second["metadata"]["name"]
     assert second["count"] == 1
 
 
-async def test_events_wait_while_the_server_is_away(client, recorder):
-    client.errors = [Unreachable("refused"), Unreachable("refused")]
+async def test_events_wait_while_the_server_is_away(cluster, recorder):
+    cluster.server.fail(Unreachable("refused"), times=2)
     async with running(recorder):
         recorder.event(POD, NORMAL, "One", "")
         recorder.event(POD, NORMAL, "Two", "")
         await asyncio.sleep(30)
 
-    assert [event["reason"] for event in client.created] == ["One", "Two"]
+    assert [event["reason"] for event in cluster.created] == ["One", "Two"]
 
 
-async def test_an_event_that_is_refused_is_given_up(client, recorder):
-    client.errors = [Denied(403, "Forbidden", "no")]
+async def test_an_event_that_is_refused_is_given_up(cluster, recorder):
+    cluster.server.fail(Denied(403, "Forbidden", "no"))
     async with running(recorder):
         recorder.event(POD, NORMAL, "One", "")
         recorder.event(POD, NORMAL, "Two", "")
         await asyncio.sleep(30)
 
-    assert [event["reason"] for event in client.created] == ["Two"]
+    assert [event["reason"] for event in cluster.created] == ["Two"]
 
 
-async def test_a_create_whose_answer_was_lost_is_not_repeated_as_another(client, recorder):
-    client.errors = [Unreachable("cut"), AlreadyExists(409, "AlreadyExists", "there")]
+async def test_a_create_whose_answer_was_lost_is_not_repeated_as_another(cluster, recorder):
+    cluster.server.fail(Unreachable("cut"), after=True)
     async with running(recorder):
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(30)
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(70)
 
-    assert client.created == []
-    assert client.patched[0][2]["count"] == 2
+    assert len(cluster.created) == 1
+    assert cluster.patched[0].body["count"] == 2
 
 
-async def test_an_event_that_expired_in_the_cluster_is_made_again(client, recorder):
+async def test_an_event_that_expired_in_the_cluster_is_made_again(cluster, recorder):
     async with running(recorder):
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(70)
-        client.errors = [NotFound(404, "NotFound", "gone")]
+        (event,) = cluster.created
+        cluster.server.remove(kinds.EVENTS, event["metadata"]["name"], "ns")
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(70)
 
-    assert [event["count"] for event in client.created] == [1, 2]
+    assert [event["count"] for event in cluster.created] == [1, 2]
 
 
-async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(client, recorder):
+async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(cluster, recorder):
     for number in range(events.WAITING_LIMIT + 500):
         recorder.event(POD, NORMAL, "Many", str(number))
 
     async with running(recorder):
         await asyncio.sleep(60)
-        assert len(client.created) == events.WAITING_LIMIT
+        assert len(cluster.created) == events.WAITING_LIMIT
         for number in range(2 * events.SERIES_LIMIT):
             recorder.event(POD, NORMAL, "More", str(number))
 
@@ -160,20 +159,20 @@ async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(client, r
         assert recorder._due.keys() <= recorder._series.keys()
 
 
-async def test_long_messages_and_names_are_cut_to_what_the_server_takes(client, recorder):
+async def test_long_messages_and_names_are_cut_to_what_the_server_takes(cluster, recorder):
     async with running(recorder):
         recorder.event({**POD, "name": "x" * 253}, NORMAL, "Long", "m" * 5000)
         await asyncio.sleep(1)
 
-    (event,) = client.created
+    (event,) = cluster.created
     assert len(event["message"]) == 1024
     assert len(event["metadata"]["name"]) == 253
 
 
-async def test_an_event_that_cannot_be_written_down_keeps_no_other_back(client, recorder):
+async def test_an_event_that_cannot_be_written_down_keeps_no_other_back(cluster, recorder):
     async with running(recorder):
         recorder.event(POD, WARNING, "Odd", "half of a pair: \ud800")
         recorder.event(NODE, NORMAL, "Well", "all is well")
         await asyncio.sleep(1)
 
-    assert [event["reason"] for event in client.created] == ["Well"]
+    assert [event["reason"] for event in cluster.created] == ["Well"]

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-from vnode.api.errors import Unreachable
+import pytest
+
+from tests.apiserver.server import APIServer
+from vnode.api.clock import Clock
 from vnode.pods.bound import BoundPods
 
 
-class Away:
-    """A client whose server is away."""
-
-    name = "away"
-
-    async def list_at(self, *_args: Any, **_selectors: Any) -> None:
-        raise Unreachable("away")
-
-
-def bound_pods() -> BoundPods:
-    client: Any = Away()
-    return BoundPods(client, lambda _key: None, lambda pod: pod)
+@pytest.fixture
+async def bound(clock: Clock) -> BoundPods:
+    server = APIServer("away", clock)
+    server.stop()
+    return BoundPods(server.client(), lambda _key: None, lambda pod: pod)
 
 
 def followed() -> set[str]:
     return {task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("on-")}
 
 
-async def test_nodes_are_followed_whether_they_come_before_or_after_the_start() -> None:
-    bound = bound_pods()
+async def test_nodes_are_followed_whether_they_come_before_or_after_the_start(
+    bound: BoundPods,
+) -> None:
     bound.watch("early")
     task = asyncio.create_task(bound.run())
     await asyncio.sleep(0)
@@ -42,8 +38,7 @@ async def test_nodes_are_followed_whether_they_come_before_or_after_the_start() 
     assert followed() == set()
 
 
-async def test_a_target_that_comes_when_the_term_is_over_does_no_harm() -> None:
-    bound = bound_pods()
+async def test_a_target_that_comes_when_the_term_is_over_does_no_harm(bound: BoundPods) -> None:
     task = asyncio.create_task(bound.run())
     await asyncio.sleep(0)
     bound.watch("before")

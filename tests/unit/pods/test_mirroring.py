@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 
-from vnode.api import keys, objects
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.pods import feedback, mirroring
 from vnode.pods.mirroring import Mirror
+
+pytestmark = pytest.mark.looptime
 
 LINK = SimpleNamespace(runs_vnode=True)
 
 
 class Source:
-    """Takes patches of pods, but for those of refused parts."""
+    """A cluster with the proxy; `refused` are the faults of patches, by subresource."""
 
-    def __init__(self):
-        self.refused: dict = {}  # by subresource
-        self.patches: list = []  # (subresource, body)
+    def __init__(self, clock):
+        self.server = APIServer("c1", clock)
+        self.refused = {}
+        self.proxy = self.server.add(kinds.PODS, PROXY)
 
-    async def patch(self, kind, name, body, namespace, *, subresource, strategic):
-        assert strategic == (subresource == "status")
-        self.patches.append((subresource, body))
-        if error := self.refused.get(subresource):
-            raise error
+    def refuse(self, subresource, error):
+        self.refused[subresource] = self.server.fail(
+            error, verb="patch", kind=kinds.PODS, subresource=subresource, times=None
+        )
 
-        return {**PROXY, "metadata": {**PROXY["metadata"], "resourceVersion": "8"}}
+    def annotate(self, notes):
+        def change(pod):
+            pod["metadata"]["annotations"] = notes
+
+        self.proxy = self.server.change(kinds.PODS, "web", "shop", change)
+
+    @property
+    def patches(self):
+        return [(each.subresource, each.body) for each in self.server.requests]
 
     @property
     def asked(self):
         return [subresource for subresource, _body in self.patches]
-
-
-class Clock:
-    def __init__(self):
-        self.time = 100.0
-
-    def monotonic(self):
-        return self.time
 
 
 class Events(list):
@@ -48,7 +52,7 @@ class Events(list):
 
 
 PROXY = {
-    "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+    "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
     "spec": {"nodeName": "admiralty-c2"},
     "status": {"phase": "Running"},
 }
@@ -60,8 +64,8 @@ def chaperon(phase="Failed", **status):
 
 
 @pytest.fixture
-def source():
-    return Source()
+async def source(clock):
+    return Source(clock)
 
 
 @pytest.fixture
@@ -70,61 +74,56 @@ def events():
 
 
 @pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
 def mirror(source, events, clock):
-    return Mirror(source, events, clock)
+    return Mirror(source.server.client(), events, clock)
 
 
 async def test_status_and_annotations_are_taken_over(mirror, source):
-    assert await mirror.feed_back(PROXY, chaperon(), LINK) is None
-    assert source.asked == [None, "status"]
+    assert await mirror.feed_back(source.proxy, chaperon(), LINK) is None
+    assert source.asked == ["", "status"]
 
 
-@pytest.mark.parametrize("part", ["status", None])
+@pytest.mark.parametrize("part", ["status", ""])
 @pytest.mark.parametrize("error", [Invalid(422, "Invalid", "too long"), Denied(403, "", "no way")])
 async def test_what_is_refused_keeps_nothing_else_back_and_is_told(
     mirror, source, events, part, error
 ):
-    source.refused[part] = error
-    assert await mirror.feed_back(PROXY, chaperon(), LINK) == mirroring.AGAIN
-    assert source.asked == [None, "status"]
+    source.refuse(part, error)
+    assert await mirror.feed_back(source.proxy, chaperon(), LINK) == mirroring.AGAIN
+    assert source.asked == ["", "status"]
     ((reason, message),) = events
     assert reason == "FeedbackRefused"
     assert error.message in message
 
 
 async def test_a_webhook_that_is_away_keeps_only_annotations_back(mirror, source, events):
-    source.refused[None] = ServerError(500, "InternalError", "failed calling webhook")
+    source.refuse("", ServerError(500, "InternalError", "failed calling webhook"))
     with pytest.raises(ServerError):
-        await mirror.feed_back(PROXY, chaperon(), LINK)
+        await mirror.feed_back(source.proxy, chaperon(), LINK)
 
-    assert source.asked == [None, "status"]
+    assert source.asked == ["", "status"]
     assert events == []
 
 
-async def test_what_is_refused_is_tried_again_after_a_while_only(mirror, source, events, clock):
-    source.refused["status"] = Denied(403, "", "no way")
+async def test_what_is_refused_is_tried_again_after_a_while_only(mirror, source, events):
+    source.refuse("status", Denied(403, "", "no way"))
     told = {**chaperon(), "metadata": {}}
-    await mirror.feed_back(PROXY, told, LINK)
-    clock.time += 10
-    assert await mirror.feed_back(PROXY, told, LINK) == mirroring.AGAIN - 10
+    await mirror.feed_back(source.proxy, told, LINK)
+    await asyncio.sleep(10)
+    assert await mirror.feed_back(source.proxy, told, LINK) == mirroring.AGAIN - 10
     assert source.asked == ["status"]
     assert len(events) == 1
 
-    clock.time += mirroring.AGAIN
-    source.refused.clear()
-    assert await mirror.feed_back(PROXY, told, LINK) is None
+    await asyncio.sleep(mirroring.AGAIN)
+    source.refused["status"].clear()
+    assert await mirror.feed_back(source.proxy, told, LINK) is None
     assert source.asked == ["status"] * 2
 
 
 async def test_another_status_is_offered_at_once(mirror, source):
-    source.refused["status"] = Invalid(422, "Invalid", "no")
+    source.refuse("status", Invalid(422, "Invalid", "no"))
     for phase in ("Succeeded", "Failed"):
-        await mirror.feed_back(PROXY, {**chaperon(phase), "metadata": {}}, LINK)
+        await mirror.feed_back(source.proxy, {**chaperon(phase), "metadata": {}}, LINK)
 
     assert source.asked == ["status"] * 2
 
@@ -132,9 +131,9 @@ async def test_another_status_is_offered_at_once(mirror, source):
 async def test_a_status_is_taken_over_though_there_is_no_room_for_the_record(mirror, source):
     """The pod's own annotations take all that an API server allows."""
     full = {keys.PREFIX + "own": "x" * feedback.ANNOTATIONS_LIMIT}
-    proxy = {**PROXY, "metadata": {**PROXY["metadata"], "annotations": full}}
+    source.annotate(full)
     theirs = [{"type": "x/checked", "status": "True"}]
-    await mirror.feed_back(proxy, {**chaperon(conditions=theirs), "metadata": {}}, LINK)
+    await mirror.feed_back(source.proxy, {**chaperon(conditions=theirs), "metadata": {}}, LINK)
     ((part, body),) = source.patches
     assert part == "status"
     assert objects.annotations(body) == {}

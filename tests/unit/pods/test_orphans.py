@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys, objects
-from vnode.api.errors import NotFound
-from vnode.api.identity import Identity, parent_key
-from vnode.kube.store import Store
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
+from vnode.api.identity import Identity
+from vnode.kube.informer import Informer
 from vnode.pods import orphans
 from vnode.pods.orphans import Parent
-from vnode.runtime.links import OTHERS_INDEX, Health, Link, Links, TargetKey
+from vnode.runtime.links import Links, TargetKey
 
 CLUSTERS = st.sampled_from(["", "a", "b"])
 SENDERS = st.sampled_from([None, "", "a", "b"])
@@ -80,46 +81,6 @@ US = Identity("c1", "us")
 OTHER, GPU = TargetKey("ns", "other"), TargetKey("ns", "gpu")
 
 
-class Pods:
-    """The source's API server: the pods that there are, by key."""
-
-    def __init__(self, **pods):
-        self.pods, self.asked = pods, []
-
-    async def get(self, _kind, name, _namespace):
-        self.asked.append(name)
-        if name not in self.pods:
-            raise NotFound(404, "NotFound", name)
-
-        return self.pods[name]
-
-
-class There:
-    """A target's API server, which notes what is deleted."""
-
-    def __init__(self):
-        self.deleted = asyncio.Queue()
-
-    async def discard(self, _kind, chaperon):
-        self.deleted.put_nowait(objects.name(chaperon))
-
-
-class Stored:
-    """An informer that has listed what it is given."""
-
-    def __init__(self, indexes=None):
-        self.store, self.synced, self.handlers = Store(indexes), asyncio.Event(), []
-        self.synced.set()
-
-    def subscribe(self, handler):
-        self.handlers.append(handler)
-
-    def put(self, obj):
-        old = self.store.put(obj)
-        for handler in self.handlers:
-            handler(old, obj)
-
-
 def sent(name, by=GPU):
     """A chaperon of the pod of that name, whose UID is its name."""
     notes = {
@@ -128,83 +89,112 @@ def sent(name, by=GPU):
         keys.PARENT_NAMESPACE: "ns",
         keys.PARENT_NAME: name,
     }
-    labels = {keys.PARENT_UID: name}
+    labels = {keys.PARENT_UID: name, keys.PARENT_CLUSTER_NAME: US.name}
     metadata = {"name": name, "namespace": "ns", "annotations": notes, "labels": labels}
     return {"metadata": metadata}
 
 
-def link_to(cluster, target=OTHER):
-    """A link to that cluster; it sees what other Targets sent there."""
+class World:
+    """A source that has Targets, and the cluster "a" that its links lead to.
 
-    def others(chaperon):
-        return () if target.sent(chaperon) else (parent_key(chaperon),)
+    The source's informer of proxies has listed none: what pods there are only its API server knows.
+    """
 
-    found = Link(
-        target,
-        There(),
-        chaperons=Stored({OTHERS_INDEX: others}),
-        summaries=Stored(),
-        health=Health(True, "Connected", "", None),
-    )
-    found.recognized_uid = cluster
-    return found
+    def __init__(self, clock):
+        self._clock = clock
+        self.source, self.cluster = APIServer("c1", clock), APIServer("a", clock)
+        client = self.source.client()
+        self.proxies, self.targets = Informer(client, kinds.PODS), Informer(client, kinds.TARGETS)
+        self.proxies.synced.set()
+        self.clusters = {OTHER: "a"}  # of the Targets, as far as known
+        self.links = Links()
+
+    def link(self, target=OTHER):
+        link = links.link_to(self.cluster, target, US, self._clock, cluster_uid="a")
+        self.links.add(link)
+        return link
+
+    def pod(self, name, node):
+        metadata = {"name": name, "namespace": "ns", "uid": name}
+        self.source.add(kinds.PODS, {"metadata": metadata, "spec": {"nodeName": node}})
+
+    def chaperon(self, name, **options):
+        self.cluster.add(kinds.POD_CHAPERONS, sent(name, **options))
+
+    async def until_left(self, *names):
+        """Until no other chaperons are there."""
+        found = self.cluster
+        await found.until(
+            lambda: {objects.name(each) for each in found.all(kinds.POD_CHAPERONS)} == set(names), 5
+        )
+
+    @property
+    def asked(self):
+        return [request.name for request in self.source.received("get", kinds.PODS)]
+
+    @asynccontextmanager
+    async def collecting(self):
+        """An orphan controller at work."""
+        controller = orphans.OrphanController(
+            self.source.client(), self.proxies, self.links, [self.targets], self.clusters.get
+        )
+        async with links.connected(*self.links), links.following(self.targets):
+            task = asyncio.create_task(controller.run())
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
 
 
-@asynccontextmanager
-async def collecting(pods, clusters, *links):
-    """An orphan controller at work; `clusters` are those of the Targets."""
-    known, targets = Links(), Stored()
-    for link in links:
-        known.add(link)
-
-    controller = orphans.OrphanController(pods, Stored(), known, [targets], clusters.get)
-    task = asyncio.create_task(controller.run())
-    await asyncio.sleep(0)
-    try:
-        async with asyncio.timeout(5):
-            yield targets
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+@pytest.fixture
+async def world(clock):
+    return World(clock)
 
 
-async def test_whatever_link_reaches_it_collects_what_its_target_left_behind():
-    link, pods = link_to("a"), Pods()
-    async with collecting(pods, {OTHER: "a"}, link):
-        link.chaperons.put(sent("web"))
-        assert await link.client.deleted.get() == "web"
+@pytest.mark.looptime
+async def test_whatever_link_reaches_it_collects_what_its_target_left_behind(world):
+    world.link()
+    async with world.collecting():
+        world.chaperon("web")
+        await world.until_left()
 
 
-async def test_the_api_server_has_the_last_word_on_a_pod():
+@pytest.mark.looptime
+async def test_the_api_server_has_the_last_word_on_a_pod(world):
     """The first is not in our store, but there; the second, which is not, shows that it stays."""
-    node = GPU.node_name
-    pods = Pods(kept={"metadata": {"uid": "kept"}, "spec": {"nodeName": node}})
-    link = link_to("a")
-    async with collecting(pods, {OTHER: "a", GPU: ""}, link):
-        link.chaperons.put(sent("kept"))
-        link.chaperons.put(sent("gone"))
-        assert await link.client.deleted.get() == "gone"
-        assert pods.asked == ["kept", "gone"]
-        assert link.client.deleted.empty()
+    world.clusters[GPU] = ""
+    world.pod("kept", GPU.node_name)
+    world.link()
+    async with world.collecting():
+        world.chaperon("kept")
+        world.chaperon("gone")
+        await world.until_left("kept")
+        assert world.asked == ["kept", "gone"]
+        assert world.cluster.count("delete") == 1
 
 
-async def test_what_a_link_of_its_own_reaches_is_left_to_that():
-    own, link, pods = link_to("a", GPU), link_to("a"), Pods()
-    async with collecting(pods, {OTHER: "a", GPU: "a"}, own, link):
-        link.chaperons.put(sent("own"))
-        link.chaperons.put(sent("left", by=TargetKey("ns", "former")))
-        assert await link.client.deleted.get() == "left"
-        assert pods.asked == ["left"]
+@pytest.mark.looptime
+async def test_what_a_link_of_its_own_reaches_is_left_to_that(world):
+    world.clusters[GPU] = "a"
+    world.link(GPU)
+    world.link()
+    async with world.collecting():
+        world.chaperon("own")
+        world.chaperon("left", by=TargetKey("ns", "former"))
+        await world.until_left("own")
+        assert world.asked == ["left"]
 
 
-async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans():
-    pod = {"metadata": {"uid": "web"}, "spec": {"nodeName": GPU.node_name}}
-    link, clusters = link_to("a"), {OTHER: "a", GPU: "a"}
-    async with collecting(Pods(web=pod), clusters, link) as targets:
-        link.chaperons.put(sent("web"))
-        link.chaperons.put(sent("gone"))
-        assert await link.client.deleted.get() == "gone"
-        clusters[GPU] = "b"
-        targets.put({"metadata": {"namespace": "ns", "name": "gpu"}})
-        deleted = {await link.client.deleted.get(), await link.client.deleted.get()}
-        assert "web" in deleted
+@pytest.mark.looptime
+async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans(world):
+    world.clusters[GPU] = "a"
+    world.pod("web", GPU.node_name)
+    world.link()
+    async with world.collecting():
+        world.chaperon("web")
+        world.chaperon("gone")
+        await world.until_left("web")
+        world.clusters[GPU] = "b"
+        world.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}})
+        await world.until_left()

@@ -2,65 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Invalid
 from vnode.pods import agreement, updating
 from vnode.pods.updating import Updater
+
+pytestmark = pytest.mark.looptime
 
 EPHEMERAL = "ephemeralcontainers"
 GATE = "example.com/lb-ready"
 
 
 class Target:
-    """Answers patches of pods, or refuses those of some subresources."""
+    """A cluster with a chaperon and its delegate, and the updater of its agent."""
 
-    def __init__(self, *refused):
-        self.refused = set(refused)
-        self.patches = []  # (subresource, body)
+    def __init__(self, clock):
+        self.server = APIServer("c2", clock)
+        self.updater = Updater(self.server.client(), clock)
 
-    async def get(self, kind, name, namespace):
-        if kind is kinds.PODS:
-            return {"metadata": {"uid": "u"}, "spec": {"readinessGates": [{"conditionType": GATE}]}}
+    def refuse(self, subresource):
+        error = Invalid(422, "Invalid", f"no {subresource}")
+        return self.server.fail(
+            error, verb="patch", kind=kinds.PODS, subresource=subresource, times=None
+        )
 
-        return {"spec": {"ephemeralContainers": [{"name": "shell", "image": "busybox"}]}}
+    def pair(self, sent, done=None):
+        """The chaperon and its delegate, with these records."""
+        shell = {"name": "shell", "image": "busybox"}
+        main = {"name": "main", "image": "busybox"}
+        chaperon = {"containers": [main], "ephemeralContainers": [shell]}
+        delegate = {"containers": [main], "readinessGates": [{"conditionType": GATE}]}
+        return (
+            self.server.add(kinds.POD_CHAPERONS, {**_head(sent), "spec": chaperon}),
+            self.server.add(kinds.PODS, {**_head(done), "spec": delegate}),
+        )
 
-    async def patch(self, kind, name, body, namespace, *, subresource, strategic):
-        assert strategic
-        self.patches.append((subresource, body))
-        if subresource in self.refused:
-            raise Invalid(422, "Invalid", f"no {subresource}")
+    @property
+    def pod(self):
+        return self.server.find(kinds.PODS, "web", "shop")
 
-        return {"metadata": {**body["metadata"], "resourceVersion": "8"}}
+    @property
+    def record(self):
+        return agreement.read(self.pod, keys.SENT)
 
     @property
     def asked(self):
-        return [subresource for subresource, _body in self.patches]
+        return [each.subresource for each in self.server.requests if each.verb == "patch"]
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def monotonic(self):
-        return self.now
+def _head(record):
+    notes = {keys.SENT: agreement.text(record)} if record else {}
+    return {"metadata": {"name": "web", "namespace": "shop", "uid": "u", "annotations": notes}}
 
 
-def pair(sent, done=None):
-    """A chaperon and its delegate with their records."""
-
-    def obj(record):
-        notes = {keys.SENT: agreement.text(record)} if record else {}
-        return {
-            "metadata": {
-                "name": "web",
-                "namespace": "shop",
-                "uid": "u",
-                "resourceVersion": "7",
-                "annotations": notes,
-            }
-        }
-
-    return obj(sent), obj(done)
+@pytest.fixture
+async def target(clock):
+    return Target(clock)
 
 
 RESIZE = {"resources": {"containers": {"main": {"requests": {"cpu": "2"}}}}}
@@ -69,70 +71,65 @@ LABEL = {"labels": {"app": "web"}}
 OPENED = {"conditions": {GATE: {"status": "True"}}}
 
 
-def written_record(body):
-    return agreement.read(body, keys.SENT)
-
-
-async def test_nothing_is_asked_where_nothing_changed():
-    target = Target()
-    assert await Updater(target, Clock()).bring(*pair(LABEL, LABEL)) is None
+async def test_nothing_is_asked_where_nothing_changed(target):
+    assert await target.updater.bring(*target.pair(LABEL, LABEL)) is None
     assert target.asked == []
 
 
-async def test_each_part_has_its_own_request_and_the_last_one_writes_the_record():
-    target = Target()
-    updater = Updater(target, Clock())
-    chaperon, pod = pair(RESIZE | DEBUG | LABEL)
-    assert await updater.bring(chaperon, pod) is None
-    assert target.asked == ["resize", EPHEMERAL, None]
-    assert written_record(target.patches[-1][1]) == RESIZE | DEBUG | LABEL
-    assert updater.under_way(pod)
+async def test_each_part_has_its_own_request_and_the_last_one_writes_the_record(target):
+    chaperon, pod = target.pair(RESIZE | DEBUG | LABEL)
+    assert await target.updater.bring(chaperon, pod) is None
+    assert target.asked == ["resize", EPHEMERAL, ""]
+    assert target.record == RESIZE | DEBUG | LABEL
+    assert target.updater.under_way(pod)
+    spec = objects.spec(target.pod)
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert [container["name"] for container in spec["ephemeralContainers"]] == ["shell"]
 
 
-async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done():
-    target = Target("resize")
-    refusal = await Updater(target, Clock()).bring(*pair(RESIZE | LABEL))
-    assert refusal == "no resize"
-    assert written_record(target.patches[-1][1]) == LABEL
-    assert objects.labels(target.patches[-1][1]) == {"app": "web"}
+async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done(target):
+    target.refuse("resize")
+    assert await target.updater.bring(*target.pair(RESIZE | LABEL)) == "no resize"
+    assert target.record == LABEL
+    assert objects.labels(target.pod) == {"app": "web"}
 
 
-async def test_a_condition_goes_to_the_status_and_its_refusal_keeps_nothing_back():
-    target = Target()
-    assert await Updater(target, Clock()).bring(*pair(OPENED | LABEL)) is None
-    assert target.asked == ["status", None]
+async def test_a_condition_goes_to_the_status(target):
+    assert await target.updater.bring(*target.pair(OPENED | LABEL)) is None
+    assert target.asked == ["status", ""]
     condition = {"type": GATE, "status": "True"}
-    assert objects.status(target.patches[0][1]) == {"conditions": [condition]}
-    assert written_record(target.patches[1][1]) == OPENED | LABEL
-
-    target = Target("status")
-    assert await Updater(target, Clock()).bring(*pair(OPENED | LABEL)) == "no status"
-    assert written_record(target.patches[1][1]) == LABEL
+    assert objects.status(target.pod) == {"conditions": [condition]}
+    assert target.record == OPENED | LABEL
 
 
-async def test_all_refusals_are_told():
-    target = Target("resize", EPHEMERAL)
-    refusal = await Updater(target, Clock()).bring(*pair(RESIZE | DEBUG))
+async def test_the_refusal_of_a_condition_keeps_nothing_back(target):
+    target.refuse("status")
+    assert await target.updater.bring(*target.pair(OPENED | LABEL)) == "no status"
+    assert target.record == LABEL
+
+
+async def test_all_refusals_are_told(target):
+    target.refuse("resize")
+    target.refuse(EPHEMERAL)
+    refusal = await target.updater.bring(*target.pair(RESIZE | DEBUG))
     assert refusal == f"no resize; no {EPHEMERAL}"
     assert target.asked == ["resize", EPHEMERAL]
 
 
-async def test_what_was_refused_is_asked_again_after_a_while_only():
-    target, clock = Target("resize"), Clock()
-    updater = Updater(target, clock)
-    await updater.bring(*pair(RESIZE))
-    assert await updater.bring(*pair(RESIZE)) == "no resize"
+async def test_what_was_refused_is_asked_again_after_a_while_only(target):
+    refusal, pair = target.refuse("resize"), target.pair(RESIZE)
+    await target.updater.bring(*pair)
+    assert await target.updater.bring(*pair) == "no resize"
     assert target.asked == ["resize"]
 
-    clock.now += updating.AGAIN
-    target.refused.clear()
-    assert await updater.bring(*pair(RESIZE)) is None
-    assert target.asked == ["resize", "resize", None]
+    await asyncio.sleep(updating.AGAIN)
+    refusal.clear()
+    assert await target.updater.bring(*pair) is None
+    assert target.asked == ["resize", "resize", ""]
 
 
-async def test_another_change_is_tried_at_once():
-    target = Target("resize")
-    updater = Updater(target, Clock())
-    await updater.bring(*pair(RESIZE))
-    await updater.bring(*pair(RESIZE | LABEL))
-    assert target.asked == ["resize", "resize", None]
+async def test_another_change_is_tried_at_once(target):
+    target.refuse("resize")
+    await target.updater.bring(*target.pair(RESIZE))
+    await target.updater.bring(*target.pair(RESIZE | LABEL))
+    assert target.asked == ["resize", "resize", ""]

@@ -11,68 +11,35 @@ from typing import Any
 
 import pytest
 
-from vnode.api import errors, objects
-from vnode.api.kinds import Kind
-from vnode.api.objects import Object
+from tests.apiserver.server import APIServer
+from vnode.api import errors, kinds, objects
+from vnode.api.clock import Clock
 from vnode.kube import leases
 from vnode.runtime.leader import Elector
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-class Clock:
-    """Time that passes when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-        await asyncio.sleep(0)
+@pytest.fixture
+async def server(clock: Clock) -> APIServer:
+    server = APIServer("c1", clock)
+    server.add(kinds.NAMESPACES, {"metadata": {"name": "vnode"}})
+    return server
 
 
-class OneLease:
-    """The one object that an elector reads and patches; `down` makes every call fail."""
-
-    def __init__(self, lease: Object | None) -> None:
-        self.lease = lease
-        self.down = False
-
-    def _there(self) -> Object:
-        if self.down:
-            raise errors.Unreachable("down")
-
-        if self.lease is None:
-            raise errors.NotFound(404, "NotFound", "")
-
-        return self.lease
-
-    async def get(self, *_args: Any) -> Object:
-        return self._there()
-
-    async def create(self, _kind: Kind, lease: Object) -> Object:
-        self.lease = lease
-        return lease
-
-    async def patch(self, _kind: Kind, _name: str, body: Object, _namespace: str) -> Object:
-        lease = self._there()
-        self.lease = {**lease, "spec": {**objects.spec(lease), **body["spec"]}}
-        return self.lease
-
-    @property
-    def holder(self) -> str:
-        return str(objects.spec(self.lease or {})["holderIdentity"])
+def hold(server: APIServer, holder: str) -> None:
+    """Somebody else takes the lease."""
+    server.add(kinds.LEASES, leases.build("agent", "vnode", holder, 15, NOW))
 
 
-def elector(server: OneLease, clock: Clock) -> Elector:
-    client: Any = server
-    return Elector(client, "vnode", "agent", "me", clock=clock, chance=lambda: 0.5)
+def holder(server: APIServer) -> str:
+    lease = server.find(kinds.LEASES, "agent", "vnode")
+    return str(objects.spec(lease or {})["holderIdentity"])
+
+
+def elector(server: APIServer, clock: Clock, **options: Any) -> Elector:
+    client = server.client()
+    return Elector(client, "vnode", "agent", "me", clock=clock, chance=lambda: 0.5, **options)
 
 
 def test_a_takeover_counts_and_is_bound_to_the_version_seen() -> None:
@@ -99,88 +66,119 @@ def test_the_lease_of_a_node_goes_with_the_node() -> None:
     ]
 
 
-async def test_a_lease_of_another_is_taken_only_after_its_whole_duration_unchanged() -> None:
-    clock, server = Clock(), OneLease(leases.build("agent", "vnode", "other", 15, NOW))
-    started = clock.seconds
+@pytest.mark.looptime
+async def test_a_lease_of_another_is_taken_only_after_its_whole_duration_unchanged(
+    server: APIServer, clock: Clock
+) -> None:
+    hold(server, "other")
     led_at = []
 
     async def work() -> None:
-        led_at.append(clock.seconds - started)
+        led_at.append(clock.monotonic())
 
     await elector(server, clock).run(work)
     assert 15 < led_at[0] <= 15 + 0.1
-    assert server.holder == ""
+    assert holder(server) == ""
 
 
-async def test_the_lease_of_a_process_that_has_ended_need_not_run_out() -> None:
-    clock, server = Clock(), OneLease(leases.build("agent", "vnode", "dead", 15, NOW))
-    client: Any = server
-    me = Elector(client, "vnode", "agent", "me", clock=clock, has_ended=lambda name: name == "dead")
-    started = clock.seconds
+@pytest.mark.looptime
+async def test_the_lease_of_a_process_that_has_ended_need_not_run_out(
+    server: APIServer, clock: Clock
+) -> None:
+    hold(server, "dead")
     led_at = []
 
     async def work() -> None:
-        led_at.append(clock.seconds - started)
+        led_at.append(clock.monotonic())
 
-    await me.run(work)
+    await elector(server, clock, has_ended=lambda name: name == "dead").run(work)
     assert led_at == [0]
 
 
-async def test_a_leader_that_cannot_renew_stops_within_the_renew_deadline() -> None:
-    clock, server = Clock(), OneLease(None)
+@pytest.mark.looptime
+async def test_two_that_see_no_lease_do_not_both_lead(server: APIServer, clock: Clock) -> None:
+    server.latency = lambda: 0.05
+    leading: list[float] = []
+
+    async def work() -> None:
+        leading.append(clock.monotonic())
+        await asyncio.Event().wait()
+
+    both = (
+        elector(server, clock),
+        Elector(server.client(), "vnode", "agent", "other", clock=clock),
+    )
+    electors = [asyncio.create_task(each.run(work)) for each in both]
+    await asyncio.sleep(60)
+    assert len(leading) == 1
+    for task in electors:
+        task.cancel()
+
+    await asyncio.wait(electors)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("end", ["stop", "freeze"])
+async def test_a_leader_that_cannot_renew_stops_within_the_renew_deadline(
+    server: APIServer, clock: Clock, end: str
+) -> None:
     me = elector(server, clock)
     terms = []
 
     async def work() -> None:
-        terms.append(clock.seconds)
+        terms.append(clock.monotonic())
         if len(terms) == 2:
             return
 
         assert me.is_leader
-        server.down = True
+        getattr(server, end)()
         try:
             await asyncio.Event().wait()
         finally:
-            assert clock.seconds - terms[0] <= 6 + 1.5
+            assert clock.monotonic() - terms[0] <= 6 + 1.5
             assert not me.is_leader
-            server.down = False
+            server.start()
+            server.thaw()
 
     await me.run(work)
     assert len(terms) == 2
 
 
-async def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
-    clock, server = Clock(), OneLease(None)
+@pytest.mark.looptime
+async def test_a_leader_that_sees_another_holder_stops_at_once(
+    server: APIServer, clock: Clock
+) -> None:
     me = elector(server, clock)
     stopped = asyncio.Event()
     ran_for = []
 
     async def work() -> None:
-        began = clock.seconds
-        server.lease = leases.build("agent", "vnode", "other", 15, NOW)
+        began = clock.monotonic()
+        hold(server, "other")
         try:
             await asyncio.Event().wait()
         finally:
-            ran_for.append(clock.seconds - began)
+            ran_for.append(clock.monotonic() - began)
             stopped.set()
 
     task = asyncio.create_task(me.run(work))
     await stopped.wait()
     assert ran_for[0] <= 2
-    assert server.holder == "other"
+    assert holder(server) == "other"
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def test_an_error_of_the_work_is_raised_and_the_lease_released() -> None:
-    server = OneLease(None)
-
+@pytest.mark.looptime
+async def test_an_error_of_the_work_is_raised_and_the_lease_released(
+    server: APIServer, clock: Clock
+) -> None:
     async def work() -> None:
         raise errors.ConfigError("no")
 
     with pytest.raises(ExceptionGroup) as caught:
-        await elector(server, Clock()).run(work)
+        await elector(server, clock).run(work)
 
     assert caught.group_contains(errors.ConfigError)
-    assert server.holder == ""
+    assert holder(server) == ""

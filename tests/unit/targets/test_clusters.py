@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import answering
+from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
 from vnode.api.clock import SystemClock
-from vnode.api.errors import Denied, NotFound
+from vnode.api.errors import Denied
 from vnode.api.identity import Identity
 from vnode.runtime.links import Links, TargetKey
 from vnode.targets import clusters, probing
@@ -121,23 +122,24 @@ def test_only_a_name_that_can_be_one_is_read_from_a_summary(obj, uid):
 
 
 class Server:
-    """Says who it is, as far as it may be asked."""
+    """A target that says who it is, as far as it may be asked."""
 
     def __init__(self, uid=None, *, kube_system=None):
-        self.uid, self.kube_system, self.asked = uid, kube_system, []
+        self._server = APIServer("c2", SystemClock())
+        self.client = self._server.client()
+        if uid is not None:
+            self._server.add(kinds.CLUSTER_SUMMARIES, summary(uid))
 
-    async def get(self, kind, name, namespace=None):
-        self.asked.append(kind)
-        if kind is kinds.CLUSTER_SUMMARIES:
-            if self.uid is None:
-                raise NotFound(404, "NotFound", name)
+        if kube_system is not None:
+            metadata = {"name": "kube-system", "uid": kube_system}
+            self._server.add(kinds.NAMESPACES, {"metadata": metadata})
+        else:
+            denied = Denied(403, "Forbidden", "no")
+            self._server.fail(denied, kind=kinds.NAMESPACES, times=None)
 
-            return summary(self.uid)
-
-        if self.kube_system is None:
-            raise Denied(403, "Forbidden", "no")
-
-        return {"metadata": {"uid": self.kube_system}}
+    @property
+    def asked(self):
+        return [request.kind for request in self._server.requests]
 
 
 def recognition(found=None, **words):
@@ -148,40 +150,40 @@ def recognition(found=None, **words):
 async def test_a_summary_that_says_who_it_is_costs_no_further_request():
     found, server = [], Server("a")
     known = recognition(found)
-    await known.see(server, summary("a"))
-    await known.see(server, summary("a"))
+    await known.see(server.client, summary("a"))
+    await known.see(server.client, summary("a"))
     assert (known.uid, found, server.asked) == ("a", ["a"], [])
 
 
 async def test_where_the_agent_does_not_say_so_the_namespace_is_asked_once_if_that_is_refused():
     known, server = recognition(), Server(kube_system="a")
-    await known.see(server, summary())
+    await known.see(server.client, summary())
     assert known.uid == "a"
 
     known, server = recognition(), Server()
-    await known.see(server, summary())
-    await known.see(server, summary())
+    await known.see(server.client, summary())
+    await known.see(server.client, summary())
     assert known.recognized.is_set()
     assert (known.uid, server.asked) == ("", [kinds.NAMESPACES])
 
 
 async def test_a_cluster_that_is_its_own_target_is_asked_nothing():
     known, server = Recognition(KEY, Expected, lambda _uid: None, own_uid="own"), Server()
-    await known.see(server, None)
-    await known.check(server)
+    await known.see(server.client, None)
+    await known.check(server.client)
     assert known.uid == "own"
     assert server.asked == [kinds.CLUSTER_SUMMARIES]
 
 
 async def test_another_cluster_ends_what_was_recognized_and_a_missing_summary_does_not():
     known = recognition(recorded="a")
-    await known.see(Server(), summary("a"))
+    await known.see(Server().client, summary("a"))
     with pytest.raises(NotRecognized, match="which cluster"):
-        await known.see(Server(), None)
+        await known.see(Server().client, None)
 
     assert not known.changed.is_set()
     with pytest.raises(NotRecognized, match="another cluster"):
-        await known.see(Server(), summary("b"))
+        await known.see(Server().client, summary("b"))
 
     assert known.changed.is_set()
 
@@ -189,9 +191,9 @@ async def test_another_cluster_ends_what_was_recognized_and_a_missing_summary_do
 async def test_a_confirmed_cluster_is_connected_to_anew():
     """What was learned of the former one must not count there."""
     known = recognition(recorded="a", confirmed="b")
-    await known.see(Server(), summary("a"))
+    await known.see(Server().client, summary("a"))
     with pytest.raises(NotRecognized, match="connecting"):
-        await known.see(Server(), summary("b"))
+        await known.see(Server().client, summary("b"))
 
     assert known.changed.is_set()
     assert known.uid == "a"
@@ -200,10 +202,10 @@ async def test_a_confirmed_cluster_is_connected_to_anew():
 @pytest.mark.parametrize("uid", [None, "", "b"])
 async def test_a_list_counts_only_from_a_cluster_that_says_that_it_is_the_one(uid):
     known = recognition(recorded="a", confirmed="b")
-    await known.see(Server(), summary("a"))
-    await known.check(Server("a"))
+    await known.see(Server().client, summary("a"))
+    await known.check(Server("a").client)
     with pytest.raises(NotRecognized):
-        await known.check(Server(uid))
+        await known.check(Server(uid).client)
 
 
 class Cluster:

@@ -1,14 +1,16 @@
+"""What is deleted in a target when its Target is, in which order, and how long that may take."""
+
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
-from vnode.api import keys, kinds
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
-from vnode.kube.store import Store
 from vnode.runtime.links import TargetKey
 from vnode.targets import farewell
 
@@ -19,112 +21,106 @@ THEIRS = {keys.PARENT_CLUSTER_UID: "another"}
 
 
 class Target:
-    """The chaperons of a target; `slow` ones stay until `release`, as with a running delegate."""
+    """A target with chaperons; `slow` ones stay until `release`, as with a running delegate."""
 
-    def __init__(self, *names, slow=(), error=None):
-        self.store, self.handlers, self.deleted, self.withdrawn = Store(), [], [], False
-        self.slow, self.error, self.copies = set(slow), error, {}
-        for name in names:
-            self.add(name)
+    def __init__(self, clock):
+        self.server, self.withdrawn, self._clock = APIServer("c2", clock), False, clock
+        self.link = links.link_to(self.server, TargetKey("team", "c2"), OURS, clock)
 
-        self.link = SimpleNamespace(
-            target=TargetKey("team", "c2"),
-            client=SimpleNamespace(discard=self.discard, list=self.list),
-            chaperons=SimpleNamespace(store=self.store, subscribe=self.handlers.append),
-        )
+    def add(self, name, kind=kinds.POD_CHAPERONS, *, slow=False, **metadata):
+        kept = {"finalizers": ["example.com/delegate"]} if slow else {}
+        labels = {keys.PARENT_CLUSTER_NAME: OURS.name}
+        head = {"namespace": "team", "name": name, "labels": labels}
+        self.server.add(kind, {"metadata": head | kept | metadata})
 
-    def add(self, name, **meta):
-        chaperon = {"metadata": {"namespace": "team", "name": name, "uid": name, **meta}}
-        self.store.put(chaperon)
-        self.tell()
+    def release(self, name):
+        self.server.remove(kinds.POD_CHAPERONS, name, "team")
 
-    def remove(self, name):
-        self.store.pop(f"team/{name}")
-        self.tell()
+    @property
+    def deleted(self):
+        return [request.name for request in self.server.received("delete")]
 
-    def tell(self):
-        for handler in self.handlers:
-            handler(None, None)
+    @property
+    def left(self):
+        return [objects.name(each) for each in self.server.all(kinds.POD_CHAPERONS)]
 
-    async def list(self, kind, namespace, *, label_selector):
-        assert (namespace, label_selector) == ("team", OURS.selector)
-        if self.error:
-            raise self.error
-
-        return self.copies.get(kind, [])
-
-    async def discard(self, _kind, chaperon):
-        name = chaperon["metadata"]["uid"]
-        if self.error:
-            raise self.error
-
-        self.deleted.append(name)
-        if name in self.slow:
-            self.add(name, deletionTimestamp="now")
-        elif f"team/{name}" in self.store:
-            self.remove(name)
-
-    async def say(self, clock):
+    async def say(self):
         def withdraw():
             self.withdrawn = True
 
-        await farewell.say(self.link, OURS.owns, OURS, withdraw, clock=clock)
-        assert self.withdrawn
+        async with links.connected(self.link):
+            self.started = elapsed()
+            await farewell.say(self.link, OURS.owns, OURS, withdraw, clock=self._clock)
+            assert self.withdrawn
+
+    def took(self, seconds):
+        return elapsed() - self.started == pytest.approx(seconds, abs=0.01)
+
+
+@pytest.fixture
+async def target(clock):
+    return Target(clock)
 
 
 def elapsed():
     return asyncio.get_running_loop().time()
 
 
-async def test_all_of_ours_are_deleted_and_no_others(clock):
-    target = Target("a", "b")
+def later(seconds, action, *words):
+    asyncio.get_running_loop().call_later(seconds, action, *words)
+
+
+async def test_all_of_ours_are_deleted_and_no_others(target):
+    target.add("a")
+    target.add("b")
     target.add("strange", annotations=THEIRS)
-    await target.say(clock)
+    await target.say()
     assert sorted(target.deleted) == ["a", "b"]
-    assert list(target.store) == ["team/strange"]
-    assert elapsed() == farewell.SETTLE + farewell.LAST_LOOK
+    assert target.left == ["strange"]
+    assert target.took(farewell.SETTLE + farewell.LAST_LOOK)
 
 
-async def test_the_link_stays_until_delegates_have_ended(clock):
-    target = Target("a", slow="a")
-    asyncio.get_running_loop().call_later(4, target.remove, "a")
-    asyncio.get_running_loop().call_later(3.9, lambda: target.deleted.append(target.withdrawn))
-    await target.say(clock)
-    assert target.deleted == ["a", False]
-    assert elapsed() == 4 + farewell.SETTLE + farewell.LAST_LOOK
+async def test_the_link_stays_until_delegates_have_ended(target):
+    target.add("a", slow=True)
+    seen = []
+    later(4, target.release, "a")
+    later(3.9, lambda: seen.append(target.withdrawn))
+    await target.say()
+    assert target.deleted == ["a"]
+    assert seen == [False]
+    assert target.took(4 + farewell.SETTLE + farewell.LAST_LOOK)
 
 
-async def test_one_whose_creation_was_under_way_is_deleted_too(clock):
-    target = Target("a")
-    asyncio.get_running_loop().call_later(1.5, target.add, "late")
-    await target.say(clock)
+async def test_one_whose_creation_was_under_way_is_deleted_too(target):
+    target.add("a")
+    later(1.5, target.add, "late")
+    await target.say()
     assert target.deleted == ["a", "late"]
 
 
-async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn(clock):
-    target = Target("a", slow="a")
-    loop = asyncio.get_running_loop()
-    loop.call_later(1, target.add, "late")
-    loop.call_later(2, target.remove, "a")
-    await target.say(clock)
+async def test_one_that_comes_late_is_deleted_after_the_link_was_withdrawn(target):
+    target.add("a", slow=True)
+    later(1, target.add, "late")
+    later(2, target.release, "a")
+    await target.say()
     assert target.deleted == ["a", "late"]
-    assert not len(target.store)
+    assert target.left == []
 
 
-async def test_a_target_that_does_not_answer_costs_a_bounded_time(clock):
-    target = Target("a", error=Unreachable("away"))
-    await target.say(clock)
-    assert list(target.store) == ["team/a"]
-    assert elapsed() == farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK
+async def test_a_target_that_does_not_answer_costs_a_bounded_time(target):
+    target.add("a")
+    target.server.fail(Unreachable("away"), verb="delete", times=None)
+    later(0.5, target.server.stop)
+    await target.say()
+    assert target.left == ["a"]
+    assert target.took(farewell.PATIENCE + farewell.SETTLE + farewell.LAST_LOOK)
 
 
-async def test_what_followed_the_pods_goes_after_them(clock):
-    target = Target("a")
-    strange = {"metadata": {"uid": "strange", "annotations": THEIRS}}
-    target.copies = {
-        kinds.SECRETS: [{"metadata": {"uid": "secret"}}, strange],
-        kinds.SERVICES: [{"metadata": {"uid": "service"}}],
-    }
-    await target.say(clock)
+async def test_what_followed_the_pods_goes_after_them(target):
+    target.add("a")
+    target.add("secret", kinds.SECRETS)
+    target.add("service", kinds.SERVICES)
+    target.add("strange", kinds.SECRETS, annotations=THEIRS)
+    await target.say()
     assert target.deleted == ["a", "secret", "service"]
     assert target.withdrawn

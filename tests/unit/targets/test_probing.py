@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from vnode.api.clock import SystemClock
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds
 from vnode.api.errors import (
     ConfigError,
     Denied,
@@ -16,8 +18,11 @@ from vnode.api.errors import (
     TooManyRequests,
     Unreachable,
 )
-from vnode.runtime.links import Health, Link, TargetKey
+from vnode.api.identity import Identity
+from vnode.runtime.links import TargetKey
 from vnode.targets import probing
+
+pytestmark = pytest.mark.looptime
 
 
 @pytest.mark.parametrize(
@@ -48,54 +53,93 @@ def test_a_cluster_target_is_told_of_a_cluster_source():
     assert "create a ClusterSource there for" in message
 
 
-class Target:
-    """Answers like a target in some state: an error, or nothing, for each path."""
-
-    def __init__(self, **errors):
-        self.errors, self.paths = errors, []
-
-    def answer(self, what):
-        self.paths.append(what)
-        if error := self.errors.get(what):
-            raise error
-
-    async def get(self, kind, name):
-        self.answer("summary")
-
-    async def request(self, method, path, **_rest):
-        self.answer("dry_run" if method == "POST" else "discovery")
-
-
 FORBIDDEN = Denied(403, "Forbidden", "no")
 ABSENT = NotFound(404, "", "404 page not found")
 
 
-async def test_a_target_that_has_no_summary_yet_is_fine():
-    missing = NotFound(404, "NotFound", 'clustersummaries "singleton" not found')
-    target = Target(summary=missing)
-    await probing.probe(target, "team")
+class Target:
+    """A target, its link, and the requests of probes."""
+
+    def __init__(self, clock):
+        self.server, self.clock = APIServer("c2", clock), clock
+        self.server.add(kinds.NAMESPACES, {"metadata": {"name": "team"}})
+        self.server.add(
+            kinds.CLUSTER_SUMMARIES, {"metadata": {"name": keys.SUMMARY_NAME}, "capacity": {}}
+        )
+        self.link = links.link_to(self.server, TargetKey("", "c2"), Identity("c1", "us"), clock)
+
+    def fail(self, what, error):
+        return self.server.fail(error, when=lambda request: asked(request) == what, times=None)
+
+    @property
+    def paths(self):
+        return [what for request in self.server.requests if (what := asked(request))]
+
+    async def probe(self, namespace):
+        await probing.probe(self.server.client(), namespace)
+
+    @asynccontextmanager
+    async def probed(self):
+        """Run a prober of the link, which is healthy at first."""
+        links.set_healthy(self.link, False, self.clock)
+        async with links.connected(self.link):
+            task = asyncio.create_task(probing.Prober(self.link, self.clock).run())
+            try:
+                await asyncio.sleep(0.1)
+                assert self.link.health.healthy
+                yield self.link
+            finally:
+                task.cancel()
+
+
+def asked(request):
+    """What a probe asks by that request."""
+    if request.verb == "create":
+        return "dry_run"
+
+    if request.verb == "get":
+        return "summary" if request.kind else "discovery"
+
+    return None  # the informers'
+
+
+@pytest.fixture
+async def target(clock):
+    return Target(clock)
+
+
+async def test_a_target_that_has_no_summary_yet_is_fine(target):
+    target.server.remove(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    await target.probe("team")
     assert target.paths == ["summary", "dry_run"]
+    assert target.server.all(kinds.POD_CHAPERONS) == []
 
 
-async def test_a_cluster_target_asks_for_no_namespace():
-    target = Target()
-    await probing.probe(target, "")
+async def test_a_namespace_that_is_not_there_is_noticed(target):
+    with pytest.raises(NotFound, match="absent"):
+        await target.probe("absent")
+
+
+async def test_a_cluster_target_asks_for_no_namespace(target):
+    await target.probe("")
     assert target.paths == ["summary"]
 
 
-@pytest.mark.parametrize("asked", ["summary", "dry_run"])
-async def test_a_refusal_is_about_rights_only_where_the_kinds_are_there(asked):
+@pytest.mark.parametrize("what", ["summary", "dry_run"])
+async def test_a_refusal_is_about_rights_only_where_the_kinds_are_there(target, what):
+    target.fail(what, FORBIDDEN)
     with pytest.raises(Denied):
-        await probing.probe(Target(**{asked: FORBIDDEN}), "team")
+        await target.probe("team")
 
+    target.fail("discovery", ABSENT)
     with pytest.raises(NotFound):
-        await probing.probe(Target(**{asked: FORBIDDEN}, discovery=ABSENT), "team")
+        await target.probe("team")
 
 
-async def test_whoever_is_not_known_is_not_asked_for_more():
-    target = Target(summary=Denied(401, "Unauthorized", "no"))
+async def test_whoever_is_not_known_is_not_asked_for_more(target):
+    target.fail("summary", Denied(401, "Unauthorized", "no"))
     with pytest.raises(Denied):
-        await probing.probe(target, "team")
+        await target.probe("team")
 
     assert target.paths == ["summary"]
 
@@ -117,40 +161,6 @@ def test_a_target_is_of_use_once_it_has_said_what_it_has(synced, summary, health
     assert probing.verdict(link)[:2] == (healthy, reason)
 
 
-def informer():
-    """Synced; `retried` counts how often it was told that its server may be back."""
-    synced = asyncio.Event()
-    synced.set()
-    found = SimpleNamespace(synced=synced, failure=None, store={"singleton": {"capacity": {}}})
-    found.retried = 0
-
-    def retry_now():
-        found.retried += 1
-
-    found.retry_now = retry_now
-    return found
-
-
-@asynccontextmanager
-async def probed(target):
-    """A link to that target, whose health a prober keeps; healthy at first."""
-    clock = SystemClock()
-    link = Link(
-        TargetKey("", "c2"),
-        target,
-        chaperons=informer(),
-        summaries=informer(),
-        health=Health(False, "Connecting", "", clock.now()),
-    )
-    task = asyncio.create_task(probing.Prober(link, clock).run())
-    try:
-        await asyncio.sleep(0.1)
-        assert link.health.healthy
-        yield link
-    finally:
-        task.cancel()
-
-
 PASSING = [
     ServerError(500, "InternalError", "etcd is away"),
     TooManyRequests(429, "TooManyRequests", "slow down"),
@@ -159,48 +169,52 @@ PASSING = [
 ]
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize("error", PASSING)
-async def test_one_failure_that_may_pass_does_not_make_a_target_unhealthy(error):
-    target = Target()
-    async with probed(target) as link:
-        target.errors["summary"] = error
+async def test_one_failure_that_may_pass_does_not_make_a_target_unhealthy(target, error):
+    async with target.probed() as link:
+        fault = target.fail("summary", error)
         await asyncio.sleep(probing.PERIOD)
-        assert len(target.paths) >= 2
+        assert fault.met
         assert link.health.healthy
-        del target.errors["summary"]
+        fault.clear()
         await asyncio.sleep(3 * probing.PERIOD)
         assert link.health.healthy
 
 
-@pytest.mark.looptime
 @pytest.mark.parametrize("error", PASSING)
-async def test_two_failures_in_a_row_make_a_target_unhealthy(error):
-    target = Target()
-    async with probed(target) as link:
-        target.errors["summary"] = error
+async def test_two_failures_in_a_row_make_a_target_unhealthy(target, error):
+    async with target.probed() as link:
+        target.fail("summary", error)
         await asyncio.sleep(probing.PERIOD + 3)
         assert not link.health.healthy
 
 
-@pytest.mark.looptime
-async def test_a_refusal_makes_a_target_unhealthy_at_once():
-    target = Target()
-    async with probed(target) as link:
-        target.errors["summary"] = Denied(401, "Unauthorized", "no")
+async def test_a_refusal_makes_a_target_unhealthy_at_once(target):
+    async with target.probed() as link:
+        target.fail("summary", Denied(401, "Unauthorized", "no"))
         await asyncio.sleep(probing.PERIOD)
         assert link.health.reason == "Unauthorized"
 
 
-@pytest.mark.looptime
-async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_followed_again():
-    target = Target()
-    async with probed(target) as link:
-        link.chaperons.failure = Unreachable("watch broke")
-        await asyncio.sleep(probing.PERIOD + 3)
+async def test_a_frozen_target_is_unhealthy_and_is_back_soon(target):
+    async with target.probed() as link:
+        target.server.freeze()
+        await asyncio.sleep(4 * probing.PERIOD)
+        assert link.health.reason == "Unreachable"
+        target.server.thaw()
+        await asyncio.sleep(probing.PERIOD)
+        assert link.health.healthy
+
+
+async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_followed_again(target):
+    async with target.probed() as link:
+        broken = target.server.fail(
+            Unreachable("watch broke"), verb="watch", kind=kinds.POD_CHAPERONS, times=None
+        )
+        target.server.cut_watches()
+        await asyncio.sleep(probing.PERIOD + 5)
         assert not link.health.healthy
-        retried = link.chaperons.retried
-        assert retried
-        link.chaperons.failure = None
-        await asyncio.sleep(3)
+        assert broken.met > 3
+        broken.clear()
+        await asyncio.sleep(6)
         assert link.health.healthy

@@ -1,0 +1,205 @@
+"""From a request to the read or write that it asks for; synchronous, so that each is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.apiserver import patches, resources, status
+from tests.apiserver.applying import FieldManagers
+from tests.apiserver.reading import Reader
+from tests.apiserver.requests import Request
+from tests.apiserver.writing import Writer
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.client import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+
+if TYPE_CHECKING:
+    from tests.apiserver.server import Admission
+
+_VERSION: Final = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
+_SHORTEST_TOKEN: Final = 600  # seconds
+
+
+class Dispatcher:
+    """Answers requests; StatusError for those that fail."""
+
+    def __init__(self, reader: Reader, writer: Writer, clock: Clock) -> None:
+        self.admissions: list[Admission] = []
+        self._reader = reader
+        self._writer = writer
+        self._clock = clock
+        self._managers = FieldManagers()
+        self._tokens = 0
+
+    def answer(self, request: Request) -> Any:
+        """Carry out a request."""
+        kind = request.kind
+        if kind is None:
+            return _discovery(request.path)
+
+        match request.verb:
+            case "get":
+                return self._reader.get(request, kind)
+            case "list":
+                return self._reader.list(request, kind)
+            case "create":
+                return self._create(request, kind)
+            case "update":
+                return self._update(request, kind, lambda old: _replaced(kind, old, request.body))
+            case "patch":
+                return self._patch(request, kind)
+            case "delete" if request.name and not request.subresource:
+                return self._delete(request, kind)
+            case _:
+                raise status.StatusError(405, "MethodNotAllowed", "the method is not allowed")
+
+    def _create(self, request: Request, kind: Kind) -> Object:
+        if kind in resources.REVIEWS:
+            return {**request.body, "status": {"allowed": True, "authenticated": True}}
+
+        if kind is kinds.BINDINGS:
+            return self._bind(f"{request.namespace}/{objects.name(request.body)}", request)
+
+        match kind, request.subresource:
+            case _, "":
+                return self._writer.create(
+                    kind,
+                    self._admitted(request, request.body),
+                    request.namespace,
+                    dry=request.is_dry_run,
+                )
+            case kinds.PODS, "binding":
+                return self._bind(request.key, request)
+            case kinds.PODS, "eviction":
+                options = request.body.get("deleteOptions")
+                dry = request.is_dry_run or (options or {}).get("dryRun") == ["All"]
+                self._writer.delete(kind, request.key, options, dry=dry)
+                return status.success()
+            case kinds.SERVICE_ACCOUNTS, "token":
+                return self._token(request, kind)
+            case _:
+                raise status.unknown_path()
+
+    def _bind(self, key: str, request: Request) -> Object:
+        self._writer.bind(key, request.body)
+        return status.success()
+
+    def _token(self, request: Request, kind: Kind) -> Object:
+        self._reader.get(request, kind)
+        spec = {"expirationSeconds": 3600, **objects.spec(request.body)}
+        if spec["expirationSeconds"] < _SHORTEST_TOKEN:
+            cause = "Invalid value: may not specify a duration less than 10 minutes"
+            raise status.invalid(kind, request.name, "spec.expirationSeconds", cause)
+
+        self._check_bound(request, kind, spec.get("boundObjectRef") or {})
+        self._tokens += 1
+        ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
+        answer = {"token": f"token-{self._tokens}", "expirationTimestamp": objects.timestamp(ends)}
+        return {**request.body, "spec": spec, "status": answer}
+
+    def _check_bound(self, request: Request, kind: Kind, bound: Object) -> None:
+        """Refuse a token for a pod that is not there, or is another's."""
+        if bound.get("kind") != kinds.PODS.kind:
+            return
+
+        pod = self._writer.present(kinds.PODS, f"{request.namespace}/{bound['name']}")
+        if bound.get("uid", objects.uid(pod)) != objects.uid(pod):
+            why = f"the UID in the bound object reference ({bound['uid']}) does not match the UID"
+            raise status.conflict(kind, request.name, why)
+
+        account = objects.spec(pod).get("serviceAccountName")
+        if account != request.name:
+            raise status.bad_request(
+                f"cannot bind token for serviceaccount {request.name!r} to pod running with "
+                f"different serviceaccount name"
+            )
+
+    def _patch(self, request: Request, kind: Kind) -> Object:
+        body = request.body
+        match request.content_type:
+            case content if content == MERGE_PATCH:
+                return self._update(request, kind, lambda old: patches.merge(old, body))
+            case content if content == STRATEGIC_PATCH and not resources.is_custom(kind):
+                return self._update(request, kind, lambda old: patches.strategic(old, body))
+            case content if content == APPLY_PATCH:
+                return self._apply(request, kind)
+            case other:
+                message = f"the body of the request was in an unknown format: {other}"
+                raise status.StatusError(415, "UnsupportedMediaType", message)
+
+    def _apply(self, request: Request, kind: Kind) -> Object:
+        body, manager = request.body, request.query.get("fieldManager", "")
+        if not manager:
+            raise status.bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required")
+
+        if request.subresource:  # whoever applies to several of them is a manager in each
+            manager = f'{manager}" with subresource "{request.subresource}'
+
+        force = request.query.get("force") == "true"
+
+        def change(old: Object) -> Object:
+            return self._managers.apply(kind, old, body, manager, force=force)
+
+        try:
+            answer = self._update(request, kind, change)
+        except status.StatusError as error:
+            if error.code != 404 or request.subresource:
+                raise
+
+            obj = self._admitted(request, body)
+            answer = self._writer.create(kind, obj, request.namespace, dry=request.is_dry_run)
+
+        if not request.is_dry_run:
+            self._managers.record(objects.uid(answer), body, manager)
+
+        return answer
+
+    def _update(self, request: Request, kind: Kind, change: Callable[[Object], Object]) -> Object:
+        return self._writer.update(
+            kind,
+            request.key,
+            lambda old: self._admitted(request, change(old)),
+            subresource=request.subresource,
+            is_patch=request.verb == "patch",
+            dry=request.is_dry_run,
+        )
+
+    def _delete(self, request: Request, kind: Kind) -> Object:
+        obj, gone = self._writer.delete(kind, request.key, request.body, dry=request.is_dry_run)
+        if not gone:
+            return obj
+
+        return status.success(name=request.name, kind=kind.plural, uid=objects.uid(obj))
+
+    def _admitted(self, request: Request, obj: Object) -> Object:
+        for admission in self.admissions:
+            obj = admission(request, obj)
+
+        return obj
+
+
+def _replaced(kind: Kind, old: Object, body: Object) -> Object:
+    if resources.needs_version(kind) and not objects.resource_version(body):
+        cause = "Invalid value: 0x0: must be specified for an update"
+        raise status.invalid(kind, objects.name(old), "metadata.resourceVersion", cause)
+
+    return body
+
+
+def _discovery(path: str) -> Object:
+    if path == "/version":
+        return dict(_VERSION)
+
+    served = [kind for kind in resources.ALL if kind.path().rpartition("/")[0] == path]
+    if not served:
+        raise status.unknown_path()
+
+    entries = [
+        {"name": kind.plural, "kind": kind.kind, "namespaced": kind.namespaced} for kind in served
+    ]
+    version = served[0].api_version
+    return {"kind": "APIResourceList", "groupVersion": version, "resources": entries}

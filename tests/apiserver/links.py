@@ -1,0 +1,78 @@
+"""Links to targets whose API servers are in memory: as a Connection makes them, but for the probes.
+
+A link has the informers of a real one, which run while it is `connected`. Tests say themselves
+whether it is healthy, and which cluster it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.apiserver.server import APIServer
+from vnode.api.clock import Clock
+from vnode.api.identity import Identity
+from vnode.kube.informer import Informer
+from vnode.runtime.links import NO_WISHES, Health, Link, Links, TargetKey, Wishes
+from vnode.targets.clusters import Expected
+from vnode.targets.connection import Connection
+from vnode.targets.model import SecretReference, TargetSpec
+
+
+def link_to(
+    server: APIServer,
+    target: TargetKey,
+    identity: Identity,
+    clock: Clock,
+    *,
+    cluster_uid: str = "",
+    wishes: Wishes = NO_WISHES,
+) -> Link:
+    """Make a healthy link of the source with that identity to a target."""
+    client = server.client(identity.name, name=str(target))
+    secret = SecretReference(target.namespace, target.name, "config", "")
+    connection = Connection(
+        TargetSpec(target, secret, "", wishes),
+        client.endpoint,
+        identity=identity,
+        links=Links(),
+        clock=clock,
+        expected=Expected,
+        on_cluster=lambda _uid: None,
+        on_strangers=lambda: None,
+    )
+    link = connection._make_link(client)
+    link.recognized_uid = cluster_uid
+    set_healthy(link, True, clock)
+    return link
+
+
+def set_healthy(link: Link, healthy: bool, clock: Clock) -> None:
+    """Tell a link what its prober would have found."""
+    message = "" if healthy else "it does not answer"
+    link.set_health(Health(healthy, "Probed", message, clock.now()))
+
+
+@asynccontextmanager
+async def connected(*links: Link) -> AsyncIterator[None]:
+    """Run the informers of links; inside, they have listed."""
+    async with following(*(i for link in links for i in (link.chaperons, link.summaries))):
+        yield
+
+
+@asynccontextmanager
+async def following(*informers: Informer) -> AsyncIterator[None]:
+    """Run informers; inside, they have listed."""
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    try:
+        for informer in informers:
+            await informer.synced.wait()
+
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,313 @@
+"""An API server in memory, for tests: what `vnode.kube.client.Client` needs of one, without HTTP.
+
+A request goes from a `MemoryClient` through faults and latency to one synchronous step that reads
+or writes the store; the change goes to the watches that are open. Time is the event loop's, so that
+simulated time works, and nothing happens by itself: no scheduler, kubelet, controller or garbage
+collector is here. So a deleted namespace stays Terminating until it is `remove`d, owner references
+have no effect, and neither have propagation policies. Authorization, admission, managedFields and
+the schemas of kinds are left out, but for what `admit` adds.
+
+The tests of `contract` hold for this server and for a real kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from tests.apiserver import selection, status
+from tests.apiserver.client import MemoryClient
+from tests.apiserver.dispatch import Dispatcher
+from tests.apiserver.faults import Fault, Faults
+from tests.apiserver.reading import Reader
+from tests.apiserver.requests import Request, parse
+from tests.apiserver.store import Change, ResourceStore
+from tests.apiserver.watches import Watch
+from tests.apiserver.writing import Writer
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import Unreachable, VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+
+TIMEOUT: Final = 30.0  # seconds after which a client gives up on a short request
+
+
+class Admission(Protocol):
+    """A webhook, or an admission plugin."""
+
+    def __call__(self, request: Request, obj: Object) -> Object:
+        """Give the object as it is to be stored, or raise what the client is to see."""
+
+
+class APIServer:
+    """One cluster's API server; `client` gives connections to it.
+
+    `latency` gives the seconds that each way of a request, and each batch of events, takes.
+    `requests` are those that arrived, in order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        *,
+        latency: Callable[[], float] = lambda: 0.0,
+        seed: int = 1,
+    ) -> None:
+        self.name = name
+        self.latency = latency
+        self.requests: list[Request] = []
+        self.store = ResourceStore()
+        self.faults = Faults()
+        self.writer = Writer(self.store, clock, random.Random(seed))
+        self._reader = Reader(self.store)
+        self._dispatcher = Dispatcher(self._reader, self.writer, clock)
+        self._watches: list[Watch] = []
+        self._thawed = asyncio.Event()  # not set: requests hang and watches are silent
+        self._thawed.set()
+        self._is_stopped = False
+        self.store.changed.add(self._publish)
+        for namespace in ("default", "kube-system", "kube-node-lease"):
+            self.add(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+
+    def client(self, user: str = "admin", *, name: str = "") -> MemoryClient:
+        """Make a client that calls the cluster `name`, and that requests know as `user`."""
+        return MemoryClient(self, name=name or self.name, user=user)
+
+    def admit(self, admission: Admission) -> None:
+        """Have objects that are created or updated pass through it."""
+        self._dispatcher.admissions.append(admission)
+
+    # What tests do to the objects, as somebody else would, without any rule.
+
+    def add(self, kind: Kind, obj: Object) -> Object:
+        """Store an object as it is, with what metadata it lacks, in a namespace that is there."""
+        metadata = {"creationTimestamp": self.writer.now(), **copy.deepcopy(objects.metadata(obj))}
+        if kind.namespaced:
+            namespace = metadata.setdefault("namespace", "default")
+            if self.store.get(kinds.NAMESPACES, namespace) is None:
+                self.add(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+
+        metadata.setdefault("uid", self.writer.new_uid())
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        stored = {**head, **copy.deepcopy(obj), "metadata": metadata}
+        return copy.deepcopy(self.store.put(kind, stored))
+
+    def find(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """Return a copy of an object, None if it is not there."""
+        return copy.deepcopy(self.store.get(kind, objects.join_key(namespace, name)))
+
+    def all(self, kind: Kind) -> Objects:
+        """Return copies of all objects of a kind, in the order of their keys."""
+        return copy.deepcopy(self.store.all(kind))
+
+    def change(
+        self, kind: Kind, name: str, namespace: str, change: Callable[[Object], None]
+    ) -> Object:
+        """Store what `change` makes of a copy of an object, which must be there."""
+        obj = self.find(kind, name, namespace)
+        assert obj is not None, f"{self.name} has no {kind.kind} {namespace}/{name}"
+        change(obj)
+        return copy.deepcopy(self.store.put(kind, obj))
+
+    def remove(self, kind: Kind, name: str, namespace: str = "") -> None:
+        """Remove an object, whatever would keep it."""
+        self.store.remove(kind, objects.join_key(namespace, name))
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 300) -> None:
+        """Wait for changes until the condition holds; TimeoutError after that many seconds."""
+        changed = asyncio.Event()
+        self.store.changed.add(lambda _kind, _change: changed.set())
+        async with asyncio.timeout(seconds):
+            while not condition():
+                changed.clear()
+                await changed.wait()
+
+    # What tests count, and what they let go wrong.
+
+    def received(
+        self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
+    ) -> list[Request]:
+        """List the requests of that verb, kind and subresource ("" for none) that arrived."""
+        return [
+            each
+            for each in self.requests
+            if verb in (None, each.verb)
+            and kind in (None, each.kind)
+            and subresource in (None, each.subresource)
+        ]
+
+    def count(
+        self, verb: str | None = None, kind: Kind | None = None, subresource: str | None = None
+    ) -> int:
+        """Count the same requests."""
+        return len(self.received(verb, kind, subresource))
+
+    def fail(
+        self,
+        error: VnodeError | None,
+        *,
+        verb: str | None = None,
+        kind: Kind | None = None,
+        subresource: str | None = None,
+        when: Callable[[Request], bool] = lambda _request: True,
+        times: int | None = 1,
+        after: bool = False,
+        delay: float = 0.0,
+    ) -> Fault:
+        """Have requests fail, or only be late, as `Fault` describes."""
+        fault = Fault(error, verb, kind, subresource, when, times, after, delay)
+        return self.faults.add(fault)
+
+    def freeze(self) -> None:
+        """Let requests hang and watches be silent, as behind a network that drops everything."""
+        self._thawed.clear()
+        for watch in self._watches:
+            watch.is_silent = True
+
+    def thaw(self) -> None:
+        """End a freeze: requests that still wait are carried out."""
+        self._thawed.set()
+        for watch in self._watches:
+            watch.is_silent = False
+            watch.wake()
+
+    def stop(self) -> None:
+        """Refuse connections, and break those that are open: answers under way are lost."""
+        self._is_stopped = True
+        self.cut_watches()
+
+    def start(self) -> None:
+        """Accept connections again."""
+        self._is_stopped = False
+
+    def watches(self, kind: Kind | None = None) -> list[Watch]:
+        """List the watches that are open."""
+        return [watch for watch in self._watches if kind in (None, watch.kind)]
+
+    def cut_watches(self, kind: Kind | None = None) -> None:
+        """Break the connections of watches; what they did not send yet is lost."""
+        for watch in self.watches(kind):
+            watch.cut(ConnectionResetError("Connection lost"))
+
+    def end_watches(self, kind: Kind | None = None) -> None:
+        """End watches cleanly, as a busy API server does."""
+        for watch in self.watches(kind):
+            watch.end()
+
+    def silence_watches(self, kind: Kind | None = None) -> None:
+        """Let watches send nothing more, as behind a load balancer that has lost the server."""
+        for watch in self.watches(kind):
+            watch.is_silent = True
+
+    def compact(self) -> None:
+        """Forget the past: older versions and continue tokens are expired."""
+        self.store.compact()
+        self._reader.forget()
+
+    # What clients call.
+
+    async def exchange(
+        self,
+        user: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        headers: Mapping[str, str],
+    ) -> bytes:
+        """Carry out a short request; the answer as JSON."""
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                request = parse(user, method, path, query, body, headers)
+                fault = await self._arrive(request)
+                answer = msgspec.json.encode(self._dispatcher.answer(request))
+                await self._leave(fault)
+                return answer
+        except TimeoutError:
+            raise Unreachable(f"{self.name}: timed out") from None
+        except status.StatusError as error:
+            raise error.error() from error
+
+    async def open_watch(
+        self,
+        user: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        patience: float | None,
+    ) -> Watch:
+        """Open a watch; whoever asks must `close_watch` it."""
+        try:
+            async with asyncio.timeout(patience):
+                request = parse(user, "GET", path, query, None, headers)
+                await self._leave(await self._arrive(request))
+                return self._watch(request)
+        except TimeoutError:
+            raise Unreachable(f"{self.name}: timed out") from None
+        except status.StatusError as error:
+            raise error.error() from error
+
+    def close_watch(self, watch: Watch) -> None:
+        """Forget a watch that nobody reads any more."""
+        if watch in self._watches:
+            self._watches.remove(watch)
+
+    async def _arrive(self, request: Request) -> Fault | None:
+        """Bring a request to the server; return the fault that is yet to happen to its answer."""
+        await asyncio.sleep(self.latency())
+        self.requests.append(request)
+        self._check_connection()
+        await self._thawed.wait()
+        fault = self.faults.meet(request)
+        if fault is not None and not fault.after:
+            await fault.happen()
+            return None
+
+        return fault
+
+    async def _leave(self, fault: Fault | None) -> None:
+        """Bring the answer back."""
+        if fault is not None:
+            await fault.happen()
+
+        await asyncio.sleep(self.latency())
+        await self._thawed.wait()
+        self._check_connection()
+
+    def _check_connection(self) -> None:
+        if self._is_stopped:
+            raise Unreachable(f"{self.name}: Cannot connect to host")
+
+    def _watch(self, request: Request) -> Watch:
+        kind, version = request.kind, request.query.get("resourceVersion", "")
+        if kind is None:
+            raise status.unknown_path()
+
+        if version and not version.isdecimal():
+            raise status.bad_request(f'Invalid value: "{version}": invalid resource version')
+
+        watch = Watch(request, kind, selection.of(request, kind), lambda: self.store.version)
+        try:
+            if version in ("", "0"):
+                for obj in self.store.all(kind):
+                    watch.start(obj)
+            else:
+                for change in self.store.since(kind, int(version)):
+                    watch.push(change)
+        except status.StatusError as error:
+            watch.expire(error)
+
+        self._watches.append(watch)
+        return watch
+
+    def _publish(self, kind: Kind, change: Change) -> None:
+        for watch in self._watches:
+            if watch.kind is kind:
+                watch.push(change)
