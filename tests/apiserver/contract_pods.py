@@ -68,7 +68,7 @@ async def test_a_patch_of_the_status_of_a_pod_can_be_of_one_uid_but_not_that_of_
         with pytest.raises(Conflict):
             await patch(kind, resourceVersion="1")
 
-    with pytest.raises(Invalid):
+    with pytest.raises(Conflict):
         await patch(kinds.PODS, uid="another")
 
     after = await patch(CHAPERONS, uid="another")

@@ -61,7 +61,7 @@ class Dispatcher:
         if kind in resources.REVIEWS:
             return {**request.body, "status": {"allowed": True, "authenticated": True}}
 
-        if kind is kinds.BINDINGS:
+        if kind is resources.BINDINGS:
             return self._bind(f"{request.namespace}/{objects.name(request.body)}", request)
 
         match kind, request.subresource:

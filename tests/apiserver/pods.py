@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from tests.apiserver import status
+from tests.apiserver import resources, status
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 
@@ -119,7 +119,7 @@ def bound(pod: Object, binding: Object, now: str) -> Object:
     """Put a pod on the node that a Binding names; StatusError if that cannot be."""
     name, node = objects.name(pod), str((binding.get("target") or {}).get("name") or "")
     if not node:
-        raise status.invalid(kinds.BINDINGS, name, "target.name", "Required value")
+        raise status.invalid(resources.BINDINGS, name, "target.name", "Required value")
 
     wanted = objects.uid(binding)
     if wanted and wanted != objects.uid(pod):

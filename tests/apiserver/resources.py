@@ -13,8 +13,10 @@ from vnode.api import kinds
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 
-ALL: Final[tuple[Kind, ...]] = tuple(
-    value for value in vars(kinds).values() if isinstance(value, Kind)
+BINDINGS: Final = Kind("", "v1", "bindings", "Binding")
+ALL: Final[tuple[Kind, ...]] = (
+    BINDINGS,
+    *(value for value in vars(kinds).values() if isinstance(value, Kind)),
 )
 
 _WITH_STATUS: Final = frozenset(

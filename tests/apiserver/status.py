@@ -6,7 +6,7 @@ as `vnode.kube.answers` does with what comes over HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from vnode.api import errors
 from vnode.api.kinds import Kind
@@ -15,14 +15,16 @@ from vnode.kube import answers
 
 
 class StatusError(Exception):
-    """An error answer; `causes` are the messages of its details."""
+    """An error answer; `causes` are the messages of its details, by field."""
 
-    def __init__(self, code: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, causes: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
-        self.causes = tuple(causes)
+        self.causes = dict(causes or {})
 
     def body(self) -> Object:
         """Build the metav1.Status."""
@@ -36,17 +38,14 @@ class StatusError(Exception):
             "message": self.message,
         }
         if self.causes:
-            status["details"] = {"causes": [{"message": cause} for cause in self.causes]}
+            causes = [{"field": field, "message": text} for field, text in self.causes.items()]
+            status["details"] = {"causes": causes}
 
         return status
 
     def error(self) -> errors.ApiError:
         """Build the exception that a client raises for it."""
-        error = errors.from_status(self.code, self.reason, self.message)
-        if isinstance(error, errors.Invalid):
-            error.immutable = answers.is_about_immutable(self.body())
-
-        return error
+        return answers.refusal(self.code, self.body())
 
 
 def not_found(kind: Kind, name: str) -> StatusError:
@@ -89,7 +88,7 @@ def precondition(kind: Kind, name: str, what: str, wanted: str, found: str) -> S
 def invalid(kind: Kind, name: str, field: str, cause: str) -> StatusError:
     """Build the error for an object with a wrong field."""
     message = f'{kind.kind} "{name}" is invalid: {field}: {cause}'
-    return StatusError(422, "Invalid", message, [cause])
+    return StatusError(422, "Invalid", message, {field: cause})
 
 
 def bad_request(message: str) -> StatusError:

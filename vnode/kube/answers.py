@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 class _Cause(msgspec.Struct):
     message: str = ""
+    field: str = ""
 
 
 class _Details(msgspec.Struct):
@@ -158,13 +159,25 @@ def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiErro
         # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
         status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
 
-    error = errors.from_status(
-        response.status, str(status.get("reason", "")), str(status.get("message", ""))
-    )
+    error = refusal(response.status, status)
     if isinstance(error, errors.TooManyRequests):
         error.retry_after = _seconds(response.headers.get("Retry-After"))
 
+    return error
+
+
+def refusal(code: int, status: Object) -> errors.ApiError:
+    """Build the error for an answer of that code and metav1.Status.
+
+    A patch with the UID of an object that is gone meets its namesake. API servers call that
+    invalid, as a change of the UID; to us it is the Conflict that a precondition gives.
+    """
+    reason, message = str(status.get("reason", "")), str(status.get("message", ""))
+    error = errors.from_status(code, reason, message)
     if isinstance(error, errors.Invalid):
+        if {cause.field for cause in _causes(status)} == {"metadata.uid"}:
+            return errors.Conflict(code, reason, message)
+
         error.immutable = is_about_immutable(status)
 
     return error
@@ -179,9 +192,12 @@ def _seconds(value: str | None) -> float:
 
 def is_about_immutable(status: Any) -> bool:
     """A refusal that names fields which cannot change, and nothing else that is wrong."""
-    try:
-        causes = msgspec.convert(status, _Status).details.causes
-    except msgspec.ValidationError:
-        return False
-
+    causes = _causes(status)
     return bool(causes) and all(_IMMUTABLE.fullmatch(cause.message) for cause in causes)
+
+
+def _causes(status: Any) -> list[_Cause]:
+    try:
+        return msgspec.convert(status, _Status).details.causes
+    except msgspec.ValidationError:
+        return []
