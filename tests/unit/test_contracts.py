@@ -36,6 +36,15 @@ def test_all_that_a_plugin_may_not_import_is_forbidden() -> None:
     assert set(forbidden) == parts_of_vnode() - PLUGINS_MAY_IMPORT
 
 
+def test_every_python_script_without_extension_is_linted() -> None:
+    scripts = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "hack").iterdir()
+        if path.is_file() and not path.suffix and "python" in path.read_text().split("\n")[0]
+    }
+    assert set(PROJECT["tool"]["ruff"]["extend-include"]) == scripts
+
+
 @pytest.mark.parametrize(
     ("library", "importer"),
     [
