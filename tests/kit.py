@@ -131,7 +131,7 @@ async def until_one(
     kind: Kind,
     name: str,
     namespace: str,
-    condition: Callable[[Object], bool],
+    condition: Callable[[Object], object],
     seconds: float = 30,
 ) -> Object:
     """Watch one object until `condition` holds of it."""
@@ -139,7 +139,7 @@ async def until_one(
     found = await until(
         client,
         kind,
-        lambda all_: key in all_ and condition(all_[key]),
+        lambda all_: key in all_ and bool(condition(all_[key])),
         namespace=namespace or None,
         field_selector=f"metadata.name={name}",
         seconds=seconds,

@@ -57,4 +57,7 @@ async def node(answer: Answer) -> AsyncIterator[TestServer]:
         stack.callback(hangups.close)
         virtual = VirtualNode(TARGET.node_name, links, find)
         routes = Routes(virtual, cast("Gate", Open()), Streams(hangups))
-        yield await stack.enter_async_context(TestServer(routes.application()))
+        served = TestServer(routes.application())
+        await served.start_server()
+        stack.push_async_callback(served.close)
+        yield served

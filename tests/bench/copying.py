@@ -95,7 +95,7 @@ def _copy_out(cluster: Cluster, pod: str, mib: int) -> float:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=silent) as process:
         assert process.stdin
         assert process.stdout
-        while piece := process.stdout.read1(MIB):
+        while piece := process.stdout.read1(MIB):  # type: ignore[attr-defined]  # is a BufferedReader
             received += len(piece)
             if received == mib * MIB:
                 seconds = time.monotonic() - begun

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -199,7 +199,7 @@ async def chaperon(target: Client, proxy: Object) -> Object:
         PREFIX + "is-reserved": "true",
         PREFIX + "is-allowed": "true",
     }
-    metadata = {"generateName": f"{name}-", "labels": labels, "annotations": notes}
+    metadata: dict[str, Any] = {"generateName": f"{name}-", "labels": labels, "annotations": notes}
     made = await target.create(kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec}, "default")
     owner = {
         "apiVersion": "multicluster.admiralty.io/v1alpha1",

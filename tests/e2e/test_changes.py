@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +18,7 @@ APP = keys.PREFIX + "app"
 SIDECAR = {"name": "sidecar", "image": "busybox", "restartPolicy": "Always"}
 
 
-async def changed(c2: Client, delegate: Object, condition: object) -> Object:
+async def changed(c2: Client, delegate: Object, condition: Callable[[Object], object]) -> Object:
     """The delegate, once the condition holds of it."""
     return await kit.until_one(c2, kinds.PODS, objects.name(delegate), "default", condition)
 

@@ -197,7 +197,7 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
         )
         assert explain(fleet, "stuck")["state"] == "TargetUnreachable"
         node = objects.spec(pod)["nodeName"]
-        await kit.until_one(source, kinds.NODES, node, None, lambda node: not kit.is_ready(node))
+        await kit.until_one(source, kinds.NODES, node, "", lambda node: not kit.is_ready(node))
         listed = vnode("get", "pods", "-n", "default", "--kubeconfig", fleet.kubeconfig("c1")).out
         assert "TargetUnreachable" in listed
         await source.delete(kinds.PODS, "stuck", "default")

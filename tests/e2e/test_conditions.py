@@ -4,6 +4,7 @@ readiness gate waits for reaches the delegate."""
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests import kit
 from tests.e2e.test_ends import placed
@@ -87,7 +88,7 @@ async def test_a_job_that_ignores_disruptions_survives_an_eviction(source: Clien
         },
     }
     await source.create(kinds.JOBS, {"metadata": {"name": "disrupted"}, "spec": spec}, "default")
-    watched = {"namespace": "default", "label_selector": "app=disrupted"}
+    watched: dict[str, Any] = {"namespace": "default", "label_selector": "app=disrupted"}
     pods = await kit.until(source, kinds.PODS, lambda all_: kit.running(all_, 1), **watched)
     (proxy,) = pods.values()
     await evict(source, objects.name(proxy))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def offer(source: Client, c2: Client, c3: Client) -> AsyncIterator[Offer]:
     await put(c3, "c3", None)
 
 
-def unit_pod(name: str, app: str, spec: Object | None = None, **notes: str) -> Object:
+def unit_pod(name: str, app: str, spec: Object | None = None, /, **notes: Any) -> Object:
     """A pod that asks for one unit."""
     body = kit.pod(name, annotations={keys.ELECT: "", **notes}, **(spec or {}))
     body["metadata"]["labels"] = {"app": app}

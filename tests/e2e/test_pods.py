@@ -7,6 +7,7 @@ import pytest
 from tests import kit
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 C2 = names.virtual_node("default", "c2")
@@ -34,7 +35,7 @@ async def test_an_annotated_pod_runs_in_a_target_and_shows_its_state(
     assert len(found) == 1
     assert objects.status(found[0])["podIP"] == objects.status(proxy)["podIP"]
     assert objects.labels(found[0])[keys.PREFIX + "app"] == "plain"
-    assert objects.condition(proxy, "Ready")["status"] == "True"
+    assert kit.is_ready(proxy)
 
 
 async def test_a_deployment_spreads_over_the_targets(
@@ -72,7 +73,7 @@ async def test_losing_candidates_are_deleted(source: Client, c2: Client, c3: Cli
 
 async def test_a_job_completes(source: Client) -> None:
     template = kit.pod("once", restartPolicy="Never")
-    job = {
+    job: Object = {
         "metadata": {"name": "once"},
         "spec": {
             "completions": 2,

@@ -82,7 +82,7 @@ class Leaver:
 
     def _disconnect(self, target: str) -> bool:
         fleet = self._rig.fleet
-        files = ("--source", str(fleet.kubeconfig(SOURCE)))
+        files: tuple[str, ...] = ("--source", str(fleet.kubeconfig(SOURCE)))
         files += ("--target", str(fleet.kubeconfig(target)))
         try:
             agents.vnode("disconnect", target, *files, "--namespace", "default", *_STEP)

@@ -64,7 +64,8 @@ class Rig:
         self.held[where] += 1
         async with self._starting:
             with suppress(FleetError):
-                await asyncio.to_thread(self.fleet.stop, *where.split("/"), number)
+                cluster, process = where.split("/")
+                await asyncio.to_thread(self.fleet.stop, cluster, process, number)
 
     async def take_away(self, cluster: str, names: Iterable[str]) -> None:
         """End processes, which stay down, also when all is mended, until `give_back`."""
@@ -80,11 +81,13 @@ class Rig:
 
     async def freeze(self, where: str) -> None:
         """Have a process do nothing, though all its connections stay, until `thaw`."""
-        await asyncio.to_thread(self.fleet.send_signal, *where.split("/"), signal.SIGSTOP)
+        cluster, process = where.split("/")
+        await asyncio.to_thread(self.fleet.send_signal, cluster, process, signal.SIGSTOP)
 
     async def thaw(self, where: str) -> None:
         """Have a process go on; nothing happens to one that is not frozen."""
-        await asyncio.to_thread(self.fleet.send_signal, *where.split("/"), signal.SIGCONT)
+        cluster, process = where.split("/")
+        await asyncio.to_thread(self.fleet.send_signal, cluster, process, signal.SIGCONT)
 
     async def release(self, where: str) -> None:
         """Let a process be started again."""

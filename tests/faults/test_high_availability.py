@@ -59,7 +59,8 @@ async def leader(fleet: Fleet, client: Client, cluster: str) -> str:
     )
     holder = objects.spec(next(iter(leases.values())))["holderIdentity"]
     processes = Site(fleet.folder).state().cluster(cluster).processes
-    pids = {processes[agent].identity.pid: agent for agent in AGENTS if processes[agent].identity}
+    identities = {agent: processes[agent].identity for agent in AGENTS}
+    pids = {identity.pid: agent for agent, identity in identities.items() if identity}
     return pids[int(holder.rpartition("_")[2])]
 
 

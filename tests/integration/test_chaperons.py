@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from tests import kit
 from tests.integration.delegates import HOLD, release
@@ -40,7 +41,7 @@ async def controlled(client: Client) -> AsyncIterator[None]:
         yield
 
 
-async def sent(client: Client, namespace: str, name: str = "web-1", **spec: object) -> Object:
+async def sent(client: Client, namespace: str, name: str = "web-1", **spec: Any) -> Object:
     """A chaperon as vnode sends it, allowed."""
     pod = kit.pod(name, schedulerName="nobody", **spec)
     body = {

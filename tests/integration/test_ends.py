@@ -197,7 +197,12 @@ async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_d
 
     await client.delete(kinds.POD_CHAPERONS, "ends", pod_namespace)
     report = Report(say=lambda _text: None)
-    one = {"detach": False, "led": False, "ends": Ends(1.0, keep=True), "report": report}
+    one: dict[str, Any] = {
+        "detach": False,
+        "led": False,
+        "ends": Ends(1.0, keep=True),
+        "report": report,
+    }
     assert await target_side.keep_delegates(client, **one) == 1
     kept = await client.get(kinds.POD_CHAPERONS, "kept", pod_namespace)
     assert not objects.finalizers(kept)

@@ -238,4 +238,4 @@ async def test_the_agent_may_not_do_more(client: Client, question: str) -> None:
 async def test_the_manager_of_connect_is_another_one_than_that_of_install() -> None:
     from vnode.cli import install
 
-    assert install.MANAGER != connector.MANAGER
+    assert len({install.MANAGER, connector.MANAGER}) == 2

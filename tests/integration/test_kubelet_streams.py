@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -330,7 +331,7 @@ async def test_a_target_that_cannot_be_reached_is_named(fleet: Fleet):
     nowhere = kubelets.with_token(
         endpoint.from_kubeconfig_file(fleet.kubeconfig("c2")), "secret-token"
     )
-    nowhere = kubelets.replace(nowhere, url=f"https://127.0.0.1:{port}")
+    nowhere = replace(nowhere, url=f"https://127.0.0.1:{port}")
     async with (
         fleet.client("c2") as there,
         kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}", target=nowhere) as node,

@@ -87,7 +87,8 @@ async def send(source: Client, namespace: str, begun: asyncio.Event) -> set[str]
     """Make chaperons for as long as that is allowed, and say so of the first; all their names."""
     sent: set[str] = set()
     while True:
-        metadata = {"name": f"web-{len(sent)}", "finalizers": [keys.DELEGATE_FINALIZER]}
+        name = f"web-{len(sent)}"
+        metadata = {"name": name, "finalizers": [keys.DELEGATE_FINALIZER]}
         spec = {"containers": [{"name": "main", "image": "busybox"}]}
         try:
             await source.create(
@@ -97,7 +98,7 @@ async def send(source: Client, namespace: str, begun: asyncio.Event) -> set[str]
             if sent:
                 return sent
         else:
-            sent.add(metadata["name"])
+            sent.add(name)
             begun.set()
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.clients import c1, source
 from tests.kit import Fleet
+from vnode.api.objects import Object
 
 __all__ = ["c1", "fleet", "source"]
 
@@ -52,7 +53,11 @@ def _prepared(fleet: Fleet) -> Fleet:
 
 def _allow(fleet: Fleet, cluster: str, *rules: tuple[str, str, str]) -> None:
     """What an administrator of a target may give to a Source beyond its own rights."""
-    role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "more"}}
+    role: Object = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "more"},
+    }
     role["rules"] = [{"apiGroups": [g], "resources": [r], "verbs": [v]} for g, r, v in rules]
     binding = {
         "apiVersion": f"{_RBAC}/v1",

@@ -1,13 +1,43 @@
-"""What unit tests share: time that passes only when everybody waits."""
+"""What unit tests share.
+
+Time passes only when everybody waits. Code of vnode that blocks the event loop raises an error.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+MAY_BLOCK: Final = {
+    # Read once, when nothing else runs yet.
+    ("vnode/cli/access.py", "_read"),
+    ("vnode/dashboard/site.py", "__init__"),
+    ("vnode/kube/endpoint.py", "from_kubeconfig_file"),
+    # The ssl module reads certificates from files only: a small one, in the folder for temporaries.
+    ("vnode/kube/tls.py", "load_client_certificate"),
+}
+"""(end of a path, function): where reading or writing a file in the event loop is accepted."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blocking_calls_fail() -> Iterator[None]:
+    """Raise BlockingError where vnode sleeps, reads, writes or waits in the event loop.
+
+    This looks at which function is called and not at how long it takes, so that a machine under
+    load makes no difference. What tests themselves do is up to them.
+    """
+    with blockbuster_ctx(["vnode", "scheduler_plugins"]) as detector:
+        for call in detector.functions.values():
+            for path, function in MAY_BLOCK:
+                call.can_block_in(path, function)
+        yield
 
 
 class LoopClock:

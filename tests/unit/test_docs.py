@@ -27,6 +27,7 @@ from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.cli.agent import config
 from vnode.scheduling import registry
+from vnode.scheduling.plugin import Plugin
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate
 
@@ -154,7 +155,7 @@ def test_configurations_load_and_make_a_framework(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "scheduler_plugin"))
-    from cheapest_target.plugin import CheapestTarget
+    from cheapest_target.plugin import CheapestTarget  # type: ignore[import-not-found]
 
     file = tmp_path / "agent.yaml"
     file.write_text(block.text)
@@ -205,7 +206,7 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("plugin", defaults.PLUGINS, ids=lambda plugin: plugin.NAME)
-def test_each_default_plugin_is_documented(plugin: type) -> None:
+def test_each_default_plugin_is_documented(plugin: type[Plugin]) -> None:
     page = (ROOT / "docs/scheduling.md").read_text()
     name, weight = plugin.NAME, defaults.WEIGHTS[plugin.NAME]
     assert name in page

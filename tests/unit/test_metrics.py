@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 
 from vnode.api import kinds
-from vnode.kube import informer
+from vnode.kube import informer, watching
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.telemetry import metrics
@@ -36,7 +37,7 @@ def test_requests_are_counted_by_verb_and_code_and_measured_if_answered():
 
 def test_a_lag_is_measured_from_its_first_start_and_once(monkeypatch: pytest.MonkeyPatch):
     now = 0.0
-    monkeypatch.setattr(metrics.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     before = sample("vnode_feedback_lag_seconds_sum") or 0.0
     lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
     lags.start("a")
@@ -60,6 +61,11 @@ def test_an_extension_point_is_measured_also_if_it_breaks():
     assert sample(name, extension_point="Tested") == before + 1
 
 
+async def anonymous() -> str | None:
+    """No credentials."""
+    return None
+
+
 class Silent(Client):
     """An API server that lists one object and then says nothing."""
 
@@ -74,8 +80,8 @@ async def test_informers_of_one_kind_share_a_series_that_ends_with_them(
         await asyncio.Event().wait()
         yield []
 
-    monkeypatch.setattr(informer.watching, "stream", nothing)
-    client = Silent(Endpoint("http://192.0.2.1", None, None), name="silent")
+    monkeypatch.setattr(watching, "stream", nothing)
+    client = Silent(Endpoint("http://192.0.2.1", None, anonymous), name="silent")
     running = [informer.Informer(client, kinds.PODS) for _ in range(2)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one.run(), name="informer") for one in running]

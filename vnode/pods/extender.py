@@ -22,6 +22,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.reservations import Refusal, Reservations
+from vnode.runtime import issuing, serving
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +64,11 @@ class Extender:
         self._reservations = reservations
         self._delegates = delegates
 
-    def routes(self) -> list[web.RouteDef]:
-        """Where the scheduler calls."""
-        return [web.post("/bind", self.handle)]
+    def app(self) -> web.Application:
+        """Return the application, which only the candidate scheduler may call."""
+        app = web.Application(middlewares=[serving.only(issuing.CLIENT)])
+        app.add_routes([web.post("/bind", self.handle)])
+        return app
 
     async def handle(self, request: web.Request) -> web.Response:
         """Bind, or say why not in the `error` of an ExtenderBindingResult."""

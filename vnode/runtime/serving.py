@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from aiohttp import web
@@ -100,6 +100,22 @@ def only(common_name: str) -> Any:
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if peer_name(request) != common_name:
             raise web.HTTPForbidden(text=f"only {common_name} may call this")
+
+        return await handler(request)
+
+    return check
+
+
+def only_hosts(names: Collection[str]) -> Any:
+    """Return a middleware that answers 403 to requests for hosts of other names.
+
+    Without it, a page of another site could make its own name resolve to this server.
+    """
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.url.host not in names:
+            raise web.HTTPForbidden(text="not by this name\n")
 
         return await handler(request)
 

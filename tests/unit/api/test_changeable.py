@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vnode.api import changeable
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "containers": [
         {
             "name": "main",

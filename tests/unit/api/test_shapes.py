@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ _json = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=10,
 )
-_GOOD = {
+_GOOD: dict[str, Any] = {
     "metadata": {
         "name": "web-x",
         "namespace": "default",
@@ -91,7 +92,7 @@ def test_what_an_honest_target_sends_is_read() -> None:
 
 @given(_paths, _json)
 def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -> None:
-    chaperon = _with(path, nonsense)
+    chaperon: Any = _with(path, nonsense)
     if not shapes.is_chaperon(chaperon):
         return
 

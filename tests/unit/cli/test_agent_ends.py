@@ -32,7 +32,7 @@ def load(folder: Path, text: str) -> AgentConfig:
         ("streamGracePeriodSeconds: 0", True, 0),
     ],
 )
-async def test_streams_get_what_is_configured_unless_a_fault_ends_the_agent(
+def test_streams_get_what_is_configured_unless_a_fault_ends_the_agent(
     tmp_path: Path, text: str, told: bool, wanted: int
 ) -> None:
     options = Options("vnode", "192.0.2.1", load(tmp_path, text), None, "agent", asyncio.Event())

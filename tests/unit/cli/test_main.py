@@ -5,17 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from vnode import __version__
 from vnode.api.errors import ConfigError
 from vnode.cli import main
+from vnode.telemetry import logs
 
 
 def test_help_lists_every_subcommand_and_each_of_them_loads():
     shown = CliRunner().invoke(main.cli, ["--help"])
-    for name in main.cli.list_commands(None):
+    for name in main.cli.list_commands(click.Context(main.cli)):
         assert name in shown.output
         assert CliRunner().invoke(main.cli, [name, "--help"]).exit_code == 0
 
@@ -53,7 +55,7 @@ LONG_NAME = ["--cluster-name", "x" * 64]
 )
 def test_errors_are_a_line_and_an_exit_code(words, code, text, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["vnode", *words])
-    monkeypatch.setattr(main.logs, "configure", lambda *_words: None)
+    monkeypatch.setattr(logs, "configure", lambda *_words: None)
     with pytest.raises(SystemExit) as ended:
         main.main()
 

@@ -214,7 +214,7 @@ def test_what_a_pod_uses_where_it_is_has_a_user(well: World) -> None:
     spec["volumes"] = [{"name": "v", "configMap": {"name": "settings"}}]
     changed = replace(changed, originals={MAP: {}})
     assert not rules.violations(replace(changed, followed={"c2": {MAP: {}, TOKEN: token}}))
-    elsewhere = {"c2": {MAP: {}}, "c3": {MAP: {}, TOKEN: token}}
+    elsewhere: dict[str, dict[Ref, Object]] = {"c2": {MAP: {}}, "c3": {MAP: {}, TOKEN: token}}
     assert len(list(things.followed_objects_have_users(replace(changed, followed=elsewhere)))) == 2
 
 

@@ -91,6 +91,7 @@ def test_an_ingress_names_its_certificates_unless_it_stays_at_home():
 def test_node_ports_can_be_left_to_the_target():
     assert services.without_node_ports(service(ports=[{"port": 1}])) is None
     free = services.without_node_ports(service(ports=[{"port": 1, "nodePort": 30000}]))
+    assert free is not None
     assert free["spec"]["ports"] == [{"port": 1}]
 
 

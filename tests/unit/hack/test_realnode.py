@@ -6,12 +6,13 @@ import gzip
 import hashlib
 import io
 import json
+import os
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from hack.fleetlib import debian
 from hack.fleetlib.addresses import Plan
 from hack.fleetlib.commands import Site
 from hack.fleetlib.errors import FleetError
@@ -145,13 +146,13 @@ def test_nodes_of_all_fleets_have_cgroups_of_their_own():
 
 
 def test_what_is_lacking_is_named_together_with_the_cure(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(debian.shutil, "which", lambda program: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda program: None)
     with pytest.raises(FleetError, match=r"runc.*hack/realnode-packages"):
         packages.check()
 
 
 def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(packages.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(FleetError, match="root"):
         packages.check()

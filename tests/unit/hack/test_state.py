@@ -116,6 +116,7 @@ def test_a_process_that_will_not_end_is_killed(tmp_path, monkeypatch):
 
 def test_a_frozen_process_ends_too(tmp_path):
     known = start(tmp_path, "sleep", "60")
+    assert known.identity
     known.identity.send(signal.SIGSTOP)
     processes.end([known])
     assert not known.alive

@@ -81,6 +81,7 @@ async def test_certificates_are_read_inline(pair):
         )
     )
     assert made.server_name == "api"
+    assert made.ssl is not None
     assert made.ssl.get_ca_certs()
 
 

@@ -100,7 +100,7 @@ async def test_a_token_that_ended_is_refreshed_with_the_last_refresh_token(issue
     given = authorization(**trusting(server), **{"id-token": token(-5)})
     issuer.answer = {"id_token": token(30), "refresh_token": "second"}
     assert await given() == f"Bearer {issuer.answer['id_token']}"
-    given._ends = 0  # the time after which it is looked at again
+    given._ends = 0  # type: ignore[attr-defined]  # the time after which it is looked at again
     await given()
     assert [form["refresh_token"] for form in issuer.sent] == ["first", "second"]
     pair = base64.b64encode(b"it:s3%3Acret").decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -23,7 +23,7 @@ VERSIONS = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVe
 SERVER = paper("server")
 STRANGER = paper("stranger", paper("nowhere", ca=True), usages=[CLIENT])
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 
 
 def trusting(shown: Paper | None = None, *issuers: Paper) -> ssl.SSLContext:

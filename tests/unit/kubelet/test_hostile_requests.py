@@ -58,7 +58,7 @@ class Away:
 
 def connected() -> Links:
     """To a target that has no delegates. Without any connection, a 500 would be as intended."""
-    store = Store({PARENT_UID_INDEX: lambda _chaperon: None})
+    store = Store({PARENT_UID_INDEX: lambda _chaperon: ()})
     none = cast("Informer", SimpleNamespace(store=store))
     health = Health(True, "Ready", "", datetime.now(UTC))
     links = Links()

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from vnode.api import keys, objects
+from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.nodes import virtual
 from vnode.runtime.links import Health, TargetKey
@@ -79,9 +80,22 @@ def test_our_taint_joins_those_of_others():
 
 
 def test_one_bad_amount_does_not_hide_the_others():
-    listed = {"cpu": "2000m", "memory": "1024Mi", "pods": 110, "a": "x", "b": "-1", "c": "0"}
+    listed: dict[str, str | int] = {
+        "cpu": "2000m",
+        "memory": "1024Mi",
+        "pods": 110,
+        "a": "x",
+        "b": "-1",
+        "c": "0",
+    }
     assert virtual.offered(listed) == {"cpu": "2", "memory": "1Gi", "pods": "110", "c": "0"}
     assert virtual.offered(None) == {}
+
+
+def condition(node: Object, type_: str) -> Object:
+    found = objects.condition(node, type_)
+    assert found is not None
+    return found
 
 
 def test_a_condition_keeps_its_time_until_it_changes():
@@ -89,10 +103,10 @@ def test_a_condition_keeps_its_time_until_it_changes():
     first = {"status": make_status({})}
     same = {"status": make_status(first, now=later)}
     lost = {"status": make_status(first, Health(False, "Gone", "away", later), later)}
-    assert objects.condition(same, "Ready")["lastTransitionTime"] == objects.timestamp(NOW)
-    assert objects.condition(same, "Ready")["lastHeartbeatTime"] == objects.timestamp(later)
-    assert objects.condition(lost, "Ready")["lastTransitionTime"] == objects.timestamp(later)
-    assert objects.condition(lost, "MemoryPressure")["lastTransitionTime"] == objects.timestamp(NOW)
+    assert condition(same, "Ready")["lastTransitionTime"] == objects.timestamp(NOW)
+    assert condition(same, "Ready")["lastHeartbeatTime"] == objects.timestamp(later)
+    assert condition(lost, "Ready")["lastTransitionTime"] == objects.timestamp(later)
+    assert condition(lost, "MemoryPressure")["lastTransitionTime"] == objects.timestamp(NOW)
 
 
 def test_a_status_is_shown_whatever_its_spelling_and_additions():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import changeable, keys, objects
+from vnode.api.objects import Object
 from vnode.pods import agreement, changes, chaperon, delegate, proxy
 from vnode.pods.chaperon import Parent
 
@@ -18,7 +19,7 @@ PARENT = Parent("c1", "uid-of-c1")
 
 def living(**metadata):
     """A bound proxy as the API server has it."""
-    manifest = {
+    manifest: Object = {
         "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {"team": "a"}},
         "spec": {
             "containers": [

@@ -174,7 +174,7 @@ def test_other_references_stay_as_they_are():
 
 @pytest.mark.parametrize("rewritten", [True, False], ids=["vnode", "admiralty"])
 def test_in_a_chain_the_first_proxy_counts(rewritten):
-    paths = ("metadata.name", "metadata.uid", label(INDEX), annotation(keys.ELECT))
+    paths: tuple[str, ...] = ("metadata.name", "metadata.uid", label(INDEX), annotation(keys.ELECT))
     first = pod(*paths, labels={INDEX: "3"}, notes={keys.FORWARD: "", keys.ELECT: "x"})
     sent = send(first)
     if not rewritten:  # an agent that leaves references as they are
@@ -206,8 +206,7 @@ def test_a_pod_that_nobody_changes_is_no_news_for_its_chaperon():
     proxy = pod("metadata.name", label("x/app"), label("app"), labels=labels)
     proxy["spec"]["nodeName"] = "admiralty-default-c2"
     proxy["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = "w"
-    flags = {"allowed": True, "finalizer": True}
-    built = chaperon.build(proxy, PARENT, "default/c2", **flags)
+    built = chaperon.build(proxy, PARENT, "default/c2", allowed=True, finalizer=True)
     assert not changes.is_news(proxies.trim(proxy), trim_chaperon(built), PARENT)
     assert changes.chaperon_patch(proxy, built, trim_chaperon(built)) == {}
 

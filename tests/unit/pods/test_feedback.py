@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.pods import strategic
 from vnode.api import keys, objects, shapes
+from vnode.api.objects import Object
 from vnode.pods import feedback
 from vnode.pods import proxy as proxies
 
@@ -220,7 +221,11 @@ def test_one_address_replaces_another():
 
 
 def test_directives_of_a_patch_are_not_a_targets_to_write():
-    told = {"phase": "Running", "$patch": "replace", "resources": {"$patch": "delete", "a": "b"}}
+    told: Object = {
+        "phase": "Running",
+        "$patch": "replace",
+        "resources": {"$patch": "delete", "a": "b"},
+    }
     told["conditions"] = [{"type": "x/y", "status": "True", "$patch": "delete"}]
     status = feedback.status_patch(proxy(), chaperon(told))["status"]
     assert "$patch" not in status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnode.api import keys
+from vnode.api.objects import Object
 from vnode.pods import proxy
 
 
@@ -65,7 +66,7 @@ def bound(policy="Always", phase="Running", *, own=30, asked=None):
 
 
 def reporting(*annotations, phase="Running", ending=False):
-    metadata = {"annotations": dict.fromkeys(annotations, "x")}
+    metadata: Object = {"annotations": dict.fromkeys(annotations, "x")}
     if ending:
         metadata["deletionTimestamp"] = "2026-11-21T12:00:00Z"
 

@@ -94,7 +94,8 @@ async def test_all_of_a_key_are_stopped_also_while_they_wait_to_be_started_again
 async def test_they_end_with_their_supervisor(clock):
     work = Work(clock)
     async with supervise() as supervisor:
-        supervisor.keyed(clock=clock).start("a", work, "work")
+        tasks: keyed_tasks.KeyedTasks[str] = supervisor.keyed(clock=clock)
+        tasks.start("a", work, "work")
         await clock.sleep(1)
 
     assert work.cancelled == 1

@@ -116,7 +116,7 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
     cache = world()
     cache.set_pod(pod("x", labels={**WEB, "rev": "1"}, node="a"))
     listed = constraint(matchLabelKeys=["rev", "absent"])
-    spec = {"topologySpreadConstraints": [listed]}
+    spec: dict[str, Any] = {"topologySpreadConstraints": [listed]}
     for revision, expected in (("1", {"c"}), ("2", {"a", "b", "c"})):
         candidate = pod("p", labels={**WEB, "rev": revision}, **spec)
         state, snapshot = CycleState(), cache.snapshot(0)

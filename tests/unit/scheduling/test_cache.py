@@ -169,11 +169,11 @@ def test_counts_always_agree_with_the_pods_that_are_there(
     assert snapshot.placements.owned("o") == Counter(node for _, node in model)
     web = Counter(node for (_, node), app in model.items() if app == "web")
     assert snapshot.placements.matching("default", WEB) == web
-    for node in snapshot:
-        there = sum(name == node.name for _, name in model)
-        assert node.requested.get("cpu", 0) == 100 * there
-        if node.free is not None:
-            promised = (5000 if node.free["cpu"] > 1000 else 1000) - node.free["cpu"]
+    for info in snapshot:
+        there = sum(name == info.name for _, name in model)
+        assert info.requested.get("cpu", 0) == 100 * there
+        if info.free is not None:
+            promised = (5000 if info.free["cpu"] > 1000 else 1000) - info.free["cpu"]
             assert 0 <= promised <= 100 * there
 
     lapsed = cache.snapshot(now=100)

@@ -131,8 +131,8 @@ class QueueMachine(RuleBasedStateMachine):
 
         self.clock.seconds += 61
         popped = set()
-        while (uid := self.pop_ready()) is not None:
-            popped.add(uid)
+        while (ready := self.pop_ready()) is not None:
+            popped.add(ready)
 
         assert popped == self.known
 

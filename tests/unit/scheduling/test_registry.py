@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_a_wrong_profile_is_an_error_that_names_what_is_known(
     ],
 )
 def test_an_entry_point_that_leads_nowhere_is_an_error(value: str, message: str) -> None:
-    entry = registry.metadata.EntryPoint("Mine", value, registry.ENTRY_POINT_GROUP)
+    entry = metadata.EntryPoint("Mine", value, registry.ENTRY_POINT_GROUP)
     with pytest.raises(ConfigError) as caught:
         Registry((), [entry]).get("Mine")
 

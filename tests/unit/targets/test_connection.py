@@ -26,7 +26,7 @@ def test_the_fingerprint_stays_while_nothing_changes():
     [
         (SPEC, b"y"),
         (replace(SPEC, excluded_labels="^a"), b"x"),
-        (replace(SPEC, secret=replace(SPEC.secret, context="other")), b"x"),
+        (replace(SPEC, secret=SecretReference("team", "s", "config", "other")), b"x"),
         (replace(SPEC, secret=None), b"x"),
     ],
 )

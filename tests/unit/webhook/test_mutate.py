@@ -91,7 +91,7 @@ def test_constraints_that_only_virtual_nodes_meet_choose_one_unasked() -> None:
     named = {"matchExpressions": [{"key": keys.TARGET_NAME, "operator": "Exists"}]}
     required = {"nodeSelectorTerms": [named]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    wishes = {
+    wishes: dict[str, Any] = {
         "nodeSelector": {keys.TARGET_NAME: "c2", "disk": "ssd"},
         "affinity": affinity,
         "topologySpreadConstraints": [spread, {**spread, "topologyKey": "zone"}],

@@ -20,7 +20,7 @@ from vnode.api.errors import Unreachable
 from vnode.webhook import server
 
 
-async def annotations(namespace: str) -> Mapping[str, str] | None:
+async def annotations_of(namespace: str) -> Mapping[str, str] | None:
     if namespace == "broken":
         raise Unreachable("no answer")
 
@@ -28,7 +28,7 @@ async def annotations(namespace: str) -> Mapping[str, str] | None:
 
 
 def webhook() -> server.Webhook:
-    return server.Webhook(annotations, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"])
+    return server.Webhook(annotations_of, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"])
 
 
 def review(notes: dict[str, str], namespace: str = "plain", version: str = "v1") -> dict[str, Any]:

@@ -6,11 +6,8 @@ and the candidate scheduler's client certificate.
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from vnode.cli.agent.shared import Shared
 from vnode.pods.extender import Extender
-from vnode.runtime import issuing, serving
 from vnode.runtime.authority import Authority
 from vnode.runtime.issuing import ClientCertificate, ServingCertificate
 from vnode.runtime.serving import Server
@@ -30,7 +27,7 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
         authority, "extender", hosts, clients=True, clock=shared.clock
     )
     webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
-    extender = _extender(shared)
+    extender = Extender(shared.client, shared.reservations, shared.delegates).app()
     servers = (
         Server("webhook", webhook, address, ports.webhook, ssl_context=await for_webhook.start()),
         Server(
@@ -43,13 +40,6 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
 
     for certificate in (for_webhook, for_extender):
         tasks.start(certificate.run(), "serving-certificate")
-
-
-def _extender(shared: Shared) -> web.Application:
-    """Only the candidate scheduler may call it."""
-    app = web.Application(middlewares=[serving.only(issuing.CLIENT)])
-    app.add_routes(Extender(shared.client, shared.reservations, shared.delegates).routes())
-    return app
 
 
 def _hand_over_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:

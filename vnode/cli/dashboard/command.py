@@ -11,10 +11,9 @@ import asyncio
 import secrets
 import webbrowser
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from aiohttp import web
 
 from vnode.api.clock import SystemClock
 from vnode.cli import access, manifests, terminal
@@ -23,7 +22,7 @@ from vnode.cli.dashboard.watching import watching
 from vnode.cli.main import run
 from vnode.dashboard.site import Site
 from vnode.kube.client import Client
-from vnode.runtime.serving import Handler, Server
+from vnode.runtime.serving import Server, only_hosts
 from vnode.runtime.supervisor import supervise
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -76,7 +75,7 @@ async def _serve(
     clock = SystemClock()
     looking = await watching(client, namespace, agent_namespace=agent_namespace, clock=clock)
     base = f"/{secrets.token_urlsafe(_SECRET)}"
-    app = Site(looking.sight, base).app([_only_by_name])
+    app = Site(looking.sight, base).app([only_hosts(_NAMES)])
     server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)
     async with supervise() as tasks:
         await looking.start(tasks)
@@ -88,13 +87,3 @@ async def _serve(
             await asyncio.to_thread(webbrowser.open, address)
 
         await asyncio.get_running_loop().create_future()
-
-
-@web.middleware
-async def _only_by_name(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A page of another site cannot make its own name mean this server."""
-    if request.url.host not in _NAMES:
-        raise web.HTTPForbidden(text="not by this name\n")
-
-    answer: Any = await handler(request)
-    return answer  # type: ignore[no-any-return]
