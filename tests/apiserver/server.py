@@ -41,7 +41,7 @@ TIMEOUT: Final = 30.0  # seconds after which a client gives up on a short reques
 class Admission(Protocol):
     """A webhook, or an admission plugin."""
 
-    def __call__(self, request: Request, obj: Object) -> Object:
+    def __call__(self, request: Request, obj: Object, /) -> Object:
         """Give the object as it is to be stored, or raise what the client is to see."""
 
 

@@ -18,6 +18,7 @@ from vnode.api.objects import Object
 
 BOOKMARK_INTERVAL: Final = 60.0  # seconds
 TIMEOUT: Final = 1800.0  # seconds, of a watch that asks for none
+EARLY: Final = 0.001  # seconds: asyncio fires a timer up to the resolution of its clock early
 
 
 class Watch:
@@ -91,7 +92,7 @@ class Watch:
                 continue
 
             self._check()
-            now = loop.time()
+            now = loop.time() + EARLY
             if self._is_ended and not self.is_silent:
                 return
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
 from vnode.api.errors import ConfigError, Conflict, Denied, Invalid, Unreachable
 from vnode.api.identity import Identity
+from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
@@ -69,8 +71,8 @@ class World:
     def __init__(self, clock):
         self.server, self.clock = APIServer("c2", clock), clock
         self.server.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
+        self.admit: Callable[[Object], Object] = lambda obj: obj
         self.server.admit(lambda _request, obj: self.admit(obj))
-        self.admit = lambda obj: obj
         self.family, self.links = Family(), Links()
         self.said, self.complete = [], {N1: True, N2: True}
         self.follower = Follower(

@@ -42,6 +42,7 @@ class World:
             self.woken.append,
             lambda _node, kind: [MAP] if kind is kinds.CONFIG_MAPS else [],
         )
+        self.leading = asyncio.create_task(self.lead())
 
     async def lead(self):
         async with supervise() as tasks:
@@ -61,7 +62,6 @@ class World:
 @pytest.fixture
 async def world(clock):
     world = World(clock)
-    world.leading = asyncio.create_task(world.lead())
     await asyncio.sleep(0)
     yield world
     world.leading.cancel()
