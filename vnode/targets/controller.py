@@ -284,9 +284,9 @@ class TargetController:
         if (credentials := expiry.condition(obj, end, now)) is not None:
             news.append(credentials)
 
-        clusters = connection.strangers.clusters
-        if link.synced and (clusters or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
-            holds, reason, message = strangers.explain(self._identity.name, clusters)
+        others = connection.strangers.clusters
+        if link.synced and (others or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
+            holds, reason, message = strangers.explain(self._identity.name, others)
             type_ = conditions.CLUSTER_NAME_UNIQUE
             news.append(conditions.build(obj, type_, holds, reason, message, now))
 
