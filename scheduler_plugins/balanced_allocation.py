@@ -10,7 +10,7 @@ from scheduler_plugins import resources_fit
 from scheduler_plugins.resources_fit import ResourceWeight
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import WakeOn
+from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import MAX_SCORE, ScorePlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 
@@ -27,7 +27,7 @@ class NodeResourcesBalancedAllocation(ScorePlugin):
     NAME = "NodeResourcesBalancedAllocation"
     Args = BalancedAllocationArgs
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """It rejects nothing."""
         return []
 

@@ -19,7 +19,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import WakeOn
+from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import PostFilterPlugin
 from vnode.scheduling.snapshot import Snapshot
 from vnode.scheduling.status import SUCCESS, Code, Status
@@ -40,7 +40,7 @@ class CandidateProbe(PostFilterPlugin):
     NAME = "CandidateProbe"
     Args = CandidateProbeArgs
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """It rejects nothing."""
         return []
 

@@ -7,7 +7,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
@@ -18,9 +18,12 @@ class Chain(PreFilterPlugin, FilterPlugin):
 
     NAME = "Chain"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """Another target, or one that says by now which cluster it is."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_CHANGED)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.TARGET_CHANGED),
+        ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Pods of this cluster may go anywhere."""

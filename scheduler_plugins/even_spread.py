@@ -8,7 +8,7 @@ from scheduler_plugins import normalizing
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import WakeOn
+from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import PreScorePlugin, ScorePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
@@ -19,7 +19,7 @@ class EvenSpread(PreScorePlugin, ScorePlugin):
 
     NAME = "EvenSpread"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """It rejects nothing."""
         return []
 

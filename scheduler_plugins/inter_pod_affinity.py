@@ -21,7 +21,7 @@ from vnode.api.pod_terms import PodTerm
 from vnode.api.selectors import Selector
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -70,7 +70,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     NAME = "InterPodAffinity"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """A pod anywhere may be the one to be near to, or may have been in the way."""
         kinds = (
             EventKind.NODE_ADD,
@@ -79,7 +79,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             EventKind.POD_DELETE,
             EventKind.POD_FORGOTTEN,
         )
-        return [WakeOn(kind, anywhere=True) for kind in kinds]
+        return [ClusterEventWithHint(kind, anywhere=True) for kind in kinds]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the places of all terms that concern the pod."""

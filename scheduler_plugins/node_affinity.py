@@ -9,10 +9,10 @@ from scheduler_plugins import normalizing
 from vnode.api import objects, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.api.selectors import NodeSelector, Selector, Term
+from vnode.api.selectors import NodeSelector, NodeSelectorTerm, Selector
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
@@ -54,9 +54,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     NAME = "NodeAffinity"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """Other labels."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_LABELS)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.NODE_LABELS),
+        ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Compile the demands."""
@@ -95,7 +98,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
         """The weights of the terms that match."""
-        preferred: list[tuple[Term, int]] = state.read(_PREFERRED)
+        preferred: list[tuple[NodeSelectorTerm, int]] = state.read(_PREFERRED)
         return sum(weight for term, weight in preferred if term.matches(node.labels, node.name))
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:

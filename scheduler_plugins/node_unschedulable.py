@@ -6,7 +6,7 @@ from vnode.api import objects, taints
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
@@ -17,9 +17,12 @@ class NodeUnschedulable(FilterPlugin):
 
     NAME = "NodeUnschedulable"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """An uncordon."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_TAINTS)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.NODE_TAINTS),
+        ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """As kube-scheduler: cordoned is a taint that can be tolerated."""

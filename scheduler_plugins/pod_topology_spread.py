@@ -20,7 +20,7 @@ from vnode.api.objects import Object
 from vnode.api.selectors import Operator, Requirement, Selector
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -83,7 +83,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     NAME = "PodTopologySpread"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """A pod or a node anywhere changes the skew everywhere."""
         kinds = (
             EventKind.NODE_ADD,
@@ -93,7 +93,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             EventKind.POD_DELETE,
             EventKind.POD_FORGOTTEN,
         )
-        return [WakeOn(kind, anywhere=True) for kind in kinds]
+        return [ClusterEventWithHint(kind, anywhere=True) for kind in kinds]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         """Count the domains of the hard constraints."""

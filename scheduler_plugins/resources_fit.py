@@ -18,7 +18,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import MAX_SCORE, FilterPlugin, Handle, ScorePlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
@@ -93,7 +93,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
             _identity if strategy.type == "MostAllocated" else _complement
         )
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """Room: the target says so, or a proxy of ours left it."""
         kinds = (
             EventKind.NODE_ADD,
@@ -101,7 +101,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
             EventKind.TARGET_FREE,
             EventKind.POD_DELETE,
         )
-        return [WakeOn(kind) for kind in kinds]
+        return [ClusterEventWithHint(kind) for kind in kinds]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """The pod must fit into the sum, and each of its requests into some single node."""

@@ -9,7 +9,7 @@ from vnode.api import objects, taints
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin, PreScorePlugin, ScorePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
@@ -22,9 +22,12 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     NAME = "TaintToleration"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """A taint removed."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_TAINTS)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.NODE_TAINTS),
+        ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """The first taint that is not tolerated is named."""

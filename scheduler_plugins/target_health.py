@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
@@ -16,9 +16,12 @@ class TargetHealth(FilterPlugin):
 
     NAME = "TargetHealth"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """Only the target's return helps."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_HEALTH)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.TARGET_HEALTH),
+        ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """The reason is the agent's own."""

@@ -6,7 +6,7 @@ from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import FilterPlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
@@ -17,9 +17,12 @@ class TargetNamespace(FilterPlugin):
 
     NAME = "TargetNamespace"
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """A Target may be changed."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.TARGET_CHANGED)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.TARGET_CHANGED),
+        ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """A ClusterTarget takes pods of all namespaces."""

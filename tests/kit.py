@@ -17,7 +17,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import endpoint, watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 
 ROOT = Path(__file__).parent.parent
 FLEET = ROOT / "hack" / "fleet"
@@ -88,7 +88,7 @@ async def until(
 ) -> dict[str, Object]:
     """Watch until `condition` holds of all objects, by key; AssertionError shows what there was."""
     found: dict[str, Object] = {}
-    selection = Selection(kind, namespace, label_selector, field_selector)
+    selection = ListOptions(kind, namespace, label_selector, field_selector)
     try:
         async with asyncio.timeout(seconds):
             await _follow(client, selection, condition, found)
@@ -101,7 +101,7 @@ async def until(
 
 async def _follow(
     client: Client,
-    selection: Selection,
+    selection: ListOptions,
     condition: Callable[[dict[str, Object]], bool],
     found: dict[str, Object],
 ) -> None:

@@ -15,12 +15,12 @@ from tests.answering import Answer
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
-from vnode.kubelet.access import Gate
-from vnode.kubelet.delegates import VirtualNode
-from vnode.kubelet.hangups import HangupWatch
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.routes import Routes
-from vnode.kubelet.streaming import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links, TargetKey
 
 TARGET = TargetKey("default", "c2")
 POD: Object = {
@@ -50,12 +50,12 @@ async def node(answer: Answer) -> AsyncIterator[TestServer]:
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(CHAPERON)
         chaperons = cast("Informer", SimpleNamespace(store=store))
-        health = Health(True, "Ready", "", datetime.now(UTC))
+        health = LinkHealth(True, "Ready", "", datetime.now(UTC))
         links = Links()
         links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
-        hangups = HangupWatch()
+        hangups = DisconnectWatch()
         stack.callback(hangups.close)
-        virtual = VirtualNode(TARGET.node_name, links, find)
+        virtual = ServedNode(TARGET.node_name, links, find)
         routes = Routes(virtual, cast("Gate", Open()), Streams(hangups))
         served = TestServer(routes.application())
         await served.start_server()

@@ -29,7 +29,7 @@ class Metric:
 
 def described() -> list[Metric]:
     """All metrics of an agent, ours first, by name."""
-    from vnode.cli.agent import replica  # noqa: F401 - declares what lives in single modules
+    from vnode.agent import replica  # noqa: F401 - declares what lives in single modules
     from vnode.telemetry import metrics
 
     declared = {

@@ -18,7 +18,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Event, Selection
+from vnode.kube.watching import Event, ListOptions
 
 MAPS = kinds.CONFIG_MAPS
 CHAPERONS = kinds.POD_CHAPERONS
@@ -69,7 +69,7 @@ async def watched(
         _items, version = await client.list_at(kind, namespace)
 
     async with aclosing(
-        watching.stream(client, Selection(kind, namespace, **options), version)
+        watching.stream(client, ListOptions(kind, namespace, **options), version)
     ) as batches:
         assert await anext(batches) == []
         yield Events(batches)

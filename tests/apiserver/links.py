@@ -14,8 +14,8 @@ from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
-from vnode.runtime.links import NO_WISHES, Health, Link, Links, TargetKey, Wishes
-from vnode.targets.clusters import Expected
+from vnode.runtime.links import NO_OPTIONS, Link, LinkHealth, Links, TargetKey, TargetOptions
+from vnode.targets.cluster_identity import Expected
 from vnode.targets.connection import Connection
 from vnode.targets.model import SecretReference, TargetSpec
 
@@ -27,7 +27,7 @@ def link_to(
     clock: Clock,
     *,
     cluster_uid: str = "",
-    wishes: Wishes = NO_WISHES,
+    wishes: TargetOptions = NO_OPTIONS,
 ) -> Link:
     """Make a healthy link of the source with that identity to a target."""
     client = server.client(identity.name, name=str(target))
@@ -51,7 +51,7 @@ def link_to(
 def set_healthy(link: Link, healthy: bool, clock: Clock) -> None:
     """Tell a link what its prober would have found."""
     message = "" if healthy else "it does not answer"
-    link.set_health(Health(healthy, "Probed", message, clock.now()))
+    link.set_health(LinkHealth(healthy, "Probed", message, clock.now()))
 
 
 @asynccontextmanager

@@ -19,8 +19,8 @@ from tests.bench.phases import CLIENTS, SOURCE, TARGETS, Order, Stage
 from tests.bench.tracking import LABEL, Tracks
 from vnode.api import kinds, names
 from vnode.cli import kubeconfigs
-from vnode.cli.connecting.connector import Connector
-from vnode.cli.connecting.wanted import Connection
+from vnode.cli.connect.connector import Connector
+from vnode.cli.connect.desired import DesiredConnection
 from vnode.runtime.supervisor import supervise
 
 _TARGET: Final = "small"
@@ -53,7 +53,7 @@ async def targets(stage: Stage, count: int) -> float:
         here, target = stage.clients[SOURCE], stage.clients[there]
         await kit.new_namespace(here, namespace)
         await kit.new_namespace(target, namespace)
-        connection = Connection(namespace, namespace, _TARGET, SOURCE, reach[there], _YEAR)
+        connection = DesiredConnection(namespace, namespace, _TARGET, SOURCE, reach[there], _YEAR)
         await Connector(here, target, connection, lambda _line: None).run()
 
     started = time.monotonic()

@@ -13,7 +13,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 from vnode.runtime.supervisor import Supervisor
 
 LABEL = "bench"
@@ -102,7 +102,7 @@ async def start_watching(
     field_selector: str = "",
 ) -> None:
     """Have `see` called with every version of the pods with that label, from this moment on."""
-    selection = Selection(kinds.PODS, NAMESPACE, label, field_selector)
+    selection = ListOptions(kinds.PODS, NAMESPACE, label, field_selector)
     _, version = await client.list_at(
         kinds.PODS, NAMESPACE, label_selector=label, field_selector=field_selector
     )
@@ -110,7 +110,7 @@ async def start_watching(
 
 
 async def _follow(
-    client: Client, selection: Selection, version: str, see: Callable[[Object], None]
+    client: Client, selection: ListOptions, version: str, see: Callable[[Object], None]
 ) -> None:
     while True:
         async with aclosing(watching.stream(client, selection, version)) as batches:

@@ -12,7 +12,7 @@ import yaml
 
 from tests import kit
 from tests.chart.helm import CHART, one, template
-from vnode.cli.agent import replica  # declares what lives in single modules
+from vnode.agent import replica  # declares what lives in single modules
 from vnode.telemetry import metrics
 
 RULES = CHART / "files" / "alerts.yaml"

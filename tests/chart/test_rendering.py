@@ -12,10 +12,10 @@ from tests.chart.helm import CHART, helm, one, template
 from tests.chart.matrix import MATRIX, REFUSED
 from tests.fleets import SOURCE
 from tests.kit import Fleet
+from vnode.agent import config
+from vnode.agent.config import AgentConfig
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests, scheduler_config
-from vnode.cli.agent import config
-from vnode.cli.agent.config import AgentConfig
 
 NAMESPACE = "rendered"
 _OPERATOR = {"ServiceMonitor": "servicemonitors", "PodMonitor": "podmonitors"}

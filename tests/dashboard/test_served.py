@@ -20,7 +20,7 @@ from tests.integration.kubelets import _address_towards
 from tests.kit import ROOT, Fleet
 from vnode.api import kinds
 from vnode.dashboard import page as pages
-from vnode.dashboard.door import PATH
+from vnode.dashboard.auth import PATH
 from vnode.kube.client import Client
 
 PORTS = {"webhook": 19443, "extender": 19444, "health": 18080, "dashboard": 19445}

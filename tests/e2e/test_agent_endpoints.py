@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.kit import Fleet
-from vnode.runtime import issuing
+from vnode.runtime.certs import issued
 
 
 def address(fleet: Fleet, cluster: str) -> str:
@@ -48,7 +48,7 @@ async def test_the_extender_refuses_another_clusters_scheduler(fleet: Fleet) -> 
 async def test_the_extender_binds_only_candidates_that_it_knows(fleet: Fleet) -> None:
     context = trusting(fleet, "c2")
     folder = fleet.folder / "c2" / "credentials"
-    certificate, key = (folder / name for name in issuing.FILES[:2])
+    certificate, key = (folder / name for name in issued.FILES[:2])
     context.load_cert_chain(certificate, key)
     answer = await bind(
         fleet,

@@ -16,7 +16,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 
 C2 = names.virtual_node("default", "c2")
 
@@ -58,7 +58,7 @@ async def until_holds(client: Client, kind: Kind, name: str, **data: str) -> Obj
 
 async def first_seen(client: Client, chaperon: Object, version: str) -> Object:
     """The chaperon as it was created, by a watch from before that."""
-    selection = Selection(
+    selection = ListOptions(
         kinds.POD_CHAPERONS, "default", field_selector=f"metadata.name={objects.name(chaperon)}"
     )
     async for batch in watching.stream(client, selection, version):

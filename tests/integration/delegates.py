@@ -12,7 +12,7 @@ from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.store import Store
-from vnode.runtime.links import PARENT_KEY_INDEX, PARENT_UID_INDEX, Health, Link, TargetKey
+from vnode.runtime.links import PARENT_KEY_INDEX, PARENT_UID_INDEX, Link, LinkHealth, TargetKey
 
 HOLD: Final = "example.com/still-running"
 
@@ -28,7 +28,7 @@ def make_link(client: Client, target: TargetKey) -> Link:
     )
     chaperons.synced.set()
     summaries: Any = SimpleNamespace(store=Store())
-    health = Health(True, "Connected", "the target answers", SystemClock().now())
+    health = LinkHealth(True, "Connected", "the target answers", SystemClock().now())
     return Link(target, client, chaperons=chaperons, summaries=summaries, health=health)
 
 

@@ -30,8 +30,8 @@ from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
 from vnode.kubelet.server import KubeletServer
 from vnode.runtime import links
-from vnode.runtime.certificates import Pair
-from vnode.runtime.links import Health, Link, Links, TargetKey
+from vnode.runtime.certs.keypairs import Pair
+from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
 
 CONTAINER = "app"
 _RUNNING = {
@@ -226,7 +226,7 @@ def _link(name: str, client: Client) -> Link:
         client,
         chaperons=chaperons,
         summaries=Informer(client, kinds.CLUSTER_SUMMARIES),
-        health=Health(True, "Ready", "", datetime.now(UTC)),
+        health=LinkHealth(True, "Ready", "", datetime.now(UTC)),
     )
 
 

@@ -13,10 +13,10 @@ import pytest
 from tests import kit
 from vnode.api import kinds, objects
 from vnode.kube.client import Client
-from vnode.runtime import authority, certificates, issuing
-from vnode.runtime.authority import Authority
-from vnode.runtime.issuing import ClientCertificate, ServingCertificate
-from vnode.runtime.webhook_trust import TrustedWebhook
+from vnode.runtime.certs import authority, issued, keypairs
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
+from vnode.runtime.certs.webhook_bundle import TrustedWebhook
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def test_agents_that_race_have_one_ca(client: Client, namespace: str) -> N
             group.create_task(agent.load())
 
     assert len({agent.bundle for agent in agents}) == 1
-    pair = await agents[0].issue(certificates.Request("x"))
+    pair = await agents[0].issue(keypairs.CertificateRequest("x"))
     assert agents[3].trusts(pair)
 
 
@@ -67,7 +67,7 @@ async def test_a_deleted_ca_is_made_again_and_everything_follows(
         await kit.until_one(
             client,
             kinds.SECRETS,
-            issuing.CLIENT,
+            issued.CLIENT,
             namespace,
             lambda secret: secret["data"]["ca.crt"] == encoded,
         )
@@ -84,20 +84,20 @@ async def test_a_deleted_or_damaged_client_certificate_is_made_again(
     async with asyncio.TaskGroup() as group:
         task = group.create_task(handed.run())
         await handed.written.wait()
-        first = await client.get(kinds.SECRETS, issuing.CLIENT, namespace)
-        await client.delete(kinds.SECRETS, issuing.CLIENT, namespace)
+        first = await client.get(kinds.SECRETS, issued.CLIENT, namespace)
+        await client.delete(kinds.SECRETS, issued.CLIENT, namespace)
         second = await kit.until_one(
             client,
             kinds.SECRETS,
-            issuing.CLIENT,
+            issued.CLIENT,
             namespace,
             lambda secret: objects.uid(secret) != objects.uid(first),
         )
-        await client.patch(kinds.SECRETS, issuing.CLIENT, {"data": {"tls.key": ""}}, namespace)
+        await client.patch(kinds.SECRETS, issued.CLIENT, {"data": {"tls.key": ""}}, namespace)
         await kit.until_one(
             client,
             kinds.SECRETS,
-            issuing.CLIENT,
+            issued.CLIENT,
             namespace,
             lambda secret: bool(secret["data"]["tls.key"]) and secret["data"] != second["data"],
         )

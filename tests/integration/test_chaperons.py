@@ -14,8 +14,8 @@ from vnode.api.errors import NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods import chaperons
-from vnode.pods.chaperons import ChaperonController
+from vnode.pods.target import chaperon_controller
+from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.runtime.supervisor import supervise
 
 VALIDATING_WEBHOOKS = Kind(
@@ -30,7 +30,7 @@ VALIDATING_WEBHOOKS = Kind(
 @asynccontextmanager
 async def controlled(client: Client) -> AsyncIterator[None]:
     """Chaperons have delegates, as where an agent leads."""
-    known, delegates = chaperons.informers(client)
+    known, delegates = chaperon_controller.informers(client)
     controller = ChaperonController(
         client, known, delegates, goes_on=lambda _chaperon: False, clock=SystemClock()
     )

@@ -27,7 +27,7 @@ from vnode.api.errors import (
 from vnode.api.objects import Object
 from vnode.kube import credentials, watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 
 
 def config_map(namespace: str, name: str = "a", **data: str) -> Object:
@@ -180,7 +180,7 @@ async def test_no_answer_is_unreachable_with_the_clusters_name(client: Client, u
             await away.get(kinds.NODES, "n")
 
         with pytest.raises(Unreachable, match=r"^away: "):
-            async for _batch in watching.stream(away, Selection(kinds.NODES), "1"):
+            async for _batch in watching.stream(away, ListOptions(kinds.NODES), "1"):
                 pass
 
 
@@ -196,7 +196,7 @@ async def test_a_version_that_is_none_ends_a_watch_with_an_error(
 ) -> None:
     with pytest.raises(ApiError, match="not-a-version"):
         async for _batch in watching.stream(
-            client, Selection(kinds.CONFIG_MAPS, namespace), "not-a-version"
+            client, ListOptions(kinds.CONFIG_MAPS, namespace), "not-a-version"
         ):
             pass
 
@@ -207,7 +207,7 @@ async def test_an_answer_has_a_version_to_watch_from(client: Client, namespace: 
     )
     assert items == []
     made = await client.create(kinds.CONFIG_MAPS, config_map(namespace))
-    selection = Selection(kinds.CONFIG_MAPS, namespace, field_selector="metadata.name=a")
+    selection = ListOptions(kinds.CONFIG_MAPS, namespace, field_selector="metadata.name=a")
     stream = watching.stream(client, selection, version)
     try:
         assert await anext(stream) == []

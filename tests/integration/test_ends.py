@@ -19,23 +19,23 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli.removing import target_side
-from vnode.cli.removing.reporting import Report
-from vnode.cli.removing.source_side import Ends
+from vnode.cli.remove import target_side
+from vnode.cli.remove.report import RemovalReport
+from vnode.cli.remove.source_side import Ends
 from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.pods.ending import Ending
-from vnode.pods.mirroring import Mirror
-from vnode.runtime.links import UNREACHABLE, Health, Link, TargetKey
+from vnode.pods.source.status_writer import StatusWriter
+from vnode.pods.source.termination import Termination
+from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, TargetKey
 
 C2 = TargetKey("", "c2")
 KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end
 
 
-def ending(client: Client, link: Link) -> Ending:
+def ending(client: Client, link: Link) -> Termination:
     links: Any = SimpleNamespace(get=lambda _node: link)
-    mirror: Any = Mirror(client, SimpleNamespace(), SystemClock())  # type: ignore[arg-type]
-    return Ending(client, links, mirror, lambda _node: True, SystemClock())
+    mirror: Any = StatusWriter(client, SimpleNamespace(), SystemClock())  # type: ignore[arg-type]
+    return Termination(client, links, mirror, lambda _node: True, SystemClock())
 
 
 async def ending_pod(client: Client, namespace: str) -> Object:
@@ -174,7 +174,7 @@ async def test_a_target_that_does_not_answer_is_asked_nothing(
     link = make_link(client, C2)
     said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
     link.chaperons.store.put(said)
-    link.set_health(Health(False, UNREACHABLE, "no answer", SystemClock().now()))
+    link.set_health(LinkHealth(False, UNREACHABLE, "no answer", SystemClock().now()))
     await client.delete(kinds.PODS, "web", pod_namespace)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
     assert await ending(client, link).end(proxy, "n1") is None
@@ -196,7 +196,7 @@ async def test_delegates_that_are_kept_lose_their_finalizer_and_those_that_end_d
         pod = await delegate(client, made, f"uid-of-{name}")
 
     await client.delete(kinds.POD_CHAPERONS, "ends", pod_namespace)
-    report = Report(say=lambda _text: None)
+    report = RemovalReport(say=lambda _text: None)
     one: dict[str, Any] = {
         "detach": False,
         "led": False,
@@ -235,7 +235,7 @@ async def keep(
     fleet: Fleet, happens: Callable[[], Awaitable[object]], *, detach: bool, seconds: float
 ) -> int:
     """Have delegates kept, and something happen meanwhile."""
-    ends, report = Ends(seconds, keep=True), Report(say=lambda _text: None)
+    ends, report = Ends(seconds, keep=True), RemovalReport(say=lambda _text: None)
     async with Overtaken(fleet, happens) as overtaken:
         return await target_side.keep_delegates(
             overtaken, detach=detach, led=False, ends=ends, report=report

@@ -11,7 +11,7 @@ from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.cli import kubeconfigs, manifests
-from vnode.cli.connecting import connector
+from vnode.cli.connect import connector
 from vnode.kube.client import Client
 
 AGENT = "system:serviceaccount:vnode:vnode"

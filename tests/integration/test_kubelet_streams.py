@@ -21,7 +21,7 @@ from tests.integration.kubelets import Setting
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.kube import endpoint
-from vnode.kubelet import upgrading
+from vnode.kubelet.streams import http_upgrade
 from vnode.telemetry import metrics
 
 BOTH = pytest.mark.parametrize("spdy", [False, True], ids=["websocket", "spdy"])
@@ -213,7 +213,7 @@ async def _forward_and_echo(node: Setting, *, spdy: bool) -> None:
 def protocols(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the API server asked this kubelet to speak, session by session."""
     asked: list[str] = []
-    build = upgrading.request
+    build = http_upgrade.request
 
     def note(method, host, path, query, headers, own):
         pairs = list(headers)
@@ -221,7 +221,7 @@ def protocols(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(known.get("sec-websocket-protocol") or known["upgrade"])
         return build(method, host, path, query, pairs, own)
 
-    monkeypatch.setattr(upgrading, "request", note)
+    monkeypatch.setattr(http_upgrade, "request", note)
     return asked
 
 

@@ -19,7 +19,7 @@ from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
-from vnode.runtime.links import CONNECTING, Health, Link, Links, TargetKey
+from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links, TargetKey
 
 SUMMARY = {
     "metadata": {
@@ -79,7 +79,7 @@ def make_link(target: TargetKey, client: Client, excluded: Any = None) -> Link:
     chaperons: Any = type("Chaperons", (), {"synced": asyncio.Event(), "store": Store()})()
     chaperons.synced.set()
     summaries: Any = FixedSummaries()
-    health = Health(True, "Connected", "the target answers", SystemClock().now())
+    health = LinkHealth(True, "Connected", "the target answers", SystemClock().now())
     return Link(
         target,
         client,
@@ -175,7 +175,7 @@ async def test_a_lost_target_makes_its_node_not_ready_with_the_reason(
     links, link = await connected(client, target)
     async with running(client, links, FixedTargets(target)):
         await until(client, target, lambda node: ready(node) == "True")
-        link.set_health(Health(False, "Unreachable", "refused", SystemClock().now()))
+        link.set_health(LinkHealth(False, "Unreachable", "refused", SystemClock().now()))
         node = await until(client, target, lambda node: ready(node) == "False")
         condition = objects.condition(node, "Ready") or {}
         assert (condition["reason"], condition["message"]) == ("Unreachable", "refused")
@@ -187,7 +187,7 @@ async def test_a_lost_target_makes_its_node_not_ready_with_the_reason(
                 taint["key"] == "node.kubernetes.io/not-ready" for taint in taints(node)
             ),
         )
-        link.set_health(Health(True, "Connected", "it answers", SystemClock().now()))
+        link.set_health(LinkHealth(True, "Connected", "it answers", SystemClock().now()))
         await until(
             client,
             target,
@@ -314,13 +314,13 @@ async def test_a_restart_changes_nothing_until_the_target_was_asked(
 
     reasons = applied_reasons(client, monkeypatch)
     healthy = link.health
-    link.set_health(Health(False, CONNECTING, "connecting to the target", healthy.since))
+    link.set_health(LinkHealth(False, CONNECTING, "connecting to the target", healthy.since))
     async with running(client, links, FixedTargets(target)) as controller:
         controller.refresh(target.node_name)
         await asyncio.sleep(0.5)
         link.set_health(healthy)
         await asyncio.sleep(0.2)
-        link.set_health(Health(False, "Unreachable", "no answer", healthy.since))
+        link.set_health(LinkHealth(False, "Unreachable", "no answer", healthy.since))
         await until(client, target, lambda node: ready(node) == "False")
 
     assert reasons == ["Unreachable"]

@@ -16,9 +16,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods import proxy as proxy_pods
-from vnode.pods.chaperon import Parent
-from vnode.pods.proxies import ProxyController
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import proxy_state
+from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.runtime.supervisor import supervise
 
@@ -27,7 +27,10 @@ from vnode.runtime.supervisor import supervise
 async def looked_after(client: Client, namespace: str, link: Link) -> AsyncIterator[None]:
     """The pods of one namespace are, as by an agent with one target."""
     proxies = Informer(
-        client, kinds.PODS, namespace=namespace, indexes={proxy_pods.NODE_INDEX: proxy_pods.node_of}
+        client,
+        kinds.PODS,
+        namespace=namespace,
+        indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
     )
     links, events = Links(), EventRecorder(client, "vnode")
     links.add(link)
@@ -37,7 +40,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         links,
         Parent("c1", "uid-of-c1"),
         target_exists=lambda _node: True,
-        trim=proxy_pods.trim,
+        trim=proxy_state.trim,
         bring=_bring_nothing,
         events=events,
         clock=SystemClock(),

@@ -11,27 +11,27 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods.released import Releaser
+from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.runtime.supervisor import supervise
-from vnode.targets.known import Targets
+from vnode.targets.target_lister import TargetLister
 
 FOREIGN = "example.com/kept"
 
 
 @pytest.fixture
-async def targets(client: Client, pod_namespace: str) -> AsyncIterator[Targets]:
+async def targets(client: Client, pod_namespace: str) -> AsyncIterator[TargetLister]:
     """Targets `stays` and `goes`, and a releaser at work."""
     for name in ("stays", "goes"):
         body = {"metadata": {"name": name, "namespace": pod_namespace}, "spec": {"self": True}}
         await client.create(kinds.TARGETS, body)
 
     selector = f"spec.schedulerName={keys.PROXY_SCHEDULER}"
-    known, proxies = Targets(client), Informer(client, kinds.PODS, field_selector=selector)
+    known, proxies = TargetLister(client), Informer(client, kinds.PODS, field_selector=selector)
     async with supervise() as tasks:
         tasks.start(known.run(), "targets")
         tasks.start(proxies.run(), "proxies")
         await known.wait_synced()
-        tasks.start(Releaser(client, proxies, known).run(), "finalizers")
+        tasks.start(StaleFinalizers(client, proxies, known).run(), "finalizers")
         yield known
 
 
@@ -55,7 +55,7 @@ async def has(client: Client, pod: Object, finalizers: Sequence[str]) -> None:
 
 
 async def test_a_pod_that_waits_or_runs_elsewhere_is_released_when_a_target_goes(
-    client: Client, pod_namespace: str, targets: Targets
+    client: Client, pod_namespace: str, targets: TargetLister
 ) -> None:
     stays, goes = (names.finalizer(pod_namespace, name) for name in ("stays", "goes"))
     node = names.virtual_node(pod_namespace, "stays")
@@ -69,7 +69,7 @@ async def test_a_pod_that_waits_or_runs_elsewhere_is_released_when_a_target_goes
 
 
 async def test_a_pod_that_came_late_is_released_and_those_that_are_about_to_end_are_not(
-    client: Client, pod_namespace: str, targets: Targets
+    client: Client, pod_namespace: str, targets: TargetLister
 ) -> None:
     stays, goes = (names.finalizer(pod_namespace, name) for name in ("stays", "goes"))
     ending = await create(client, pod_namespace, "ending", (stays, goes))
@@ -86,4 +86,4 @@ async def test_a_pod_that_came_late_is_released_and_those_that_are_about_to_end_
 
 
 async def test_nothing_is_taken_off_before_all_targets_are_known(client: Client) -> None:
-    assert Targets(client).has_finalizer(names.finalizer("default", "any"))
+    assert TargetLister(client).has_finalizer(names.finalizer("default", "any"))

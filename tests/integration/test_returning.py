@@ -8,7 +8,7 @@ from vnode.api import kinds, objects
 from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.following.references import Ref
-from vnode.following.returning import Returns
+from vnode.following.write_back import WriteBackController
 from vnode.kube.client import Client
 
 OWN = {"ip": "192.0.2.1", "ipMode": "VIP"}
@@ -23,7 +23,7 @@ async def test_an_address_that_somebody_writes_meanwhile_is_not_lost(
     seen = await client.create(kinds.SERVICES, {"metadata": {"name": "s"}, "spec": spec}, namespace)
     copy: Object = {"status": {"loadBalancer": {"ingress": [THEIRS]}}}
     ref = Ref(kinds.SERVICES, namespace, "s")
-    returns = Returns(
+    returns = WriteBackController(
         client,
         original=lambda _ref: seen,
         follows=lambda _ref: False,

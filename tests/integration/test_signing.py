@@ -22,8 +22,8 @@ from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.kube.client import Client
-from vnode.runtime import certificates
-from vnode.runtime.signing import SignedCertificate
+from vnode.runtime.certs import keypairs
+from vnode.runtime.certs.csr import SignedCertificate
 
 SIGNER = "kubernetes.io/kubelet-serving"
 ADDRESS = "192.0.2.7"
@@ -124,7 +124,7 @@ async def test_a_request_that_the_agent_may_approve_is_signed(
         pair = running.certificate.pair
 
     assert pair is not None
-    certificates.check_pair(pair)
+    keypairs.check_pair(pair)
     shown = pair.x509
     ca = papers.load(fleet.folder / "c1" / "pki" / "ca.crt", fleet.folder / "c1" / "pki" / "ca.key")
     shown.verify_directly_issued_by(ca.certificate)

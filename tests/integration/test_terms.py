@@ -16,19 +16,19 @@ import pytest
 from tests import kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
+from vnode.agent.config import AgentConfig
+from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.shared import AgentOptions, Shared
+from vnode.agent.term import Term
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
-from vnode.api.listeners import Listeners, period
+from vnode.api.listeners import Listeners, subscription_scope
 from vnode.api.objects import Object
-from vnode.cli.agent.config import AgentConfig
-from vnode.cli.agent.kubelet_api import KubeletApi
-from vnode.cli.agent.shared import Options, Shared
-from vnode.cli.agent.term import Term
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
-from vnode.runtime.authority import Authority
-from vnode.runtime.health import Health
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import supervise
 
@@ -44,8 +44,8 @@ async def identity(client: Client) -> Identity:
 @asynccontextmanager
 async def replica(client: Client, identity: Identity, home: str) -> AsyncIterator[Shared]:
     """What all replicas do, but for their servers, of an agent whose own namespace is `home`."""
-    options = Options(home, "127.0.0.1", AgentConfig(), None, "test")
-    shared = Shared(client, identity, options, Health())
+    options = AgentOptions(home, "127.0.0.1", AgentConfig(), None, "test")
+    shared = Shared(client, identity, options, ProcessHealth())
     async with supervise() as tasks:
         shared.start(tasks)
         await shared.targets.wait_synced()
@@ -152,7 +152,7 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
         kubelet = KubeletApi(shared, authority, EventRecorder(client, "vnode"))
         before = listeners(shared, link)
         for _term in range(2):
-            with period():
+            with subscription_scope():
                 term = Term(shared, kubelet)
                 leading = asyncio.create_task(term.run())
                 await kit.until_one(client, kinds.NODES, link.node_name, "", bool)

@@ -15,8 +15,8 @@ from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
 from vnode.cli import kubeconfigs
-from vnode.cli.removing.reporting import Report
-from vnode.cli.removing.uninstall import Options, uninstall
+from vnode.cli.remove.report import RemovalReport
+from vnode.cli.remove.uninstall import UninstallOptions, uninstall
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -105,11 +105,13 @@ async def send(source: Client, namespace: str, begun: asyncio.Event) -> set[str]
 async def test_a_source_that_goes_on_sending_while_delegates_are_kept_leaves_no_finalizer(
     target: Client, source: Client, namespace: str
 ) -> None:
-    begun, report = asyncio.Event(), Report(say=lambda _text: None)
+    begun, report = asyncio.Event(), RemovalReport(say=lambda _text: None)
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         sending = group.create_task(send(source, namespace, begun), name="send")
         await begun.wait()
-        await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
+        await uninstall(
+            target, UninstallOptions("vnode", keep=True, crds=False, seconds=20), report
+        )
 
     found = await target.list(kinds.POD_CHAPERONS, namespace)
     assert {objects.name(chaperon) for chaperon in found} == await sending
@@ -123,7 +125,7 @@ async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
 ) -> None:
     """A source would give chaperons the finalizer of an agent that is no more."""
     monkeypatch.setattr(summary, "INTERVAL", 0)  # it would be written again at once
-    report, seen = Report(say=lambda _text: None), asyncio.Event()
+    report, seen = RemovalReport(say=lambda _text: None), asyncio.Event()
     summaries = Informer.of_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     summaries.subscribe(
         lambda _old, new: (
@@ -134,7 +136,9 @@ async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
         tasks.start(SummaryWriter(agent, clock=SystemClock()).run(), "summary")
         tasks.start(summaries.run(), "summaries")
         await seen.wait()
-        await uninstall(target, Options("vnode", keep=True, crds=False, seconds=20), report)
+        await uninstall(
+            target, UninstallOptions("vnode", keep=True, crds=False, seconds=20), report
+        )
 
         with pytest.raises(Denied):
             await agent.list(kinds.CLUSTER_SUMMARIES)

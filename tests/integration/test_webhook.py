@@ -14,10 +14,10 @@ import pytest
 from tests import kit
 from vnode.api import errors, keys, kinds, objects
 from vnode.kube.client import Client
-from vnode.runtime.authority import Authority
-from vnode.runtime.issuing import ServingCertificate
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.certs.issued import ServingCertificate
+from vnode.runtime.certs.webhook_bundle import TrustedWebhook
 from vnode.runtime.serving import Server
-from vnode.runtime.webhook_trust import TrustedWebhook
 from vnode.webhook import server
 
 CONFIGURATION = "webhook-test"

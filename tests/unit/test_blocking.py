@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockingError
 
-from vnode.runtime import certificates
+from vnode.runtime.certs import keypairs
 
 
 async def test_vnode_may_not_write_a_file_in_the_event_loop(tmp_path: Path) -> None:
     with pytest.raises(BlockingError):
-        certificates.write_private(tmp_path / "key", b"key")
+        keypairs.write_private(tmp_path / "key", b"key")
 
 
 async def test_vnode_may_write_a_file_in_a_thread(tmp_path: Path) -> None:
-    await asyncio.to_thread(certificates.write_private, tmp_path / "key", b"key")
+    await asyncio.to_thread(keypairs.write_private, tmp_path / "key", b"key")
     assert (tmp_path / "key").read_bytes() == b"key"

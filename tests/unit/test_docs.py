@@ -22,10 +22,10 @@ from tests import pages
 from tests.docs.left_out import LEFT_OUT, LeftOut
 from tests.kit import ROOT
 from tests.pages import PAGES, Block
+from vnode.agent import config
 from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
-from vnode.cli.agent import config
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Plugin
 from vnode.targets import model, source_rbac

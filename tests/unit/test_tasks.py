@@ -21,8 +21,8 @@ STARTERS: Final = {"create_task", "ensure_future", "run_coroutine_threadsafe"}
 ALLOWED: Final = {
     ("runtime/supervisor.py", "start"),
     ("runtime/keyed_tasks.py", "start"),
-    ("pods/scheduler.py", "_cycle"),  # each catches all that goes wrong with its own pod
-    ("cli/agent/command.py", "_serve"),  # the process itself
+    ("pods/source/scheduler.py", "_cycle"),  # each catches all that goes wrong with its own pod
+    ("cli/agent.py", "_serve"),  # the process itself
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

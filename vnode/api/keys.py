@@ -52,7 +52,7 @@ TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAM
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
-FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.agreement
+FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.
 FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"
 # On chaperons: the delegate was deleted before it had finished, however it then ends; presence.
@@ -63,7 +63,9 @@ GRACE_PERIOD: Final = OWN_PREFIX + "grace-period-seconds"
 # vnode.pods.downward_api.
 FIELD: Final = OWN_PREFIX + "field-"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
-ADDRESSES: Final = OWN_PREFIX + "addresses"  # on a followed Service: JSON, vnode.following.notices
+ADDRESSES: Final = (
+    OWN_PREFIX + "addresses"
+)  # on a followed Service: JSON, vnode.following.write_back_patches
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
 CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: what its agent is called
 CLUSTER_UID: Final = OWN_PREFIX + "cluster-uid"  # on a ClusterSummary: which cluster that is

@@ -1,10 +1,10 @@
-"""Who hears of changes, and for how long.
+"""Keeps callbacks, and forgets those of a leader when its term ends.
 
 Most listeners stay for as long as what they listen to. What a leader adds must not: its term ends
-with its Lease, while the informers and links that it followed go on for everybody else. So what is
-added within a `period` is gone at its end, as tasks are at the end of their group. Tasks that are
-started within it belong to it, and so does what one of its listeners adds when it is called, by
-whomever: the period travels in a context variable.
+with its Lease, while the informers and links that it followed go on for everybody else. So a
+listener that is added within a `subscription_scope` is gone at its end, as tasks are at the end of
+their group. Tasks that are started within it belong to it, and so does a listener that another one
+of it adds when it is called, by whomever: the scope travels in a context variable.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from weakref import WeakSet
 P = ParamSpec("P")
 
 
-class _Period:
-    """What was added to belongs to others, and may go before the period ends: hence weakly."""
+class _Scope:
+    """The lists that got a listener; others own them and may drop them earlier, hence weakly."""
 
     def __init__(self) -> None:
         self.over = False
         self.lists: WeakSet[Listeners[Any]] = WeakSet()
 
 
-_present: Final[ContextVar[_Period | None]] = ContextVar("period", default=None)
+_present: Final[ContextVar[_Scope | None]] = ContextVar("scope", default=None)
 
 
 @contextmanager
-def period() -> Iterator[None]:
-    """Listeners that are added from inside are forgotten at the end of the block, or later on."""
-    this = _Period()
+def subscription_scope() -> Iterator[None]:
+    """Forget the listeners that are added inside, at the end of the block or later on."""
+    this = _Scope()
     token = _present.set(this)
     try:
         yield
@@ -44,20 +44,20 @@ def period() -> Iterator[None]:
 
 
 class _Entry(Generic[P]):
-    """A listener that is called in its own period, whoever calls it."""
+    """A listener that is called in its own scope, whoever calls it."""
 
-    __slots__ = ("listener", "period")
+    __slots__ = ("listener", "scope")
 
-    def __init__(self, listener: Callable[P, None], period: _Period | None) -> None:
+    def __init__(self, listener: Callable[P, None], scope: _Scope | None) -> None:
         self.listener = listener
-        self.period = period
+        self.scope = scope
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        if _present.get() is self.period:
+        if _present.get() is self.scope:
             self.listener(*args, **kwargs)
             return
 
-        token = _present.set(self.period)
+        token = _present.set(self.scope)
         try:
             self.listener(*args, **kwargs)
         finally:
@@ -77,7 +77,7 @@ class Listeners(Generic[P]):
         return len(self._entries)
 
     def add(self, listener: Callable[P, None]) -> None:
-        """Have it called until the present period ends, if there is one; never if it has ended."""
+        """Call a listener until the present scope ends, if there is one; never if it has ended."""
         present = _present.get()
         if present is not None:
             if present.over:
@@ -88,12 +88,12 @@ class Listeners(Generic[P]):
         self._entries = (*self._entries, _Entry(listener, present))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call all that there are now."""
+        """Call all listeners that there are now."""
         for entry in self._entries:
             entry(*args, **kwargs)
 
     def forget_over(self) -> None:
-        """Drop those whose period is over."""
+        """Drop the listeners whose scope has ended."""
         self._entries = tuple(
-            entry for entry in self._entries if entry.period is None or not entry.period.over
+            entry for entry in self._entries if entry.scope is None or not entry.scope.over
         )

@@ -86,6 +86,11 @@ def is_terminating(obj: Object) -> bool:
     return "deletionTimestamp" in metadata(obj)
 
 
+def node_name(pod: Object) -> str:
+    """Return the node that a pod is bound to, "" for a pod that waits for one."""
+    return str(spec(pod).get("nodeName") or "")
+
+
 def is_finished(pod: Object) -> bool:
     """Tell whether a pod has succeeded or failed: none of its containers runs again."""
     return status(pod).get("phase") in ("Succeeded", "Failed")

@@ -86,7 +86,7 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class NodeSelectorTerm:
     """One term of a node selector; its `fields` are about the node's name."""
 
     labels: Selector
@@ -97,7 +97,7 @@ class Term:
         return self.labels.matches(labels) and self.fields.matches({_FIELD_NAME: name})
 
 
-NodeSelector: TypeAlias = tuple[Term, ...]
+NodeSelector: TypeAlias = tuple[NodeSelectorTerm, ...]
 """Terms of which one must match; no term matches nothing."""
 
 
@@ -123,7 +123,7 @@ def from_node_selector(selector: Object | None) -> NodeSelector:
     return tuple(compiled for term in terms if (compiled := from_term(term)) is not None)
 
 
-def from_term(term: Object) -> Term | None:
+def from_term(term: Object) -> NodeSelectorTerm | None:
     """One NodeSelectorTerm; None if it is empty, which matches nothing."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
@@ -136,7 +136,7 @@ def from_term(term: Object) -> Term | None:
                 f'matchFields knows only {_FIELD_NAME}, not "{expression.get("key")}"'
             )
 
-    return Term(
+    return NodeSelectorTerm(
         Selector(frozenset(map(_requirement, expressions))),
         Selector(frozenset(map(_requirement, fields))),
     )

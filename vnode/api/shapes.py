@@ -15,13 +15,13 @@ import msgspec
 from vnode.api.objects import Object
 
 
-class _Owner(msgspec.Struct):
+class _OwnerReference(msgspec.Struct):
     kind: str = ""
     uid: str = ""
     controller: bool | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _ReceivedMetadata(msgspec.Struct, rename="camel"):
     name: str
     uid: str
     resource_version: str
@@ -30,7 +30,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
-    owner_references: list[_Owner] | None = None
+    owner_references: list[_OwnerReference] | None = None
 
 
 class _Condition(msgspec.Struct, rename="camel"):
@@ -47,7 +47,7 @@ class _State(msgspec.Struct):
     terminated: Object | None = None
 
 
-class _Container(msgspec.Struct, rename="camel"):
+class _ContainerStatus(msgspec.Struct, rename="camel"):
     name: str
     restart_count: int = 0
     state: _State | None = None
@@ -56,9 +56,9 @@ class _Container(msgspec.Struct, rename="camel"):
 class _PodStatus(msgspec.Struct, rename="camel"):
     phase: str | None = None
     conditions: list[_Condition] | None = None
-    container_statuses: list[_Container] | None = None
-    init_container_statuses: list[_Container] | None = None
-    ephemeral_container_statuses: list[_Container] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+    ephemeral_container_statuses: list[_ContainerStatus] | None = None
     pod_ip: str | None = msgspec.field(name="podIP", default=None)
     pod_ips: list[dict[str, str]] | None = msgspec.field(name="podIPs", default=None)
 
@@ -77,7 +77,7 @@ class _PodSpec(msgspec.Struct, rename="camel"):
 
 
 class _Chaperon(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _ReceivedMetadata
     spec: _PodSpec | None = None
     status: _PodStatus | None = None
 
@@ -91,13 +91,13 @@ class _CopyStatus(msgspec.Struct, rename="camel"):
 
 
 class _Copy(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _ReceivedMetadata
     spec: Object | None = None
     status: _CopyStatus | None = None
 
 
 class _Summary(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _ReceivedMetadata
     capacity: dict[str, str | int] | None = None
     allocatable: dict[str, str | int] | None = None
 

@@ -33,17 +33,17 @@ _Reduce: TypeAlias = Callable[[Object], bool | Object]
 """What is left of one expression: True if it holds, False if it does not, else what to ask."""
 
 
-class VirtualNode(NamedTuple):
+class VirtualNodeIdentity(NamedTuple):
     """As much of a virtual node as is known of every one: its name, and who it stands for."""
 
     name: str
     labels: Mapping[str, str]
 
 
-def virtual_node(target_namespace: str, target_name: str) -> VirtualNode:
+def virtual_node(target_namespace: str, target_name: str) -> VirtualNodeIdentity:
     """That of a Target; the namespace of a ClusterTarget is ""."""
     name = names.virtual_node(target_namespace, target_name)
-    return VirtualNode(name, identity_labels(target_namespace, target_name))
+    return VirtualNodeIdentity(name, identity_labels(target_namespace, target_name))
 
 
 def identity_labels(target_namespace: str, target_name: str) -> dict[str, str]:
@@ -73,7 +73,7 @@ def of_spec(spec: Object) -> Object:
     return {**found, "topologySpreadConstraints": spread} if spread else found
 
 
-def without(spec: Object, node: VirtualNode) -> Object:
+def without(spec: Object, node: VirtualNodeIdentity) -> Object:
     """The spec as it goes to the target that `node` stands for; the same one if nothing goes."""
     kept: Object = {
         "nodeSelector": {
@@ -130,7 +130,7 @@ def _is_virtual(expression: Object) -> bool:
     return _names_virtual(key, operator, expression.get("values") or [])
 
 
-def _reducer(node: VirtualNode | None) -> _Reduce:
+def _reducer(node: VirtualNodeIdentity | None) -> _Reduce:
     """How expressions are reduced for a target; for None, as if all on virtual nodes held."""
 
     def reduced(expression: Object) -> bool | Object:
@@ -150,7 +150,7 @@ def _reducer(node: VirtualNode | None) -> _Reduce:
     return reduced
 
 
-def _by_name(expression: Object, node: VirtualNode | None) -> bool | Object:
+def _by_name(expression: Object, node: VirtualNodeIdentity | None) -> bool | Object:
     values: list[str] = expression["values"]
     real = [value for value in values if not names.may_be_virtual_node(value)]
     left: Object = {**expression, "values": real}
@@ -180,7 +180,7 @@ def _reduced_term(term: Object, reduce: _Reduce) -> bool | Object:
     return left or True
 
 
-def _affinity_without(affinity: Object, node: VirtualNode) -> Object:
+def _affinity_without(affinity: Object, node: VirtualNodeIdentity) -> Object:
     nodes = affinity.get("nodeAffinity") or {}
     kept: Object = {"nodeAffinity": _node_affinity_without(nodes, node)}
     for field in ("podAffinity", "podAntiAffinity"):
@@ -190,7 +190,7 @@ def _affinity_without(affinity: Object, node: VirtualNode) -> Object:
     return {f: v for f, v in {**affinity, **changed}.items() if f not in changed or v}
 
 
-def _node_affinity_without(affinity: Object, node: VirtualNode) -> Object:
+def _node_affinity_without(affinity: Object, node: VirtualNodeIdentity) -> Object:
     required = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     preferred = affinity.get(_PREFERRED) or []
     kept = dict(affinity)
@@ -205,7 +205,7 @@ def _node_affinity_without(affinity: Object, node: VirtualNode) -> Object:
     return {field: value for field, value in kept.items() if value}
 
 
-def _required_without(terms: Objects, node: VirtualNode) -> Objects:
+def _required_without(terms: Objects, node: VirtualNodeIdentity) -> Objects:
     """No term at all if one holds by what it says of virtual nodes alone.
 
     If none is for this target, the pod is here all the same, by an older agent's choice or because
@@ -224,7 +224,7 @@ def _required_without(terms: Objects, node: VirtualNode) -> Objects:
     return []
 
 
-def _reduced_preference(entry: Object, node: VirtualNode) -> Object | None:
+def _reduced_preference(entry: Object, node: VirtualNodeIdentity) -> Object | None:
     """What it still prefers; None if all nodes of the target are alike to it."""
     left = _reduced_term(entry.get("preference") or {}, _reducer(node))
     return {**entry, "preference": left} if isinstance(left, dict) else None

@@ -21,7 +21,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import access, installed, manifests
 from vnode.cli.access import Access
-from vnode.cli.installed import Given, Settings
+from vnode.cli.installed import Given, InstallSettings
 from vnode.cli.main import run
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -165,7 +165,7 @@ async def _main(where: Access, given: Given) -> None:
             click.echo(line)
 
 
-async def _present(client: Client) -> Settings:
+async def _present(client: Client) -> InstallSettings:
     """What the cluster was installed with."""
     try:
         return installed.read(await _find(client, kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK))
@@ -178,7 +178,7 @@ async def _present(client: Client) -> Settings:
 
 async def _print(where: Access | None, given: Given) -> None:
     """The YAML that would be applied to that cluster, or to a new one."""
-    present = Settings()
+    present = InstallSettings()
     if where is not None:
         async with where.client() as client:
             present = await _present(client)
@@ -186,7 +186,7 @@ async def _print(where: Access | None, given: Given) -> None:
     click.echo(manifests.to_yaml(objects_for(given.over(present))), nl=False)
 
 
-def objects_for(settings: Settings) -> Objects:
+def objects_for(settings: InstallSettings) -> Objects:
     """All objects of an installation."""
     return manifests.everything(settings.namespace, installed.hook(settings))
 

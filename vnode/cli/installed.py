@@ -21,7 +21,7 @@ _NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class InstallSettings:
     """What `vnode install` can be told. `url` is None where the webhook calls the Service."""
 
     namespace: str = manifests.NAMESPACE
@@ -44,10 +44,10 @@ class Given:
         if self.url and self.to_service:
             raise ConfigError("--webhook-url and --webhook-service exclude each other: pass one")
 
-    def over(self, present: Settings) -> Settings:
+    def over(self, present: InstallSettings) -> InstallSettings:
         """What holds after this run, by what held before."""
         url = None if self.to_service else self.url or present.url
-        return Settings(
+        return InstallSettings(
             self.namespace or present.namespace,
             url,
             self.reinvocation or present.reinvocation,
@@ -55,14 +55,14 @@ class Given:
         )
 
 
-def read(webhook: Object | None) -> Settings:
+def read(webhook: Object | None) -> InstallSettings:
     """The settings by the webhook configuration in a cluster; the defaults if there is none."""
     [hook] = (webhook or {}).get("webhooks") or [None]
     if hook is None:
-        return Settings()
+        return InstallSettings()
 
-    default = Settings()
-    return Settings(
+    default = InstallSettings()
+    return InstallSettings(
         _namespace(hook) or default.namespace,
         (hook.get("clientConfig") or {}).get("url"),
         str(hook.get("reinvocationPolicy") or default.reinvocation),
@@ -79,7 +79,7 @@ def _namespace(hook: Object) -> str:
     return ""
 
 
-def hook(settings: Settings) -> Object:
+def hook(settings: InstallSettings) -> Object:
     """The webhook configuration with these settings."""
     return manifests.webhook(
         settings.namespace,
@@ -89,9 +89,9 @@ def hook(settings: Settings) -> Object:
     )
 
 
-def kept(given: Given, present: Settings) -> Iterator[str]:
+def kept(given: Given, present: InstallSettings) -> Iterator[str]:
     """A line for each setting that holds on without a flag, and is none of the defaults."""
-    default, wanted = Settings(), given.over(present)
+    default, wanted = InstallSettings(), given.over(present)
     if present.namespace != default.namespace and given.namespace is None:
         yield f"the agent's namespace {present.namespace} is kept; --namespace changes it"
 
@@ -109,9 +109,9 @@ def kept(given: Given, present: Settings) -> Iterator[str]:
         yield f"the webhook's timeout of {present.timeout} s is kept; --webhook-timeout changes it"
 
 
-def command(settings: Settings) -> str:
+def command(settings: InstallSettings) -> str:
     """The `vnode install` that makes a cluster so."""
-    default, words = Settings(), ["vnode", "install"]
+    default, words = InstallSettings(), ["vnode", "install"]
     if settings.namespace != default.namespace:
         words += ["--namespace", settings.namespace]
 

@@ -20,19 +20,19 @@ from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "agent": ("vnode.cli.agent.command", "Run the agent of one cluster."),
+    "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
-    "connect": ("vnode.cli.connecting.command", "Let one cluster run pods in another."),
-    "disconnect": ("vnode.cli.removing.disconnect", "Take a connection away."),
-    "uninstall": ("vnode.cli.removing.uninstall", "Take vnode out of a cluster."),
+    "connect": ("vnode.cli.connect.command", "Let one cluster run pods in another."),
+    "disconnect": ("vnode.cli.remove.disconnect", "Take a connection away."),
+    "uninstall": ("vnode.cli.remove.uninstall", "Take vnode out of a cluster."),
     "get": ("vnode.cli.get.command", "Show targets, nodes, pods or sources."),
     "explain": ("vnode.cli.explain.command", "Tell the whole story of a pod."),
     "top": ("vnode.cli.top.command", "Show what targets and pods use, live."),
     "dashboard": ("vnode.cli.dashboard.command", "Show all of that in a browser, live."),
     "doctor": ("vnode.cli.doctor.command", "Check both sides of each connection."),
-    "cordon": ("vnode.cli.draining.cordoning", "Send no more pods to a target."),
-    "uncordon": ("vnode.cli.draining.uncordoning", "Send pods to a target again."),
-    "drain": ("vnode.cli.draining.command", "Cordon a target and evict its pods."),
+    "cordon": ("vnode.cli.drain.cordon", "Send no more pods to a target."),
+    "uncordon": ("vnode.cli.drain.uncordon", "Send pods to a target again."),
+    "drain": ("vnode.cli.drain.command", "Cordon a target and evict its pods."),
     "completion": ("vnode.cli.completion", "Print a script for the shell's completion."),
     "scheduler-config": ("vnode.cli.scheduler_config", "Print the candidate scheduler's file."),
 }

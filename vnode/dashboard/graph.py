@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.dashboard.board import Board, SourceView, TargetView
 from vnode.dashboard.markup import Content, Markup, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
+from vnode.dashboard.view_model import SourceView, TargetView, ViewModel
 from vnode.insight import accounts
 
 _WIDTH: Final = 1000
@@ -39,7 +39,7 @@ class _Box:
         return self.y + self.height / 2
 
 
-def draw(board: Board, paths: Paths) -> Markup:
+def draw(board: ViewModel, paths: Paths) -> Markup:
     """The whole drawing."""
     sources = _fitting(board.sources)
     height = max(
@@ -131,7 +131,7 @@ def _source(source: SourceView, box: _Box) -> Markup:
     )
 
 
-def _own(board: Board, box: _Box) -> Markup:
+def _own(board: ViewModel, box: _Box) -> Markup:
     waiting = sum(board.flow.total[stage] for stage in _WAITING)
     away = sum(board.flow.total[stage] for stage in _THERE)
     failing = board.flow.total[Stage.FAILING]
@@ -145,7 +145,7 @@ def _own(board: Board, box: _Box) -> Markup:
     )
 
 
-def _target(board: Board, target: TargetView, box: _Box, paths: Paths) -> Markup:
+def _target(board: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Markup:
     count = sum(board.flow.at(target.node, stage) for stage in _THERE)
     words = [_pods(count)] if target.is_ready else [target.word]
     if failing := board.flow.at(target.node, Stage.FAILING):

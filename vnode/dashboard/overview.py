@@ -7,16 +7,16 @@ from typing import Final
 
 from vnode.api import resources
 from vnode.dashboard import graph, page
-from vnode.dashboard.board import NO_TARGET, Board, TargetView
 from vnode.dashboard.markup import Content, Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import NOWHERE, Stage
+from vnode.dashboard.view_model import NO_TARGET, TargetView, ViewModel
 from vnode.insight import accounts
 
 _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
 
 
-def build(board: Board, paths: Paths) -> bytes:
+def build(board: ViewModel, paths: Paths) -> bytes:
     """The page."""
     live = join(
         [
@@ -36,7 +36,7 @@ def _section(title: str, content: Content) -> Markup:
     return tag("section", tag("h2", title, id=name), content, class_="card", aria_labelledby=name)
 
 
-def _clusters(board: Board, paths: Paths) -> Markup:
+def _clusters(board: ViewModel, paths: Paths) -> Markup:
     if board.targets or board.sources:
         return tag("div", graph.draw(board, paths), class_="wide")
 
@@ -47,7 +47,7 @@ def _clusters(board: Board, paths: Paths) -> Markup:
     )
 
 
-def _flow(board: Board, paths: Paths) -> Markup:
+def _flow(board: ViewModel, paths: Paths) -> Markup:
     heads = [
         tag("th", tag("span", stage.title, title=stage.meaning), scope="col", class_="number")
         for stage in Stage
@@ -95,7 +95,7 @@ def _table(head: Markup, rows: list[Markup], class_: str | None = None) -> Marku
     )
 
 
-def _capacity(board: Board) -> Markup:
+def _capacity(board: ViewModel) -> Markup:
     if not board.targets:
         return page.empty("No targets.")
 

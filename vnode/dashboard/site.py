@@ -17,9 +17,9 @@ from aiohttp import web
 
 from vnode.api.clock import happens_within
 from vnode.api.errors import ConfigError, VnodeError
-from vnode.dashboard import listing, overview, page, telling
+from vnode.dashboard import overview, page, pod_page, pods_page
+from vnode.dashboard.live_model import LiveModel
 from vnode.dashboard.page import Paths
-from vnode.dashboard.sight import Sight
 from vnode.insight import story
 from vnode.runtime.serving import Handler
 
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class Site:
     """The pages below `base`, which begins with a slash and does not end with one."""
 
-    def __init__(self, sight: Sight, base: str) -> None:
+    def __init__(self, sight: LiveModel, base: str) -> None:
         self._sight = sight
         self._base = base
         self._paths = Paths(base)
@@ -83,7 +83,7 @@ class Site:
     async def _pods(self, request: web.Request) -> web.Response:
         board = await self._sight.look()
         given = dict(request.query)
-        return _page(await asyncio.to_thread(listing.build, board, self._paths, given))
+        return _page(await asyncio.to_thread(pods_page.build, board, self._paths, given))
 
     async def _story(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -92,11 +92,11 @@ class Site:
             facts = await self._sight.facts(namespace, name)
         except ConfigError as error:
             key = f"{namespace}/{name}"
-            body = telling.absent(key, str(error), self._paths, cluster=cluster, now=now)
+            body = pod_page.absent(key, str(error), self._paths, cluster=cluster, now=now)
             return _page(body, status=404)
 
         told = story.tell(facts)
-        return _page(telling.build(told, self._paths, cluster=cluster, now=facts.now))
+        return _page(pod_page.build(told, self._paths, cluster=cluster, now=facts.now))
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["asset"]

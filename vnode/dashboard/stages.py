@@ -11,8 +11,7 @@ from enum import Enum
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.insight import failing
-from vnode.pods.candidates import State
-from vnode.pods.feedback import FINISHED
+from vnode.pods.source.candidates import CandidateState
 
 NOWHERE = ""
 """The place of pods that have no target yet."""
@@ -20,7 +19,7 @@ NOWHERE = ""
 NO_PLACE = "No place"
 """The word for pods that every target has refused."""
 
-_ASKING = (State.WAITING, State.RESERVED, State.COMMITTED)
+_ASKING = (CandidateState.WAITING, CandidateState.RESERVED, CandidateState.COMMITTED)
 
 
 class Stage(Enum):
@@ -91,14 +90,14 @@ class Flow:
 
 
 def place(
-    pod: Object, candidates: Mapping[str, State], away: Collection[str], now: datetime
+    pod: Object, candidates: Mapping[str, CandidateState], away: Collection[str], now: datetime
 ) -> Placed:
     """Where a pod stands.
 
     `candidates` is what each virtual node that was asked has said; `away` are the virtual nodes
     whose targets do not answer.
     """
-    node = str(objects.spec(pod).get("nodeName") or "")
+    node = objects.node_name(pod)
     asked = tuple(sorted(name for name, said in candidates.items() if said in _ASKING))
     failure = failing.find(pod, now)
     stage = _stage(pod, is_away=node in away, fails=failure is not None, is_asking=bool(asked))
@@ -116,13 +115,13 @@ def place(
 
 def _stage(pod: Object, *, is_away: bool, fails: bool, is_asking: bool) -> Stage:
     phase = objects.status(pod).get("phase")
-    if phase in FINISHED:
+    if objects.is_finished(pod):
         return Stage.FAILED if phase == "Failed" else Stage.FINISHED
 
     if objects.is_terminating(pod):
         return Stage.ENDING
 
-    if not objects.spec(pod).get("nodeName"):
+    if not objects.node_name(pod):
         return Stage.CANDIDATE if is_asking else Stage.PENDING
 
     if is_away or fails:

@@ -20,11 +20,11 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.family import Original
+from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need, Users
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.runtime import keeping
+from vnode.runtime.certs import renewal
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import Supervisor
 
@@ -44,7 +44,7 @@ class Claims:
         local: Client,
         links: Links,
         identity: Identity,
-        users: Users,
+        users: ReferenceIndex,
         look: Callable[[Kind], None],
     ) -> None:
         self._local = local
@@ -62,7 +62,7 @@ class Claims:
             if self.serves(link) and not self._running:
                 self._running = True
                 self._informer.subscribe(self._on_claim)
-                tasks.start(keeping.follow(self._informer, self._on_list), "following claims")
+                tasks.start(renewal.follow(self._informer, self._on_list), "following claims")
 
         self._links.subscribe(on_link, lambda _link: None)
 

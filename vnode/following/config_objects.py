@@ -17,8 +17,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.family import Demand, Original
+from vnode.following.reference_index import Key, Need, ReferenceIndex, strongest
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need, Users, strongest
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
@@ -41,7 +41,7 @@ class ConfigObjects:
         local: Client,
         links: Links,
         identity: Identity,
-        users: Users,
+        users: ReferenceIndex,
         others: Sequence[Demand] = (),
     ) -> None:
         self._local = local

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need
 from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 

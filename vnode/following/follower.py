@@ -29,12 +29,12 @@ from vnode.api.errors import (
 )
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
-from vnode.api.listeners import period
+from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object
 from vnode.following.family import Family
+from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.there import Copies, There
-from vnode.following.users import Key, Need
+from vnode.following.remote_copies import RemoteCopies, TargetCopies
 from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
@@ -72,7 +72,7 @@ class Follower:
         self._controller: Controller[Key] = Controller(
             "following", self._reconcile, workers=16, lane=lambda key: key.node
         )
-        self._copies = Copies(links, identity, self._families, self.wake, self._wanted)
+        self._copies = RemoteCopies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
         self._writer = Writer(identity, self._complain, self._tell, clock)
@@ -94,7 +94,9 @@ class Follower:
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
         async with supervise() as tasks:
-            with period():  # it ends first: no task is taken for a link that comes later
+            with (
+                subscription_scope()
+            ):  # it ends first: no task is taken for a link that comes later
                 for family in {id(family): family for family in self._families.values()}.values():
                     await family.open(tasks)
 
@@ -172,12 +174,12 @@ class Follower:
         self._families[key.ref.kind].seen(key)
         return later
 
-    def _is_first(self, there: There, key: Key) -> bool:
+    def _is_first(self, there: TargetCopies, key: Key) -> bool:
         """It is wanted where there has been none of its kind."""
         family = self._families[key.ref.kind]
         return key.ref.kind in there.empty and _need(family, key, there.link) is not Need.NONE
 
-    def _problem(self, there: There | None, key: Key) -> VnodeError | None:
+    def _problem(self, there: TargetCopies | None, key: Key) -> VnodeError | None:
         """Why nothing can be done there now."""
         if there is None:
             return Unreachable("the target is not connected")
@@ -192,7 +194,7 @@ class Follower:
 
         return failure
 
-    async def _settle(self, key: Key, there: There) -> Outcome:
+    async def _settle(self, key: Key, there: TargetCopies) -> Outcome:
         copy = there.copy(key.ref)
         if copy is not None and not self._identity.owns(copy):
             copy = None  # of another cluster of our name: to us, somebody else's
@@ -208,7 +210,7 @@ class Follower:
         note, later = await self._follow(key, there, copy)
         return note, LOOK_AGAIN if need is Need.CLAIMED and later is None else later
 
-    async def _remove(self, key: Key, there: There, copy: Object | None) -> float | None:
+    async def _remove(self, key: Key, there: TargetCopies, copy: Object | None) -> float | None:
         self._writer.forget(key)
         if copy is None or objects.is_terminating(copy):
             self._unused.pop(key, None)
@@ -240,7 +242,7 @@ class Follower:
 
         return False
 
-    async def _follow(self, key: Key, there: There, copy: Object | None) -> Outcome:
+    async def _follow(self, key: Key, there: TargetCopies, copy: Object | None) -> Outcome:
         family, client = self._families[key.ref.kind], there.link.client
         original = await family.original(key.ref, sure=copy is not None)
         if original is None:
@@ -262,7 +264,7 @@ class Follower:
 
         return found
 
-    def _explain(self, key: Key, there: There, error: VnodeError) -> str:
+    def _explain(self, key: Key, there: TargetCopies, error: VnodeError) -> str:
         if isinstance(error, Invalid):
             return f"{key.ref} cannot follow to target {there.link.target.name}: {error.message}"
 

@@ -9,16 +9,16 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import others_tokens, settings
+from vnode.following import config, foreign_tokens
 from vnode.following.claims import Claims
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.follower import REASON, Follower
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
+from vnode.following.reference_index import ReferenceIndex
 from vnode.following.services import Relabel
 from vnode.following.tls import TlsSecrets
 from vnode.following.tokens import Tokens
-from vnode.following.users import Users
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.runtime.links import Link, Links
@@ -33,7 +33,7 @@ class Following:
         local: Client,
         links: Links,
         identity: Identity,
-        wanted: settings.Following,
+        wanted: config.FollowingConfig,
         *,
         relabel: Relabel,
         target_exists: Callable[[str], bool],
@@ -48,7 +48,7 @@ class Following:
         self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
         self._namespaces = Namespaces(identity, clock)
         self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
-        self._users = Users(self._follower.wake, clock)
+        self._users = ReferenceIndex(self._follower.wake, clock)
         self._network_objects = NetworkObjects(
             local,
             links,
@@ -101,7 +101,7 @@ class Following:
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             if wanted:
-                await others_tokens.refuse(pod, self._local, link)
+                await foreign_tokens.refuse(pod, self._local, link)
 
             await self._tokens.bring(pod, link)
             note = await self._follower.bring(claimed) if claimed else ""

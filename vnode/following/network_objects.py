@@ -18,11 +18,11 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies, services
 from vnode.following.family import Original
-from vnode.following.population import Population, Resident
+from vnode.following.pod_index import IndexedPod, PodIndex
+from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.returning import Returns
 from vnode.following.services import Relabel
-from vnode.following.users import Key, Need
+from vnode.following.write_back import WriteBackController
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
@@ -58,8 +58,8 @@ class NetworkObjects:
         self._identity = identity
         self._relabel = relabel
         self._wake = wake
-        self._population = Population()
-        self._returns = Returns(
+        self._population = PodIndex()
+        self._returns = WriteBackController(
             local,
             original=self._object,
             follows=self._follows,
@@ -99,7 +99,7 @@ class NetworkObjects:
 
             self._look_at(namespace, {*nodes, pod.node} - {""}, pod)
 
-    def _look_at(self, namespace: str, nodes: Iterable[str], pod: Resident | None = None) -> None:
+    def _look_at(self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None) -> None:
         """Look in those targets at what such a pod moves, or at all of the namespace."""
         for kind, informer in self._originals.items():
             for obj in informer.store.by_index(_NAMESPACE, namespace):
@@ -272,7 +272,7 @@ def _certificates(obj: Object) -> Iterable[str]:
     return {objects.join_key(ref.namespace, ref.name) for ref in services.certificates(obj)}
 
 
-def _selects(kind: Kind, obj: Object, pod: Resident) -> bool:
+def _selects(kind: Kind, obj: Object, pod: IndexedPod) -> bool:
     """The object is a Service of the pod, or an Ingress, which may lead to one."""
     if kind is kinds.INGRESSES:
         return True

@@ -12,8 +12,8 @@ from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.following import services
 from vnode.following.network_objects import NetworkObjects
+from vnode.following.reference_index import Key, Need, strongest
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need, strongest
 from vnode.runtime.links import Link
 
 

@@ -20,17 +20,17 @@ from vnode.api import keys, kinds, names, objects, shapes
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound, VnodeError
 from vnode.api.identity import Identity, parent_key
-from vnode.api.listeners import period
+from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object
 from vnode.api.service_tokens import LIFE
 from vnode.following import copies
-from vnode.following.minting import Grant, Minter, wants
-from vnode.following.there import has_none
-from vnode.following.users import FINISHED, Need
+from vnode.following.reference_index import Need
+from vnode.following.remote_copies import has_none
+from vnode.following.token_requests import IssuedToken, TokenRequester, wants
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
 from vnode.kube.informer import Informer
-from vnode.runtime import keeping
+from vnode.runtime.certs import renewal
 from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
@@ -79,7 +79,7 @@ class Tokens:
         self._complete = complete
         self._events = events
         self._clock = clock
-        self._minter = Minter(local, identity, clock, chance)
+        self._minter = TokenRequester(local, identity, clock, chance)
         self._controller: Controller[Place] = Controller(
             "tokens", self._reconcile, workers=4, lane=lambda place: place.node
         )
@@ -93,7 +93,9 @@ class Tokens:
     async def run(self) -> None:
         """Keep tokens fresh until cancelled."""
         async with supervise() as tasks:
-            with period():  # it ends first: no task is taken for a link that comes later
+            with (
+                subscription_scope()
+            ):  # it ends first: no task is taken for a link that comes later
                 self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
                 self._links.subscribe(self._on_link, self._on_link_gone)
                 await self._controller.run()
@@ -240,7 +242,7 @@ class Tokens:
         return max(self._left(place, {}), _RARELY)
 
     async def _write(self, place: Place, pod: Object, link: Link) -> None:
-        grant: Grant = await self._minter.mint(pod, link)
+        grant: IssuedToken = await self._minter.mint(pod, link)
         try:
             await link.client.create(kinds.SECRETS, grant.secret)
         except AlreadyExists:
@@ -315,7 +317,7 @@ class Tokens:
         informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
         self._informers[node] = link, informer
         listed = partial(self._look_at_all, node)
-        follow = partial(keeping.follow, informer, listed, link.chaperons.synced)
+        follow = partial(renewal.follow, informer, listed, link.chaperons.synced)
         self._start(link, follow, f"tokens-{node}")
         link.on_health(lambda: self._look_at_all(node))
 
@@ -352,8 +354,8 @@ def _mounts(candidate: Object | None) -> bool:
 
 
 def _seen(pod: Object | None) -> _Seen | None:
-    if pod is None or objects.status(pod).get("phase") in FINISHED:
+    if pod is None or objects.is_finished(pod):
         return None
 
-    node = str(objects.spec(pod).get("nodeName") or "")
+    node = objects.node_name(pod)
     return _Seen(objects.uid(pod), node, objects.is_terminating(pod))

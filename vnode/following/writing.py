@@ -13,8 +13,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.family import Family, Original
-from vnode.following.there import There
-from vnode.following.users import Key
+from vnode.following.reference_index import Key
+from vnode.following.remote_copies import TargetCopies
 from vnode.kube.client import Client
 
 LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
@@ -64,7 +64,7 @@ class Writer:
         self._marked.pop(key, None)
 
     async def put(
-        self, key: Key, there: There, family: Family, original: Original, copy: Object | None
+        self, key: Key, there: TargetCopies, family: Family, original: Original, copy: Object | None
     ) -> Outcome:
         """Make the copy, of which `copy` is what is known, what the original says."""
         if copy is not None and family.replaces(copy, original):
@@ -83,7 +83,7 @@ class Writer:
         return await self._create(key, there, family, original)
 
     async def _keep(
-        self, key: Key, there: There, family: Family, original: Original, copy: Object
+        self, key: Key, there: TargetCopies, family: Family, original: Original, copy: Object
     ) -> Outcome:
         """Update a copy if it is not what it should be."""
         if not family.same(key.ref, copy, original):
@@ -111,7 +111,9 @@ class Writer:
 
         return "", None
 
-    async def _create(self, key: Key, there: There, family: Family, original: Original) -> Outcome:
+    async def _create(
+        self, key: Key, there: TargetCopies, family: Family, original: Original
+    ) -> Outcome:
         ref, client = key.ref, there.link.client
         body = await family.build(ref, original, there.link)
         if body is None:
@@ -145,7 +147,7 @@ class Writer:
         return note, LOOK_AGAIN
 
     async def _update(
-        self, key: Key, there: There, family: Family, original: Original, copy: Object
+        self, key: Key, there: TargetCopies, family: Family, original: Original, copy: Object
     ) -> None:
         kind, client = key.ref.kind, there.link.client
         body = await family.build(key.ref, original, there.link)
@@ -169,7 +171,7 @@ class Writer:
         self._note(key, body, made)
 
     async def _renew(
-        self, key: Key, there: There, family: Family, body: Object, copy: Object, why: str
+        self, key: Key, there: TargetCopies, family: Family, body: Object, copy: Object, why: str
     ) -> Object:
         """Put a new copy in the place of one that is perhaps in use."""
         await there.link.client.discard(key.ref.kind, copy)
@@ -185,7 +187,7 @@ class Writer:
             self._marked[key] = _Marked(copies.marks(wanted), copies.marks(made), until)
 
 
-def foreign(key: Key, there: There) -> str:
+def foreign(key: Key, there: TargetCopies) -> str:
     """What users are told of an object that is in the way."""
     return (
         f"{key.ref} of target {there.link.target.name} is not from this cluster and differs: it is "
@@ -193,7 +195,7 @@ def foreign(key: Key, there: There) -> str:
     )
 
 
-def earlier(key: Key, there: There, original: Original) -> str:
+def earlier(key: Key, there: TargetCopies, original: Original) -> str:
     """The same of a copy that was made of an earlier original of the name."""
     return (
         f"{key.ref} of target {there.link.target.name} is that of an earlier one of this name: it "

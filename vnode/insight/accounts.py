@@ -10,8 +10,7 @@ from vnode.api import objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.insight import words
-from vnode.pods.feedback import FINISHED
+from vnode.insight import status_text
 
 _MIB: Final = 1 << 20
 _BY_CPU, _BY_MEMORY = "cpu", "memory"
@@ -50,19 +49,18 @@ def of_targets(
     running = dict.fromkeys(rows, 0)
     sums: dict[str, Resources] = {name: {} for name in rows}
     for pod in proxies:
-        where = objects.spec(pod).get("nodeName")
-        phase = objects.status(pod).get("phase")
-        if where not in rows or phase in FINISHED:
+        where = objects.node_name(pod)
+        if where not in rows or objects.is_finished(pod):
             continue
 
         counts[where] += 1
-        running[where] += phase == "Running"
+        running[where] += objects.status(pod).get("phase") == "Running"
         sums[where] = resources.add(sums[where], requests(pod))
 
     return [
         TargetUse(
-            words.node_target(node) or name,
-            words.node_word(node),
+            status_text.node_target(node) or name,
+            status_text.node_status(node),
             counts[name],
             running[name],
             amounts(objects.status(node).get("allocatable")),
@@ -87,9 +85,9 @@ def of_pods(
                 used.get(objects.key(pod)),
             )
             for pod in proxies
-            if (node := str(objects.spec(pod).get("nodeName") or ""))
-            and words.is_proxy(pod)
-            and objects.status(pod).get("phase") not in FINISHED
+            if (node := objects.node_name(pod))
+            and status_text.is_proxy(pod)
+            and not objects.is_finished(pod)
         ),
         key=lambda row: (row.namespace, row.name),
     )

@@ -9,7 +9,7 @@ from typing import Final
 from vnode.api import keys, objects, spelling
 from vnode.api.objects import Object
 from vnode.insight.facts import TargetFacts
-from vnode.insight.failing import Failure, Kind
+from vnode.insight.failing import Failure, FailureKind
 
 AGENT: Final = (
     "start the agent of this cluster (vnode agent, or its Deployment)",
@@ -179,7 +179,7 @@ def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
     """What to do about a failing container of the proxy `pod`, or about the pod as a whole."""
     spec = container_spec(pod, failure.container)
     match failure.kind:
-        case Kind.IMAGE:
+        case FailureKind.IMAGE:
             return (
                 (
                     f"see that the image {spec.get('image', '')} exists, that the nodes of "
@@ -187,9 +187,9 @@ def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
                     f"{objects.namespace(pod)} there"
                 ),
             )
-        case Kind.CONFIGURATION:
+        case FailureKind.CONFIGURATION:
             return ("create what it names in the target's namespace, or correct the pod",)
-        case Kind.NOT_READY:
+        case FailureKind.NOT_READY:
             return _not_ready(failure, pod)
         case _:
             return _ended(failure, spec, pod)
@@ -226,7 +226,7 @@ def _ended(failure: Failure, spec: Object, pod: Object) -> tuple[str, ...]:
     elif known := _BY_EXIT_CODE.get(failure.exit_code):
         cures.append(known)
 
-    return (*cures, _REPLACED) if failure.kind is Kind.FAILED else tuple(cures)
+    return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)
 
 
 def _logs(failure: Failure, pod: Object) -> str:
@@ -260,7 +260,7 @@ def delegate_lingers(target: str, delegate: Object, *, asked: bool) -> tuple[str
     if not asked:
         return (f"nobody has deleted the delegate yet: see that the agents run, also in {target}",)
 
-    node = objects.spec(delegate).get("nodeName") or "its node"
+    node = objects.node_name(delegate) or "its node"
     return (
         (
             f"see why {node} in {target} does not end it: kubectl describe pod {name} -n "

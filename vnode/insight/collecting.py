@@ -18,7 +18,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.insight import failing, words
+from vnode.insight import failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
@@ -49,7 +49,7 @@ async def collect(
     except NotFound as error:
         raise ConfigError(f"there is no pod {name!r} in namespace {namespace!r}") from error
 
-    targets = await covering(client, namespace) if words.is_proxy(pod) else []
+    targets = await covering(client, namespace) if status_text.is_proxy(pod) else []
     labels = diagnosis.labels(map(model.key_of, targets))
     now = clock.now()
     async with asyncio.TaskGroup() as group:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
-from vnode.pods import candidates
-from vnode.pods.candidates import State
+from vnode.pods.source import candidates
+from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.links import TargetKey
 
 
@@ -50,14 +50,14 @@ class TargetFacts:
         return self.ready.get("status") == "True"
 
     @property
-    def candidate(self) -> State | None:
+    def candidate(self) -> CandidateState | None:
         """What the target has said about the pod; None if it was not asked."""
         return candidates.read(self.chaperon, 0).state if self.chaperon else None
 
     @property
     def rejection(self) -> str:
         """Why the target has no place, in its own words; "" if it did not say."""
-        if self.chaperon is None or self.candidate is not State.REJECTED:
+        if self.chaperon is None or self.candidate is not CandidateState.REJECTED:
             return ""
 
         return candidates.read(self.chaperon, 0).message
@@ -77,7 +77,7 @@ class Facts:
     @property
     def node_name(self) -> str:
         """Where the pod is bound to; "" while it is not."""
-        return str(objects.spec(self.pod).get("nodeName") or "")
+        return objects.node_name(self.pod)
 
     @property
     def chosen(self) -> TargetFacts | None:

@@ -17,8 +17,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.insight import words
-from vnode.pods.feedback import FINISHED
+from vnode.insight import status_text
 
 NOT_READY: Final = "NotReady"
 UNREACHABLE: Final = "TargetUnreachable"
@@ -36,7 +35,7 @@ _PERIOD, _THRESHOLD = 10, 3  # the defaults of probes
 _SIGNALLED: Final = 128  # exit codes above name the signal that ended the container
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """What is the matter, as far as cures differ."""
 
     IMAGE = "image"
@@ -55,7 +54,7 @@ class Failure:
     those of the instance before.
     """
 
-    kind: Kind
+    kind: FailureKind
     reason: str
     text: str
     container: str = ""
@@ -73,7 +72,7 @@ def find(pod: Object, now: datetime) -> Failure | None:
     if phase == "Succeeded" or objects.is_terminating(pod):
         return None  # what is asked to end may do so with any exit code
 
-    containers = words.containers(pod)
+    containers = status_text.containers(pod)
     found = next(filter(None, map(_container, containers)), None)
     return found or (_not_ready(pod, now) if phase == "Running" else None)
 
@@ -83,8 +82,8 @@ def word(pod: Object, now: datetime, *, is_away: bool = False) -> str:
 
     It is what kubectl says, but for pods that are not ready and those that nothing is known of.
     """
-    said = words.word(pod)
-    is_over = objects.status(pod).get("phase") in FINISHED or objects.is_terminating(pod)
+    said = status_text.pod_status(pod)
+    is_over = objects.is_finished(pod) or objects.is_terminating(pod)
     if is_away and not is_over:
         return UNREACHABLE
 
@@ -101,11 +100,11 @@ def ending(container: Object) -> str:
 def _failed(pod: Object) -> Failure:
     status = objects.status(pod)
     own = [_short(status[part]) for part in ("reason", "message") if status.get(part)]
-    found = Failure(Kind.FAILED, "Failed", "")
-    for container in words.containers(pod):
-        name, detail = words.state(container)
+    found = Failure(FailureKind.FAILED, "Failed", "")
+    for container in status_text.containers(pod):
+        name, detail = status_text.state(container)
         if name == "terminated" and detail.get("exitCode"):
-            found = _ended(container, detail, Kind.FAILED)
+            found = _ended(container, detail, FailureKind.FAILED)
             break
 
     text = ": ".join(filter(None, ("the pod has failed", *own, found.text)))
@@ -114,10 +113,10 @@ def _failed(pod: Object) -> Failure:
 
 def _container(container: Object) -> Failure | None:
     """What is wrong with a container that does not run."""
-    name, detail = words.state(container)
+    name, detail = status_text.state(container)
     reason, called = str(detail.get("reason") or ""), str(container.get("name"))
     if name == "terminated":
-        return _ended(container, detail, Kind.CRASH) if detail.get("exitCode") else None
+        return _ended(container, detail, FailureKind.CRASH) if detail.get("exitCode") else None
 
     if name != "waiting" or not (_TROUBLE.fullmatch(reason) or _IMAGE.fullmatch(reason)):
         return None
@@ -126,19 +125,19 @@ def _container(container: Object) -> Failure | None:
     if reason == _CRASH_LOOP and last:
         restarts = int(container.get("restartCount") or 0)
         text = f"container {called}: {reason}: {_outcome(last)}, {restarts} restarts"
-        before = _ended(container, last, Kind.CRASH)
+        before = _ended(container, last, FailureKind.CRASH)
         return replace(before, reason=reason, text=text, is_restarted=True)
 
     message = _short(detail.get("message"))
     text = f"container {called}: {reason}" + (f": {message}" if message else "")
     if reason == _CRASH_LOOP:
-        return Failure(Kind.CRASH, reason, text, called, is_restarted=True)
+        return Failure(FailureKind.CRASH, reason, text, called, is_restarted=True)
 
-    kind = Kind.IMAGE if _IMAGE.fullmatch(reason) else Kind.CONFIGURATION
+    kind = FailureKind.IMAGE if _IMAGE.fullmatch(reason) else FailureKind.CONFIGURATION
     return Failure(kind, reason, text, called)
 
 
-def _ended(container: Object, detail: Object, kind: Kind) -> Failure:
+def _ended(container: Object, detail: Object, kind: FailureKind) -> Failure:
     called, reason = str(container.get("name")), str(detail.get("reason") or "Error")
     message = _short(detail.get("message"))
     text = f"container {called}: {_outcome(detail)}" + (f": {message}" if message else "")
@@ -155,17 +154,17 @@ def _outcome(detail: Object) -> str:
 
 def _not_ready(pod: Object, now: datetime) -> Failure | None:
     specs = {container.get("name"): container for container in _specs(pod)}
-    containers = words.containers(pod)
+    containers = status_text.containers(pod)
     for container in containers:
-        state, detail = words.state(container)
+        state, detail = status_text.state(container)
         if state != "running" or container.get("ready") or container.get("started") is False:
             continue
 
         called = str(container.get("name"))
         age = _elapsed(detail.get("startedAt"), now)
         if age is not None and age > _time_to_be_ready(specs.get(called, {})):
-            text = f"container {called} is not ready, {words.duration(age)} after its start"
-            return Failure(Kind.NOT_READY, NOT_READY, text, called)
+            text = f"container {called} is not ready, {status_text.duration(age)} after its start"
+            return Failure(FailureKind.NOT_READY, NOT_READY, text, called)
 
     return _gated(pod, now)
 
@@ -179,7 +178,7 @@ def _gated(pod: Object, now: datetime) -> Failure | None:
         return None
 
     text = f"the pod is not ready: {_short(ready.get('message'))}"
-    return Failure(Kind.NOT_READY, NOT_READY, text)
+    return Failure(FailureKind.NOT_READY, NOT_READY, text)
 
 
 def _specs(pod: Object) -> Iterator[Object]:

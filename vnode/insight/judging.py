@@ -12,17 +12,17 @@ from enum import Enum
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import advice, failing, words
+from vnode.insight import advice, failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.failing import Kind
-from vnode.pods.candidates import State as Said
+from vnode.insight.failing import FailureKind
+from vnode.pods.source.candidates import CandidateState as Said
 from vnode.scheduling import diagnosis
 
 _LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
 _GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
 
 
-class State(Enum):
+class PodState(Enum):
     """Where a pod stands. `good` states need nothing to be done."""
 
     RUNNING = "Running"
@@ -47,11 +47,11 @@ class State(Enum):
     def is_good(self) -> bool:
         """All is well, or will be without anybody's doing."""
         return self in (
-            State.RUNNING,
-            State.FINISHED,
-            State.STARTING,
-            State.WAITING,
-            State.ENDING,
+            PodState.RUNNING,
+            PodState.FINISHED,
+            PodState.STARTING,
+            PodState.WAITING,
+            PodState.ENDING,
         )
 
 
@@ -59,32 +59,32 @@ class State(Enum):
 class Verdict:
     """A state, one line about it, and what to do, step by step; nothing if all is well."""
 
-    state: State
+    state: PodState
     text: str
     cures: tuple[str, ...] = ()
 
 
 _STATES = {
-    Kind.CRASH: State.CRASHING,
-    Kind.NOT_READY: State.NOT_READY,
-    Kind.FAILED: State.FAILED,
+    FailureKind.CRASH: PodState.CRASHING,
+    FailureKind.NOT_READY: PodState.NOT_READY,
+    FailureKind.FAILED: PodState.FAILED,
 }
 
 
 def judge(facts: Facts) -> Verdict:
     """Where the pod stands now."""
     pod = facts.pod
-    if not words.is_proxy(pod):
-        return Verdict(State.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
+    if not status_text.is_proxy(pod):
+        return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
 
     if objects.is_terminating(pod):
         return _ending(facts)
 
     if objects.status(pod).get("phase") == "Succeeded":
-        return Verdict(State.FINISHED, "the pod has ended: Succeeded")
+        return Verdict(PodState.FINISHED, "the pod has ended: Succeeded")
 
     if objects.status(pod).get("phase") == "Failed":
-        return _failing(facts, pod) or Verdict(State.FAILED, "the pod has failed")
+        return _failing(facts, pod) or Verdict(PodState.FAILED, "the pod has failed")
 
     return _bound(facts) if facts.node_name else _pending(facts)
 
@@ -104,17 +104,17 @@ def _pending(facts: Facts) -> Verdict:
     gates = [gate.get("name", "") for gate in objects.spec(facts.pod).get("schedulingGates") or ()]
     if gates:
         return Verdict(
-            State.GATED,
+            PodState.GATED,
             f"the pod waits for its scheduling gates to be taken off: {', '.join(gates)}",
             ("whoever put the gate there takes it off (a queue such as Kueue: see its workload)",),
         )
 
     if not agent_is_alive(facts):
-        return Verdict(State.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
+        return Verdict(PodState.NO_AGENT, "the agent of this cluster does not run", advice.AGENT)
 
     if not facts.targets:
         return Verdict(
-            State.NO_TARGET,
+            PodState.NO_TARGET,
             "no Target or ClusterTarget is there for this namespace",
             (
                 (
@@ -126,7 +126,7 @@ def _pending(facts: Facts) -> Verdict:
 
     if not any(target.is_ready for target in facts.targets):
         return Verdict(
-            State.UNREACHABLE,
+            PodState.UNREACHABLE,
             "none of its targets can be used now",
             (
                 *(
@@ -140,24 +140,28 @@ def _pending(facts: Facts) -> Verdict:
     waiting = [t.name for t in facts.targets if t.candidate in (Said.WAITING, Said.RESERVED)]
     said = objects.condition(facts.pod, "PodScheduled") or {}
     if waiting and not (said.get("status") == "False" and "no answer" in str(said.get("message"))):
-        return Verdict(State.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}")
+        return Verdict(
+            PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
+        )
 
     if said.get("status") == "False":
         message = str(said.get("message", ""))
         reasons = diagnosis.split(message, {t.name for t in facts.targets}) or {"": message}
         reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
         return Verdict(
-            State.UNSCHEDULABLE, "no target has a place for the pod", advice.unschedulable(reasons)
+            PodState.UNSCHEDULABLE,
+            "no target has a place for the pod",
+            advice.unschedulable(reasons),
         )
 
-    return Verdict(State.WAITING, "the pod is in the queue of the agent")
+    return Verdict(PodState.WAITING, "the pod is in the queue of the agent")
 
 
 def _bound(facts: Facts) -> Verdict:
     target = facts.chosen
     if target is None:
         return Verdict(
-            State.LOST,
+            PodState.LOST,
             f"the Target behind node {facts.node_name} is gone",
             ("the agent deletes the pod, for its owner to replace it; see that it runs",),
         )
@@ -165,7 +169,7 @@ def _bound(facts: Facts) -> Verdict:
     if not target.is_ready:
         reason = target.ready.get("message") or target.silence or "not looked at yet"
         return Verdict(
-            State.UNREACHABLE,
+            PodState.UNREACHABLE,
             f"target {target.name} cannot be used now; what it last said may be old",
             (str(reason), "vnode doctor checks both sides; containers run on meanwhile"),
         )
@@ -173,7 +177,7 @@ def _bound(facts: Facts) -> Verdict:
     shown = target.delegate or facts.pod
     if target.missing:
         return Verdict(
-            State.NOT_STARTING,
+            PodState.NOT_STARTING,
             f"target {target.name} lacks what the pod uses: {', '.join(target.missing)}",
             advice.missing(target, facts.pod),
         )
@@ -182,7 +186,7 @@ def _bound(facts: Facts) -> Verdict:
         return verdict
 
     if objects.status(shown).get("phase") == "Running":
-        return Verdict(State.RUNNING, f"the pod runs in target {target.name}")
+        return Verdict(PodState.RUNNING, f"the pod runs in target {target.name}")
 
     return _starting(facts, target, shown)
 
@@ -194,33 +198,33 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
         return None
 
     target, text = facts.chosen, failure.text
-    if failure.kind is Kind.NOT_READY and target is not None:
+    if failure.kind is FailureKind.NOT_READY and target is not None:
         said = [e for e in target.events if e.get("reason") == "Unhealthy"]
         text += f": {said[-1].get('message', '')}" if said else ""
 
     cures = advice.failing(failure, facts.pod, target.name if target else "its target")
-    return Verdict(_STATES.get(failure.kind, State.NOT_STARTING), text, cures)
+    return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), text, cures)
 
 
 def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
     warnings = [event for event in target.events if event.get("type") == "Warning"]
     if warnings:
         return Verdict(
-            State.NOT_STARTING,
+            PodState.NOT_STARTING,
             f"target {target.name} says: {warnings[-1].get('message', '')}",
             ("kubectl describe pod of the delegate, in the target, has all of its events",),
         )
 
     if target.silence == "" and target.chaperon is not None and target.delegate is None:
         return Verdict(
-            State.NOT_STARTING,
+            PodState.NOT_STARTING,
             f"target {target.name} has made no delegate pod yet",
             advice.target_agent(target.name),
         )
 
-    node = objects.spec(shown).get("nodeName") if shown is target.delegate else ""
+    node = objects.node_name(shown) if shown is target.delegate else ""
     where = f" on node {node}" if node else ""
-    return Verdict(State.STARTING, f"the containers start in target {target.name}{where}")
+    return Verdict(PodState.STARTING, f"the containers start in target {target.name}{where}")
 
 
 def _ending(facts: Facts) -> Verdict:
@@ -229,7 +233,7 @@ def _ending(facts: Facts) -> Verdict:
     if target is not None and (target.silence or not target.is_ready):
         why = target.silence or target.ready.get("message", "")
         return Verdict(
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             f"target {target.name} cannot be asked whether the containers have ended",
             advice.stuck(str(why), str(target.key), facts.pod),
         )
@@ -239,37 +243,37 @@ def _ending(facts: Facts) -> Verdict:
         grace = objects.metadata(target.delegate).get("deletionGracePeriodSeconds") or 0
         if since is None or since > timedelta(seconds=grace) + _GRACE_SLACK:
             return Verdict(
-                State.STUCK_ENDING,
+                PodState.STUCK_ENDING,
                 f"the delegate in target {target.name} has not ended",
                 advice.delegate_lingers(target.name, target.delegate, asked=since is not None),
             )
 
         return Verdict(
-            State.ENDING,
+            PodState.ENDING,
             f"its containers in target {target.name} are ending, for "
-            f"{words.duration(since)} of {grace}s",
+            f"{status_text.duration(since)} of {grace}s",
         )
 
     if target is not None and target.chaperon is not None:
         return Verdict(
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             f"the chaperon in target {target.name} waits for that cluster's agent",
             advice.target_agent(target.name),
         )
 
     if foreign:
         return Verdict(
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             f"finalizers of others keep the pod: {', '.join(foreign)}",
             ("whoever put them there takes them off",),
         )
 
     if not agent_is_alive(facts):
         return Verdict(
-            State.STUCK_ENDING, "nothing runs any more, but no agent lets it go", advice.AGENT
+            PodState.STUCK_ENDING, "nothing runs any more, but no agent lets it go", advice.AGENT
         )
 
-    return Verdict(State.ENDING, "nothing runs any more; the agent lets the pod go")
+    return Verdict(PodState.ENDING, "nothing runs any more; the agent lets the pod go")
 
 
 def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:

@@ -12,11 +12,11 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import failing, judging, words
+from vnode.insight import failing, judging, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
-from vnode.pods.candidates import State as Said
+from vnode.pods.source.candidates import CandidateState as Said
 from vnode.scheduling import diagnosis
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
@@ -51,7 +51,7 @@ class Story:
 def tell(facts: Facts) -> Story:
     """The whole story."""
     chapters = [Chapter("Admission", tuple(_admission(facts)))]
-    if words.is_proxy(facts.pod):
+    if status_text.is_proxy(facts.pod):
         chapters.append(Chapter("Queue", tuple(_queue(facts))))
         chapters += [
             Chapter(f"Target {target.key}", tuple(_target(facts, target)))
@@ -74,7 +74,7 @@ def _admission(facts: Facts) -> Iterable[Line]:
     owner = objects.controller_reference(pod)
     by = f" by {owner.get('kind')} {owner.get('name')}" if owner else ""
     yield Line(f"created{by}", str(objects.metadata(pod).get("creationTimestamp") or ""))
-    if not words.is_proxy(pod):
+    if not status_text.is_proxy(pod):
         scheduler = objects.spec(pod).get("schedulerName", "default-scheduler")
         yield Line(f"not a proxy pod: left to {scheduler}")
         return
@@ -102,7 +102,7 @@ def _queue(facts: Facts) -> Iterable[Line]:
     for gate in spec.get("schedulingGates") or ():
         yield Line(f"held by the scheduling gate {gate.get('name')}")
 
-    if spec.get("nodeName"):
+    if objects.node_name(facts.pod):
         return
 
     if spec.get("priority"):
@@ -195,10 +195,11 @@ def _delegate(facts: Facts) -> Iterable[Line]:
 
     if target.delegate is not None:
         delegate = target.delegate
-        node = objects.spec(delegate).get("nodeName")
+        node = objects.node_name(delegate)
         where = f" on node {node}" if node else ", not on a node yet"
         yield Line(
-            f"pod {objects.key(delegate)} in {target.name}{where}: {words.word(delegate)}",
+            f"pod {objects.key(delegate)} in {target.name}{where}: "
+            f"{status_text.pod_status(delegate)}",
             str(objects.metadata(delegate).get("creationTimestamp") or ""),
         )
     elif target.chaperon is not None:
@@ -209,7 +210,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
     for what in target.missing:
         yield Line(f"{what} is missing in namespace {objects.namespace(facts.pod)} there")
 
-    for container in words.containers(target.delegate or facts.pod):
+    for container in status_text.containers(target.delegate or facts.pod):
         yield _container(container)
 
     for event in target.events:
@@ -219,7 +220,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
 
 
 def _container(container: Object) -> Line:
-    name, detail = words.state(container)
+    name, detail = status_text.state(container)
     said = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
     restarts = int(container.get("restartCount") or 0)
     text = f"container {container.get('name')}: {name}" + (f", {said}" if said else "")

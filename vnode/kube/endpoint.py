@@ -323,6 +323,8 @@ def _authorization(
 
         config = provider.get("config")
         section = config if isinstance(config, dict) else {}
-        return oidc.Oidc(oidc.settings(section, files.data(section, "idp-certificate-authority")))
+        return oidc.Oidc(
+            oidc.parse_config(section, files.data(section, "idp-certificate-authority"))
+        )
 
     return credentials.Constant(None)

@@ -24,7 +24,7 @@ from vnode.api.objects import Object
 from vnode.kube import watching
 from vnode.kube.client import Client
 from vnode.kube.store import IndexFunction, Store
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 from vnode.telemetry import metrics
 
 Handler = Callable[[Object | None, Object | None], None]
@@ -86,7 +86,9 @@ class Informer:
         self.synced = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
-        self._selection = Selection(kind, namespace, label_selector, field_selector, metadata_only)
+        self._selection = ListOptions(
+            kind, namespace, label_selector, field_selector, metadata_only
+        )
         self._trim = trim
         self._accept = accept
         self._limit = None if accept is None else LIMIT

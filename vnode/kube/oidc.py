@@ -32,7 +32,7 @@ _ERRORS: Final = frozenset(  # RFC 6749, 5.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class OidcConfig:
     """What a kubeconfig says of the issuer; without a refresh token only the ID token counts."""
 
     id_token: str
@@ -43,9 +43,9 @@ class Settings:
     authority: bytes | None  # PEM; None: whom the machine trusts
 
 
-def settings(config: dict[str, Any], authority: bytes | None) -> Settings:
+def parse_config(config: dict[str, Any], authority: bytes | None) -> OidcConfig:
     """The settings in a provider's `config`. ConfigError for what cannot work."""
-    made = Settings(
+    made = OidcConfig(
         id_token=_text(config, "id-token"),
         refresh_token=_text(config, "refresh-token"),
         issuer=_text(config, "idp-issuer-url").rstrip("/"),
@@ -87,7 +87,7 @@ def _secure(url: object) -> bool:
 class Oidc(Cached):
     """`Bearer ID-TOKEN`, refreshed when it ends. What is refreshed is kept in memory only."""
 
-    def __init__(self, known: Settings) -> None:
+    def __init__(self, known: OidcConfig) -> None:
         super().__init__()
         self._known = known
         self._token = known.id_token

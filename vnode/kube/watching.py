@@ -46,14 +46,14 @@ class Event(msgspec.Struct, gc=False):
     size: int = 0
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _BookmarkMetadata(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
 class _Bookmark(msgspec.Struct):
     """What must be there of the object of a bookmark, which no informer's `accept` sees."""
 
-    metadata: _Metadata
+    metadata: _BookmarkMetadata
 
 
 _decoder: Final = msgspec.json.Decoder(Event)
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ListOptions:
     """What is watched: a kind, in a namespace or all, narrowed by selectors or to metadata."""
 
     kind: Kind
@@ -77,7 +77,9 @@ class Selection:
         return {k: v for k, v in pairs.items() if v}
 
 
-async def stream(client: Client, selection: Selection, version: str) -> AsyncGenerator[list[Event]]:
+async def stream(
+    client: Client, selection: ListOptions, version: str
+) -> AsyncGenerator[list[Event]]:
     """Events after `version`, in the batches in which they arrive, until the server ends the watch.
 
     The first batch is empty: the server has accepted the watch, and may have nothing to say.

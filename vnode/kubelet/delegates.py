@@ -36,7 +36,7 @@ class Delegate:
 
 
 @dataclass(frozen=True, slots=True)
-class VirtualNode:
+class ServedNode:
     """One virtual node, as its kubelet API sees the world."""
 
     name: str
@@ -67,7 +67,7 @@ class VirtualNode:
         # What is no name must not become part of a path that the agent asks for.
         named = names.SUBDOMAIN.fullmatch(namespace) and names.SUBDOMAIN.fullmatch(name)
         pod = await self.find_pod(self.name, namespace, name) if named else None
-        if pod is None or objects.spec(pod).get("nodeName") != self.name:
+        if pod is None or objects.node_name(pod) != self.name:
             raise Refused(404, f'pod "{name}" does not exist')
 
         if uid and uid != objects.uid(pod):

@@ -17,8 +17,8 @@ from typing import Final
 
 from aiohttp import web
 
+from vnode.kubelet.auth.unauthenticated import GuardingProtocol, UnauthenticatedConnections
 from vnode.kubelet.routes import Routes
-from vnode.kubelet.strangers import Door, Strangers
 
 _LINE_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
 _FIELD_LIMIT: Final = 64 * 1024  # bytes: a token is in a header
@@ -40,7 +40,7 @@ class Listener:
         routes: Routes,
         listening: socket.socket,
         context: ssl.SSLContext,
-        strangers: Strangers,
+        strangers: UnauthenticatedConnections,
     ) -> None:
         self.port: int = listening.getsockname()[1]
         self._routes = routes
@@ -65,7 +65,7 @@ class Listener:
         serve = runner.server
         assert serve is not None, "set up"
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Door(self._strangers, serve()),
+            lambda: GuardingProtocol(self._strangers, serve()),
             sock=self._socket,
             ssl=self._context,
             backlog=_BACKLOG,

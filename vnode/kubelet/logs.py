@@ -9,14 +9,15 @@ import aiohttp
 from aiohttp import web
 
 from vnode.api.errors import ApiError, Unreachable
-from vnode.kubelet import queries, sockets, words
-from vnode.kubelet.delegates import Delegate, VirtualNode, has_container
+from vnode.kubelet import queries, target_errors
+from vnode.kubelet.delegates import Delegate, ServedNode, has_container
 from vnode.kubelet.refusal import Refused
+from vnode.kubelet.streams import sockets
 
 log = logging.getLogger(__name__)
 
 
-async def serve(node: VirtualNode, request: web.Request) -> web.StreamResponse:
+async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
     """Answer with the log of one container.
 
     The target's request ends with the handler, which is cancelled when the caller leaves. A target
@@ -44,7 +45,7 @@ async def _copy(
     async with delegate.client.stream(
         "GET", delegate.path("log"), query=options, silence=None
     ) as answer:
-        words.check_log(delegate.client.name, answer)
+        target_errors.check_log(delegate.client.name, answer)
         if answer.connection is not None:  # a short answer has let its connection go already
             sockets.keep_alive(answer.connection.transport)
 

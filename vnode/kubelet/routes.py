@@ -10,16 +10,16 @@ from typing import Final
 from aiohttp import web
 
 from vnode.api.clock import Clock, SystemClock
-from vnode.kubelet import absent, inspection, logs, running
-from vnode.kubelet.access import Gate
-from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet import info, logs, run, unsupported
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
-from vnode.kubelet.streaming import Streams
+from vnode.kubelet.streams.routes import Streams
 from vnode.kubelet.usage import serving
 from vnode.telemetry import logs as logging_context
 from vnode.telemetry import metrics
 
-Handler = Callable[[VirtualNode, web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[ServedNode, web.Request], Awaitable[web.StreamResponse]]
 
 _POD: Final = "{namespace}/{pod}"
 _CONTAINER: Final = "{namespace}/{pod}/{container}"
@@ -30,7 +30,7 @@ _LONG: Final = frozenset({"containerLogs", "exec", "attach", "portForward", "run
 _SHORT: Final = frozenset(
     {"pods", "runningpods", "healthz", "configz", "stats", "metrics", "checkpoint"}
 )
-_KNOWN: Final = _LONG | _SHORT | absent.DISABLED.keys()
+_KNOWN: Final = _LONG | _SHORT | unsupported.DISABLED.keys()
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Routes:
 
     def __init__(
         self,
-        node: VirtualNode,
+        node: ServedNode,
         gate: Gate,
         streams: Streams,
         clock: Clock | None = None,
@@ -69,22 +69,22 @@ class Routes:
         streams, usage = self._streams, self._usage
         table: list[tuple[str, str, Handler]] = [
             ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
-            ("GET", "/healthz", inspection.health),
-            ("GET", "/healthz/syncloop", inspection.health),
-            ("GET", "/healthz/ping", inspection.ping),
-            ("GET", "/healthz/log", inspection.ping),
-            ("GET", "/pods", inspection.pods),
-            ("GET", "/pods/", inspection.pods),
-            ("GET", "/runningpods/", inspection.running_pods),
-            ("GET", "/configz", inspection.configuration),
+            ("GET", "/healthz", info.health),
+            ("GET", "/healthz/syncloop", info.health),
+            ("GET", "/healthz/ping", info.ping),
+            ("GET", "/healthz/log", info.ping),
+            ("GET", "/pods", info.pods),
+            ("GET", "/pods/", info.pods),
+            ("GET", "/runningpods/", info.running_pods),
+            ("GET", "/configz", info.configuration),
             ("GET", "/metrics", serving.own),
             ("GET", "/metrics/resource", usage.resource),
             ("GET", "/metrics/cadvisor", serving.cadvisor),
             ("GET", "/metrics/probes", serving.probes),
             ("GET", "/metrics/slis", serving.health),
-            ("POST", f"/run/{_CONTAINER}", running.serve),
-            ("POST", f"/run/{_CONTAINER_UID}", running.serve),
-            ("POST", f"/checkpoint/{_CONTAINER}", absent.checkpoint),
+            ("POST", f"/run/{_CONTAINER}", run.serve),
+            ("POST", f"/run/{_CONTAINER_UID}", run.serve),
+            ("POST", f"/checkpoint/{_CONTAINER}", unsupported.checkpoint),
         ]
         for method in _BOTH:
             table += [
@@ -97,10 +97,10 @@ class Routes:
                 (method, f"/portForward/{_POD}/{{uid}}", streams.port_forward),
             ]
 
-        for name in absent.DISABLED:
+        for name in unsupported.DISABLED:
             table += [
-                ("*", f"/{name}", absent.disabled),
-                ("*", f"/{name}/{{rest:.*}}", absent.disabled),
+                ("*", f"/{name}", unsupported.disabled),
+                ("*", f"/{name}/{{rest:.*}}", unsupported.disabled),
             ]
 
         return table

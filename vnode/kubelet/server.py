@@ -17,19 +17,20 @@ from vnode.api.clock import Clock, SystemClock, happens_within
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.listeners import Listeners
 from vnode.kube.client import Client
-from vnode.kubelet import client_ca, listener
-from vnode.kubelet.access import Gate
-from vnode.kubelet.asking import AskingContext
-from vnode.kubelet.authentication import Authenticator
-from vnode.kubelet.authorization import Authorizer
-from vnode.kubelet.delegates import FindPod, ListPods, VirtualNode
-from vnode.kubelet.hangups import HangupWatch
+from vnode.kubelet import listener
+from vnode.kubelet.auth import client_ca
+from vnode.kubelet.auth.authentication import Authenticator
+from vnode.kubelet.auth.authorization import Authorizer
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.auth.tls import OptionalClientCertContext
+from vnode.kubelet.auth.unauthenticated import UnauthenticatedConnections
+from vnode.kubelet.delegates import FindPod, ListPods, ServedNode
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.routes import Routes
-from vnode.kubelet.strangers import Strangers
-from vnode.kubelet.streaming import Streams
+from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.routes import Streams
 from vnode.runtime import supervisor
-from vnode.runtime.certificates import Pair
+from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.links import Link, Links
 
 FIRST_PORT: Final = 10250
@@ -76,7 +77,7 @@ class KubeletServer:
         self._last_grace = last_grace or (lambda: grace)
         self._clock: Clock = clock or SystemClock()
         self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
-        self._strangers = Strangers()
+        self._strangers = UnauthenticatedConnections()
         self._gate = Gate(
             lambda: self._authorities.certificates,
             Authenticator(client, clock),
@@ -87,7 +88,7 @@ class KubeletServer:
         self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
         self._subscribers: Listeners[str] = Listeners()
         self._wake = asyncio.Event()
-        self._context: AskingContext | None = None  # of all ports; made with the first
+        self._context: OptionalClientCertContext | None = None  # of all ports; made with the first
 
     def port_of(self, node_name: str) -> int | None:
         """The port of a virtual node, None while it is not served."""
@@ -110,7 +111,7 @@ class KubeletServer:
 
     async def run(self) -> None:
         """Serve until cancelled, then let open streams end within the grace."""
-        hangups = HangupWatch()
+        hangups = DisconnectWatch()
         streams = Streams(hangups)
         self._links.subscribe(self._link_changed, self._link_changed)
         try:
@@ -147,7 +148,7 @@ class KubeletServer:
 
     async def _open(self, node: str, streams: Streams) -> bool:
         routes = Routes(
-            VirtualNode(node, self._links, self._find_pod, self._list_pods),
+            ServedNode(node, self._links, self._find_pod, self._list_pods),
             self._gate,
             streams,
             let_in=self._strangers.let_in,
@@ -186,8 +187,8 @@ class KubeletServer:
                 self._subscribers.call(node)
                 group.create_task(served.close(grace), name=f"kubelet-close-{node}")
 
-    def _tls(self) -> AskingContext:
+    def _tls(self) -> OptionalClientCertContext:
         if self._context is None:
-            self._context = AskingContext(self._certificate())
+            self._context = OptionalClientCertContext(self._certificate())
 
         return self._context

@@ -37,7 +37,7 @@ def trim_pod(pod: Object) -> Object:
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {
         "metadata": {field: metadata[field] for field in kept if field in metadata},
-        "spec": {"nodeName": objects.spec(pod).get("nodeName", "")},
+        "spec": {"nodeName": objects.node_name(pod)},
         "requests": requests,
     }
 
@@ -173,7 +173,7 @@ def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
 
 def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:
     """The node on which a trimmed pod holds resources, and which; None if it holds none."""
-    node_name = str(objects.spec(pod).get("nodeName") or "") if pod else ""
+    node_name = objects.node_name(pod) if pod else ""
     return (node_name, pod["requests"]) if pod and node_name else None
 
 

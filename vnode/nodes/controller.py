@@ -29,8 +29,8 @@ from vnode.nodes import virtual, written
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
-from vnode.runtime.echoes import Echoes
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Health, Link, Links, TargetKey
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth, Links, TargetKey
 from vnode.telemetry import logs
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
@@ -40,7 +40,7 @@ _RENEW_AGAIN: Final = 2.0  # seconds after a renewal that failed
 log = logging.getLogger(__name__)
 
 
-class Targets(Protocol):
+class Lister(Protocol):
     """The Target objects of this cluster, whether they work or not."""
 
     async def wait_synced(self) -> None:
@@ -72,11 +72,11 @@ class NodeController:
         client: Client,
         nodes: Informer,
         links: Links,
-        targets: Targets,
+        targets: Lister,
         *,
         advertise_address: str,
         port_of: Callable[[str], int | None],
-        certificate_health: Callable[[], Health | None] = lambda: None,
+        certificate_health: Callable[[], LinkHealth | None] = lambda: None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -91,7 +91,7 @@ class NodeController:
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by name of the node
-        self._echoes = Echoes(self.refresh)  # of writes to Nodes, by name
+        self._echoes = Expectations(self.refresh)  # of writes to Nodes, by name
         self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
         self._server_version = ""  # "" until asked for
 
@@ -281,11 +281,11 @@ class NodeController:
         """What was written to the Node of that name."""
         return self._written.get(objects.name(node)) or Written("")
 
-    def _no_link(self, target: TargetKey) -> Health:
+    def _no_link(self, target: TargetKey) -> LinkHealth:
         kind = "target" if target.namespace else "clustertarget"
         scope = f" -n {target.namespace}" if target.namespace else ""
         message = f"no connection can be made: see kubectl describe {kind} {target.name}{scope}"
-        return Health(False, "TargetNotConnected", message, self._clock.now())
+        return LinkHealth(False, "TargetNotConnected", message, self._clock.now())
 
     async def _version(self) -> str:
         if not self._server_version:

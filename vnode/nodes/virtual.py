@@ -18,7 +18,7 @@ from vnode import __version__
 from vnode.api import keys, objects, quantities, resources, virtual_constraints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
-from vnode.runtime.links import Health, TargetKey
+from vnode.runtime.links import LinkHealth, TargetKey
 
 MOST_LABELS: Final = 500
 """Labels that a virtual node takes over from its target; real nodes have some dozens."""
@@ -157,8 +157,8 @@ def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:
 def status(
     node: Object,
     *,
-    health: Health,
-    certificate: Health | None = None,
+    health: LinkHealth,
+    certificate: LinkHealth | None = None,
     capacity: Mapping[str, str],
     allocatable: Mapping[str, str],
     address: str,

@@ -17,8 +17,8 @@ from typing import Final
 
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
-from vnode.pods import agreement, chaperon, conditions
-from vnode.pods.chaperon import Parent
+from vnode.pods import annotation_merge, chaperons, conditions
+from vnode.pods.chaperons import Parent
 
 CONDITIONS: Final = "conditions"
 _SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources")
@@ -27,7 +27,7 @@ _NOT_FOR_NEW_PODS: Final = (changeable.EPHEMERAL, CONDITIONS)
 
 def record(obj: Object) -> Object:
     """What was sent (of a chaperon), or carried out (of a delegate)."""
-    return agreement.read(obj, keys.SENT)
+    return annotation_merge.read(obj, keys.SENT)
 
 
 def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
@@ -36,7 +36,7 @@ def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
     ConfigError if the proxy's annotations cannot be read.
     """
     return bool(
-        chaperon.labels(proxy, parent) != objects.labels(candidate)
+        chaperons.labels(proxy, parent) != objects.labels(candidate)
         or settle(proxy, candidate).down
         or not agrees(proxy, candidate)
         or conditions_to_send(proxy, candidate) != sent_conditions(candidate)
@@ -50,9 +50,9 @@ def agrees(proxy: Object, candidate: Object) -> bool:
     return wanted == spec or changeable.view(wanted) == changeable.view(spec)
 
 
-def settle(proxy: Object, candidate: Object) -> agreement.Settlement:
+def settle(proxy: Object, candidate: Object) -> annotation_merge.MergedAnnotations:
     """Which annotations go down to the chaperon, and which come up to the proxy."""
-    return agreement.settle(proxy, candidate, _sent(candidate, "annotations"))
+    return annotation_merge.settle(proxy, candidate, _sent(candidate, "annotations"))
 
 
 def sent_conditions(candidate: Object) -> Object:
@@ -93,7 +93,7 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     if said:
         since[CONDITIONS] = said
 
-    notes = {**settled.down, keys.SENT: agreement.text(since)}
+    notes = {**settled.down, keys.SENT: annotation_merge.text(since)}
     metadata: Object = {"uid": objects.uid(candidate), "annotations": notes}
     if labels:
         metadata["labels"] = labels
@@ -157,7 +157,7 @@ def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
 
 def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:
     """The strategic merge patch for the delegate itself, with `done` as its new record."""
-    notes = {**(delta.get("annotations") or {}), keys.SENT: agreement.text(done)}
+    notes = {**(delta.get("annotations") or {}), keys.SENT: annotation_merge.text(done)}
     metadata: Object = {"uid": objects.uid(delegate), "annotations": notes}
     if labels := delta.get("labels"):
         metadata["labels"] = labels

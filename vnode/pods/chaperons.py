@@ -1,303 +1,207 @@
-"""The target's side of a pod: PodChaperon -> delegate pod -> status of the PodChaperon.
+"""From a proxy pod to its PodChaperon: what travels to a target, and under which names.
 
-Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
-created again if it is lost, while the source cannot be reached. What the source changes later is
-done to the delegate by `vnode.pods.updating`. A chaperon that is deleted takes its delegate with
-it, and, if it carries our finalizer, stays until the delegate is gone.
+Pure. The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved),
+not from the proxy as it lives, whose constraints choose virtual nodes. What of a pod may change in
+place is taken from the living proxy, though: labels, annotations of others, and what
+`vnode.api.changeable` has. A pod that never met the webhook is its own manifest.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import keys, kinds, objects
-from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
+from vnode.api import (
+    changeable,
+    documents,
+    keys,
+    kinds,
+    names,
+    objects,
+    pod_shape,
+    renaming,
+    route,
+    service_tokens,
+    virtual_constraints,
+)
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.kube.informer import Informer
-from vnode.pods import delegate
-from vnode.pods.delegate import Absence
-from vnode.pods.updating import AGAIN, Updater
-from vnode.runtime.controller import Controller
-from vnode.runtime.echoes import Echoes
+from vnode.pods import annotation_merge, downward_api, token_volumes
+from vnode.runtime.links import Link
 
-_COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
-_LOOK_AGAIN: Final = 0.5  # seconds until the informer has surely caught up
-_REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
-
-log = logging.getLogger(__name__)
+_CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+# What of ours goes with a pod that may be sent on: the next cluster needs it too.
+_ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
 
 
-def trim_chaperon(chaperon: Object) -> Object:
-    """Without the spec once a delegate has been made of it."""
-    if not objects.status(chaperon).get("phase"):
-        return chaperon
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The cluster that a chaperon comes from."""
 
-    policy = objects.spec(chaperon).get("restartPolicy", "Always")
-    return {**chaperon, "spec": {"restartPolicy": policy}}
-
-
-def trim_delegate(pod: Object) -> Object:
-    """Without the spec but for where it runs and who schedules it."""
-    spec = objects.spec(pod)
-    kept = {field: spec[field] for field in ("nodeName", "schedulerName") if field in spec}
-    return {**pod, "spec": kept}
+    cluster_name: str
+    cluster_uid: str
 
 
-def informers(client: Client) -> tuple[Informer, Informer]:
-    """The chaperons of this cluster, and their delegates."""
-    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon)
-    delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
-    return chaperons, delegates
+def source_pod(proxy: Object) -> Object:
+    """The pod as its user wrote it; ConfigError if the saved manifest is unreadable."""
+    text = objects.annotations(proxy).get(keys.SOURCE_POD_MANIFEST)
+    if text is None:
+        return proxy
+
+    try:
+        pod = documents.parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod: {error}") from error
+
+    if not pod_shape.has(pod):
+        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
+
+    found: Object = pod
+    return found
 
 
-class ChaperonController:
-    """Makes delegates of chaperons, and reports back."""
+def skips_reservation(proxy: Object) -> bool:
+    """No candidate scheduler is asked: the pod asks for that, or somebody else has bound it."""
+    if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
+        return True
 
-    def __init__(
-        self,
-        client: Client,
-        chaperons: Informer,
-        delegates: Informer,
-        *,
-        goes_on: Callable[[Object], bool],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._goes_on = goes_on  # the delegate of a chaperon may be sent to a target of ours
-        self._chaperons = chaperons
-        self._delegates = delegates
-        self._clock = clock
-        self._updater = Updater(client, clock)
-        # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
-        # next delegate of that key.
-        self._last: dict[str, Object] = {}
-        self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
-        self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
-        self._echoes = Echoes(self._controller.add)
+    return keys.NO_RESERVATION in objects.annotations(proxy)
 
-    async def run(self) -> None:
-        """Reconcile until cancelled, once both lists are complete."""
-        await self._chaperons.synced.wait()
-        await self._delegates.synced.wait()
-        self._chaperons.subscribe(self._on_chaperon)
-        self._delegates.subscribe(self._on_delegate)
-        await self._controller.run()
 
-    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old or {}
-        self._controller.add(objects.key(obj))
+def build(
+    proxy: Object,
+    parent: Parent,
+    target: str,
+    *,
+    allowed: bool,
+    finalizer: bool,
+    there: str | None = None,
+    source_api: tuple[str, str] | None = None,
+) -> Object:
+    """The chaperon of a proxy pod.
 
-    def _on_delegate(self, old: Object | None, new: Object | None) -> None:
-        key = objects.key(new or old or {})
-        if new is None:
-            self._last[key] = old or {}
-        else:
-            self._last.pop(key, None)
+    `target` is the key of the Target by which it goes, of which several may lead to one cluster;
+    `there` is that cluster's UID, if it is known.
+    `allowed` lets the candidate be bound without further question; `finalizer` has the target's
+    agent hold the chaperon until the delegate is gone, which only vnode does. With `source_api`
+    (`Wishes.source_api`) the delegate has a token of the source. Raises ConfigError for annotations
+    that cannot be read, and for delegates that are not to be sent on.
+    """
+    pod, renamed = source_pod(proxy), labels(proxy, parent)
+    notes = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
+    spec = _spec(pod, proxy, target, source_api)
+    if not finalizer:  # their conditions cannot travel there; the source waits for them itself
+        spec.pop("readinessGates", None)
 
-        if new is None or objects.is_terminating(new):
-            self._controller.add(key)
-        else:
-            self._controller.add_after(key, _COALESCE)
+    shown = downward_api.shown(proxy, pod, renamed)
+    downward_api.rewrite(spec, shown)
+    if finalizer and (sent := _sent(notes, spec)):
+        notes[keys.SENT] = annotation_merge.text(sent)
 
-    async def _reconcile(self, key: str) -> float | None:
-        chaperon = self._chaperons.store.get(key)
-        if chaperon is None:
-            self._echoes.forget(key)
-            self._updater.forget(key)
-            self._last.pop(key, None)
-            self._failures.pop(key, None)
-            return None
+    notes[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
+    notes[keys.PARENT_NAME] = objects.name(proxy)
+    notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
+    notes[keys.TARGET] = target
+    notes |= _onward(proxy, parent, there) | shown.made
+    if source_api is not None and service_tokens.of(objects.spec(proxy)):
+        notes[keys.TOKEN] = ""
 
-        if self._echoes.pending(key, chaperon):
-            return None
+    if allowed:
+        notes[keys.IS_ALLOWED] = "true"
 
-        pod = self._delegates.store.get(key)
-        if objects.is_terminating(chaperon):
-            return await self._end(chaperon, pod)
+    chaperon: Object = {
+        "apiVersion": kinds.POD_CHAPERONS.api_version,
+        "kind": kinds.POD_CHAPERONS.kind,
+        "metadata": {
+            "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
+            "namespace": objects.namespace(proxy),
+            "labels": renamed,
+            "annotations": notes,
+        },
+        "spec": spec,
+    }
+    if finalizer:
+        chaperon["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
 
-        if pod is None:
-            return await self._replace(chaperon)
+    return chaperon
 
-        if objects.controller_uid(pod) != objects.uid(chaperon):
-            return await self._end_stranger(pod)
 
-        return await self._keep(chaperon, pod)
-
-    async def _keep(self, chaperon: Object, pod: Object) -> float | None:
-        """Bring the delegate up to date with its chaperon, and then the chaperon with it."""
-        if self._updater.under_way(pod):
-            return None
-
-        refusal = None
-        if not objects.is_terminating(pod):
-            refusal = await self._updater.bring(chaperon, pod)
-            if refusal != objects.annotations(chaperon).get(keys.REFUSED):
-                notes = {keys.REFUSED: refusal}
-                chaperon = await self._patch(
-                    chaperon, {"metadata": _named(chaperon, annotations=notes)}
-                )
-
-            if self._updater.under_way(pod):
-                return None
-
-        later = delegate.settles_in(objects.status(pod), self._clock.now()).total_seconds()
-        if not later:
-            await self._report(chaperon, pod)
-
-        return later or (AGAIN if refusal else None)
-
-    async def _replace(self, chaperon: Object) -> float | None:
-        what, later = delegate.on_absence(chaperon, self._clock.now())
-        if what is Absence.CREATE:
-            return await self._create(chaperon)
-
-        if what is Absence.MARK:
-            if await self._fetch(chaperon) is not None:
-                return _LOOK_AGAIN
-
-            chaperon = await self._report_last(chaperon)
-            since = objects.timestamp(self._clock.now())
-            notes = {keys.POD_MISSING_SINCE: since}
-            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=notes)})
-
-        return later.total_seconds() or None
-
-    async def _create(self, chaperon: Object) -> float | None:
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        if "containers" not in objects.spec(chaperon):
-            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
-
-        pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
-        try:
-            await self._client.create(kinds.PODS, pod, namespace)
-        except AlreadyExists:
-            return await self._name_taken(chaperon)
-        except (Denied, Invalid, NotFound) as error:
-            await self._refused(chaperon, error.message)
-            return _REFUSED
-        except (Conflict, ServerError) as error:
-            await self._failed(chaperon, error)
-            raise
-
-        self._failures.pop(objects.key(chaperon), None)
-        return None
-
-    async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
-        """Tell of an error that may pass, such as that of a webhook, once it has not."""
-        key = objects.key(chaperon)
-        self._failures[key] = self._failures.get(key, 0) + 1
-        if self._failures[key] > 1:
-            await self._refused(chaperon, error.message)
-
-    async def _name_taken(self, chaperon: Object) -> float | None:
-        """The delegate is there already, and not in the store; or a namesake is."""
-        if await self._fetch(chaperon) is not None:
-            return None
-
-        await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
-        return _REFUSED
-
-    async def _refused(self, chaperon: Object, message: str) -> None:
-        """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
-        known = objects.condition(chaperon, "PodScheduled") or {}
-        if known.get("message") == message:
-            return
-
-        condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
-        body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
-        await self._patch(chaperon, body, subresource="status")
-
-    async def _report(self, chaperon: Object, pod: Object) -> Object:
-        """Bring the chaperon up to date with its delegate; returns it as it is then."""
-        report = delegate.report(chaperon, pod)
-        if report.metadata:
-            chaperon = await self._patch(chaperon, report.metadata)
-
-        if report.status:
-            chaperon = await self._patch(chaperon, report.status, subresource="status")
-
-        return chaperon
-
-    async def _report_last(self, chaperon: Object) -> Object:
-        """Report how a delegate that is gone has ended."""
-        pod = self._last.get(objects.key(chaperon))
-        if pod is None or objects.controller_uid(pod) != objects.uid(chaperon):
-            return chaperon
-
-        return await self._report(chaperon, pod)
-
-    async def _end_stranger(self, pod: Object) -> float | None:
-        """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
-        owner = objects.controller_reference(pod) or {}
-        if owner.get("kind") == kinds.POD_CHAPERONS.kind and not objects.is_terminating(pod):
-            await self._client.discard(kinds.PODS, pod)
-
-        return None
-
-    async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
-        """Delete the delegate, report until it is gone, and then let the chaperon go."""
-        if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
-            await self._delete(chaperon, pod)
-            await self._report(chaperon, pod)
-            return None
-
-        finalizers = objects.finalizers(chaperon)
-        if keys.DELEGATE_FINALIZER in finalizers:
-            if (unseen := await self._fetch(chaperon)) is not None:
-                await self._delete(chaperon, unseen)
-                return _LOOK_AGAIN
-
-            chaperon = await self._report_last(chaperon)
-            kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
-            await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
-
-        return None
-
-    async def _delete(self, chaperon: Object, pod: Object) -> None:
-        grace = delegate.asked_grace(chaperon, pod)
-        if grace is not None or not objects.is_terminating(pod):
-            await self._client.discard(kinds.PODS, pod, grace=grace)
-
-    async def _fetch(self, chaperon: Object) -> Object | None:
-        """Ask the API server for a delegate that the store does not show; None if there is none.
-
-        It may have been made a moment ago. Or somebody took off the label by which delegates are
-        listed: then that is put back.
-        """
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        try:
-            pod = await self._client.get(kinds.PODS, name, namespace)
-            if objects.controller_uid(pod) != objects.uid(chaperon):
-                return None
-
-            if keys.PARENT_UID not in objects.labels(pod):
-                labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
-                body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
-                return await self._client.patch(kinds.PODS, name, body, namespace)
-        except NotFound:
-            return None
-
-        return pod
-
-    async def _patch(
-        self, chaperon: Object, body: Object, *, subresource: str | None = None
-    ) -> Object:
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        try:
-            after = await self._client.patch(
-                kinds.POD_CHAPERONS, name, body, namespace, subresource=subresource
+def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
+    """What a pod says about its way: nothing, for one that begins here and ends in the target."""
+    own = objects.annotations(proxy)
+    kept = _ONWARD if keys.FORWARD in own else ()
+    notes = {key: own[key] for key in kept if key in own} | downward_api.onward(proxy)
+    if route.is_delegate(proxy):
+        if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
+            raise ConfigError(
+                "the pod came from another cluster, and vnode did not choose its virtual node"
             )
-        except NotFound:
-            return chaperon
 
-        self._echoes.expect(objects.key(chaperon), chaperon, after)
-        return after
+        notes[keys.PATH] = route.onward(proxy, parent.cluster_uid, there)
+
+    return notes
 
 
-def _named(chaperon: Object, **metadata: object) -> Object:
-    """Metadata of a patch that must not hit a namesake."""
-    return {"uid": objects.uid(chaperon), **metadata}
+def labels(proxy: Object, parent: Parent) -> dict[str, str]:
+    """The labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
+    own = renaming.travelling(objects.labels(proxy))
+    renamed = renaming.renamed(own, renaming.kept_labels_of(proxy))
+    renamed[keys.PARENT_UID] = objects.uid(proxy)
+    renamed[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
+    return renamed
+
+
+def _sent(notes: Object, spec: Object) -> Object:
+    """The record of a new chaperon: what it cannot say itself, or a new pod cannot have."""
+    sent: Object = {"annotations": dict(notes)} if notes else {}
+    if names_ := changeable.view(spec).get(changeable.EPHEMERAL):
+        sent[changeable.EPHEMERAL] = names_
+
+    return sent
+
+
+def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Object:
+    """`build` for the target behind a link, as that one is now."""
+    return build(
+        proxy,
+        parent,
+        str(link.target),
+        allowed=allowed,
+        finalizer=link.runs_vnode,
+        there=link.cluster_uid,
+        source_api=link.wishes.source_api,
+    )
+
+
+def _spec(pod: Object, proxy: Object, target: str, source_api: tuple[str, str] | None) -> Object:
+    live = objects.spec(proxy)
+    node = virtual_constraints.virtual_node(*objects.split_key(target))
+    spec = dict(virtual_constraints.without(changeable.overlaid(objects.spec(pod), live), node))
+    # The pod was held here until its gates were lifted, and a scheduler here has chosen the node.
+    for field in ("priority", "nodeName", "schedulingGates"):
+        spec.pop(field, None)
+
+    if spec.get("runtimeClassName"):
+        spec.pop("overhead", None)  # that of the target's RuntimeClass, which admission insists on
+
+    if keys.USE_SPEC_CONSTRAINTS in objects.annotations(pod):
+        for field in _CONSTRAINTS:
+            spec.pop(field, None)
+
+    if source_api is None:
+        token_volumes.drop(spec)
+    else:
+        secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
+        token_volumes.replace(spec, secret, source_api)
+
+    keep = renaming.kept_labels_of(proxy)
+    for field in ("affinity", "topologySpreadConstraints"):
+        if field in spec:
+            spec[field] = renaming.renamed_selectors(spec[field], keep)
+
+    if not skips_reservation(proxy):
+        spec["schedulerName"] = keys.CANDIDATE_SCHEDULER
+    elif spec.get("schedulerName") == keys.PROXY_SCHEDULER:
+        spec.pop("schedulerName")
+
+    return spec

@@ -24,7 +24,7 @@ import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object, Objects
-from vnode.pods import agreement
+from vnode.pods import annotation_merge
 
 READY: Final = "Ready"
 _SCHEDULED: Final = "PodScheduled"
@@ -180,7 +180,7 @@ def _is_sources(
 
 
 def _record(proxy: Object) -> Object:
-    return agreement.read(proxy, keys.FED_BACK_CONDITIONS)
+    return annotation_merge.read(proxy, keys.FED_BACK_CONDITIONS)
 
 
 def _digest(entry: Object | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import changeable, keys, kinds, objects, taints
 from vnode.api.objects import Object
-from vnode.pods import agreement, changes, feedback, observed
+from vnode.pods import annotation_merge, changes, observed_generation
 
 _MOST_DIGITS: Final = 10  # of a number of seconds
 
@@ -48,7 +48,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     notes = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
     spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
     if (done := changes.of_new_pod(chaperon)) != changes.record(chaperon):
-        notes = {**notes, keys.SENT: agreement.text(done)}
+        notes = {**notes, keys.SENT: annotation_merge.text(done)}
 
     return {
         "apiVersion": "v1",
@@ -144,14 +144,14 @@ def asked_grace(chaperon: Object, pod: Object) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DelegateReport:
     """Merge patches that bring a chaperon up to date with its delegate; empty where it is."""
 
     metadata: Object
     status: Object
 
 
-def report(chaperon: Object, pod: Object) -> Report:
+def report(chaperon: Object, pod: Object) -> DelegateReport:
     """What to write to the chaperon of a delegate that exists.
 
     Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's,
@@ -166,14 +166,14 @@ def report(chaperon: Object, pod: Object) -> Report:
     wanted.pop(keys.POD_MISSING_SINCE, None)
     if not objects.is_terminating(pod):
         wanted.pop(keys.DELEGATE_DELETED, None)
-    elif objects.status(chaperon).get("phase") not in feedback.FINISHED:
+    elif not objects.is_finished(chaperon):
         wanted[keys.DELEGATE_DELETED] = "true"
 
     verdict = rejection(objects.status(pod))
     if verdict is not None and verdict != rejection(objects.status(chaperon)):
         wanted.pop(keys.IS_RESERVED, None)
 
-    wanted.update(agreement.foreign(pod))
+    wanted.update(annotation_merge.foreign(pod))
     for key in changes.pending(chaperon, pod).get("annotations") or ():
         wanted.pop(key, None)
         if key in known:
@@ -181,9 +181,9 @@ def report(chaperon: Object, pod: Object) -> Report:
 
     notes = objects.merge_diff(known, wanted)
     fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
-    before, after = objects.status(chaperon), observed.by_chaperon(chaperon, pod)
+    before, after = objects.status(chaperon), observed_generation.by_chaperon(chaperon, pod)
     status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
-    return Report(
+    return DelegateReport(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},
         {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},
     )

@@ -23,7 +23,7 @@ _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 log = logging.getLogger(__name__)
 
 
-class Health:
+class ProcessHealth:
     """Named checks and the three pages."""
 
     def __init__(self) -> None:

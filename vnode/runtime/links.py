@@ -56,7 +56,7 @@ class TargetKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class TargetOptions:
     """What a Target asks for beyond a connection.
 
     `storage_classes` maps classes of the source to those of the target for claims that follow, ""
@@ -70,7 +70,7 @@ class Wishes:
     source_api: tuple[str, str] | None = None
 
 
-NO_WISHES: Final = Wishes()
+NO_OPTIONS: Final = TargetOptions()
 
 
 CONNECTING: Final = "Connecting"
@@ -83,7 +83,7 @@ OTHER_CLUSTER: Final = "OtherCluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class LinkHealth:
     """Whether a target answers; `reason` is a CamelCase word, `message` is for people."""
 
     healthy: bool
@@ -106,10 +106,10 @@ class Link:
         *,
         chaperons: Informer,
         summaries: Informer,
-        health: Health,
+        health: LinkHealth,
         labels_excluded: Callable[[str], bool] | None = None,
         is_self: bool = False,
-        wishes: Wishes = NO_WISHES,
+        wishes: TargetOptions = NO_OPTIONS,
     ) -> None:
         self.target = target
         self.client = client
@@ -186,7 +186,7 @@ class Link:
             for chaperon in self.chaperons.store.by_index(PARENT_UID_INDEX, uid):
                 yield uid, chaperon
 
-    def set_health(self, health: Health) -> None:
+    def set_health(self, health: LinkHealth) -> None:
         """Record what the last probe found; listeners hear of changes only."""
         changed = (health.healthy, health.reason, health.message) != (
             self.health.healthy,

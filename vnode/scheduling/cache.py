@@ -21,11 +21,9 @@ from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
 PROMISE_SECONDS: Final = 15.0
 """How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
 
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
-
 
 @dataclass(slots=True)
-class _NodeBooks:
+class _NodeInfo:
     """What the cache keeps about one node, which may not be known (yet, or any more)."""
 
     virtual: VirtualNode | None
@@ -58,7 +56,7 @@ class Cache:
 
     def __init__(self, promise_seconds: float = PROMISE_SECONDS) -> None:
         self._promise_seconds = promise_seconds
-        self._books: dict[str, _NodeBooks] = {}
+        self._books: dict[str, _NodeInfo] = {}
         # Pod UID -> node -> where it is, or is on the way to. No empty dicts.
         self._placed: dict[str, dict[str, _Placed]] = {}
         # By (uid, node), the one that lapses soonest first; a subset of `_placed`.
@@ -136,8 +134,8 @@ class Cache:
         is not bound leaves the assumptions about it alone.
         """
         uid = objects.uid(pod)
-        bound = str(objects.spec(pod).get("nodeName") or "")
-        if objects.status(pod).get("phase") in _FINISHED:
+        bound = objects.node_name(pod)
+        if objects.is_finished(pod):
             self.remove_pod(uid)
         elif bound:
             for node in [node for node in self._placed.get(uid, ()) if node != bound]:
@@ -217,21 +215,21 @@ class Cache:
             books.promised = resources.subtract(books.promised, promise.requests)
             self._changed(books)
 
-    def _books_of(self, name: str) -> _NodeBooks:
-        return self._books.setdefault(name, _NodeBooks(virtual=None, requested={}))
+    def _books_of(self, name: str) -> _NodeInfo:
+        return self._books.setdefault(name, _NodeInfo(virtual=None, requested={}))
 
     def _drop_if_empty(self, name: str) -> None:
         books = self._books[name]
         if books.virtual is None and not books.requested.get(resources.PODS):
             del self._books[name]
 
-    def _changed(self, books: _NodeBooks) -> None:
+    def _changed(self, books: _NodeInfo) -> None:
         books.info = None
         self._nodes = None
         self._generation += 1
 
 
-def _info(books: _NodeBooks) -> VirtualNodeInfo | None:
+def _info(books: _NodeInfo) -> VirtualNodeInfo | None:
     """The node as it is now; None if its target is not known."""
     if books.info is None and books.virtual is not None:
         free = books.free

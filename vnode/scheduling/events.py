@@ -36,7 +36,7 @@ class ClusterEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class WakeOn:
+class ClusterEventWithHint:
     """A plugin's wish to have its rejected pods tried again.
 
     By default only an event of the very node that was rejected counts; `anywhere` is for plugins
@@ -47,4 +47,4 @@ class WakeOn:
     anywhere: bool = False
 
 
-EVERYTHING: Final = frozenset(WakeOn(kind, anywhere=True) for kind in EventKind)
+EVERYTHING: Final = frozenset(ClusterEventWithHint(kind, anywhere=True) for kind in EventKind)

@@ -16,11 +16,9 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.scheduling import calling, status
+from vnode.scheduling import plugin_calls, status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import WakeOn
-from vnode.scheduling.outcome import CycleResult, ScoredNode
-from vnode.scheduling.permits import WaitingPod, WaitingPods
+from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -36,8 +34,10 @@ from vnode.scheduling.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from vnode.scheduling.result import CycleResult, ScoredNode
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+from vnode.scheduling.waiting_pods import WaitingPod, WaitingPods
 from vnode.telemetry.metrics import extension_point
 
 _log = logging.getLogger(__name__)
@@ -82,14 +82,14 @@ class Framework:
         # How many cycles found a node: where the next tie is broken.
         self._turn = itertools.count()
 
-    def registrations(self) -> dict[str, frozenset[WakeOn]]:
+    def registrations(self) -> dict[str, frozenset[ClusterEventWithHint]]:
         """Plugin name -> the events that may undo its rejections; for the queue."""
         return {plugin.NAME: frozenset(plugin.events_to_register()) for plugin in self._all}
 
     def pre_enqueue(self, pod: Object) -> Status:
         """Whether the pod may be queued at all."""
         for plugin in self._pre_enqueue:
-            said = calling.ask(plugin, plugin.pre_enqueue, pod)
+            said = plugin_calls.ask(plugin, plugin.pre_enqueue, pod)
             if not said.is_success:
                 return said
 
@@ -143,7 +143,7 @@ class Framework:
         said = self._run_pre_filter(state, pod, snapshot)
         if said.is_success:
             filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
-            said = calling.first_no(filters, state, pod, node) or SUCCESS
+            said = plugin_calls.first_no(filters, state, pod, node) or SUCCESS
 
         return said if self._bars(said) else SUCCESS
 
@@ -151,7 +151,7 @@ class Framework:
         """All Reserve plugins, until one says no, which undoes all of them."""
         with extension_point("Reserve"):
             for plugin in self._reserve:
-                said = calling.ask(plugin, plugin.reserve, state, pod, node_name)
+                said = plugin_calls.ask(plugin, plugin.reserve, state, pod, node_name)
                 if not said.is_success:
                     self.unreserve(state, pod, node_name)
                     return said
@@ -161,7 +161,7 @@ class Framework:
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Undo `reserve`, last plugin first."""
         for plugin in reversed(self._reserve):
-            calling.tell(plugin, plugin.unreserve, state, pod, node_name)
+            plugin_calls.tell(plugin, plugin.unreserve, state, pod, node_name)
 
     async def permit(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """Ask all Permit plugins; where some want to wait, hold the pod until it is decided."""
@@ -170,7 +170,7 @@ class Framework:
             try:
                 said, seconds = plugin.permit(state, pod, node_name)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return calling.broke(plugin, failure)
+                return plugin_calls.broke(plugin, failure)
 
             if said.is_wait:
                 timeouts[plugin.NAME] = seconds
@@ -190,7 +190,7 @@ class Framework:
                 try:
                     said = await plugin.pre_bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = calling.broke(plugin, failure)
+                    said = plugin_calls.broke(plugin, failure)
 
                 if not said.is_success:
                     return said.by(plugin.NAME)
@@ -204,7 +204,7 @@ class Framework:
                 try:
                     said = await plugin.bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = calling.broke(plugin, failure)
+                    said = plugin_calls.broke(plugin, failure)
 
                 if not said.is_skip:
                     return said.by(plugin.NAME)
@@ -214,11 +214,11 @@ class Framework:
     def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Tell the PostBind plugins."""
         for plugin in self._post_bind:
-            calling.tell(plugin, plugin.post_bind, state, pod, node_name)
+            plugin_calls.tell(plugin, plugin.post_bind, state, pod, node_name)
 
     def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         for plugin in self._pre_filter:
-            said = calling.ask(plugin, plugin.pre_filter, state, pod, snapshot)
+            said = plugin_calls.ask(plugin, plugin.pre_filter, state, pod, snapshot)
             if said.is_skip:
                 state.skip_filter.add(plugin.NAME)
             elif not said.is_success:
@@ -233,7 +233,7 @@ class Framework:
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
-            said = calling.first_no(filters, state, pod, node)
+            said = plugin_calls.first_no(filters, state, pod, node)
             if said is None:
                 passed.append(node)
             else:
@@ -303,7 +303,7 @@ class Framework:
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
     ) -> Status:
         for plugin in self._pre_score:
-            said = calling.ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
+            said = plugin_calls.ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
             if said.is_skip:
                 state.skip_score.add(plugin.NAME)
             elif not said.is_success:
@@ -320,9 +320,9 @@ class Framework:
                 continue
 
             try:
-                scores = calling.scores(plugin, state, pod, nodes)
+                scores = plugin_calls.scores(plugin, state, pod, nodes)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return (), calling.broke(plugin, failure)
+                return (), plugin_calls.broke(plugin, failure)
 
             for name, score in scores.items():
                 by_node[name][plugin.NAME] = score * weight

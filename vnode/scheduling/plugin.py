@@ -27,13 +27,13 @@ import msgspec
 
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EVERYTHING, WakeOn
+from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
 from vnode.scheduling.status import Status
 
 if TYPE_CHECKING:
-    from vnode.scheduling.permits import WaitingPods
     from vnode.scheduling.queued_pod import QueuedPod
     from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+    from vnode.scheduling.waiting_pods import WaitingPods
 
 MAX_SCORE: Final = 100
 """The best that Score may give; the worst is 0 (kube-scheduler's range)."""
@@ -65,7 +65,7 @@ class Plugin(ABC):
         self.args = args
         self.handle = handle
 
-    def events_to_register(self) -> Iterable[WakeOn]:
+    def events_to_register(self) -> Iterable[ClusterEventWithHint]:
         """The events that may turn this plugin's no into a yes.
 
         Only they wake a pod that it rejected. The default is every event, which is always right

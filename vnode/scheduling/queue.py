@@ -27,8 +27,8 @@ from typing import Any, Final
 from vnode.api import objects
 from vnode.api.clock import TICK, Clock
 from vnode.api.objects import Object
-from vnode.scheduling import sleepers
-from vnode.scheduling.events import ClusterEvent, WakeOn
+from vnode.scheduling import unschedulable_pods
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint
 from vnode.scheduling.queued_pod import (
     ACTIVE,
     BACKOFF,
@@ -40,8 +40,8 @@ from vnode.scheduling.queued_pod import (
     concerns_scheduling,
     priority,
 )
-from vnode.scheduling.sleepers import Rejections, Sleepers
 from vnode.scheduling.status import SUCCESS, Status
+from vnode.scheduling.unschedulable_pods import Rejections, UnschedulablePods
 
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
@@ -64,7 +64,7 @@ class SchedulingQueue:
         self,
         clock: Clock,
         sort_key: Callable[[QueuedPod], tuple[Any, ...]],
-        registrations: Mapping[str, frozenset[WakeOn]],
+        registrations: Mapping[str, frozenset[ClusterEventWithHint]],
         *,
         pre_enqueue: Callable[[Object], Status] = lambda _: SUCCESS,
         settings: QueueSettings | None = None,
@@ -84,7 +84,7 @@ class SchedulingQueue:
         # When unschedulable pods are tried without an event, and stale entries.
         self._flush = Timers()
         # Exactly the unschedulable pods.
-        self._sleepers = Sleepers(registrations)
+        self._sleepers = UnschedulablePods(registrations)
         # Events are numbered from 1. The number of the newest of each that came while a pod was
         # in flight; cleared when none is.
         self._event_number = 0
@@ -169,7 +169,7 @@ class SchedulingQueue:
         if queued is None or queued.place != IN_FLIGHT:
             return
 
-        rejected = sleepers.signature(rejections)
+        rejected = unschedulable_pods.signature(rejections)
         missed = queued.changed or any(
             number > queued.seen_event and self._sleepers.wakes(event, rejected)
             for event, number in self._newest.items()

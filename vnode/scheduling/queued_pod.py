@@ -9,7 +9,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.scheduling.sleepers import Signature
+from vnode.scheduling.unschedulable_pods import Signature
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"

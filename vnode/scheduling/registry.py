@@ -16,8 +16,8 @@ from vnode.api.errors import ConfigError
 from vnode.scheduling import config
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.permits import WaitingPods
 from vnode.scheduling.plugin import Handle, Plugin
+from vnode.scheduling.waiting_pods import WaitingPods
 
 ENTRY_POINT_GROUP: Final = "vnode.scheduler_plugins"
 

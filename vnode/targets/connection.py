@@ -23,16 +23,16 @@ from vnode.runtime.links import (
     OTHERS_INDEX,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
-    Health,
     Link,
+    LinkHealth,
     Links,
 )
 from vnode.runtime.supervisor import Supervisor, supervise
-from vnode.targets import clusters, farewell
-from vnode.targets.clusters import Expected, Recognition, RecognizedClient
+from vnode.targets import cleanup, cluster_identity
+from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
 from vnode.targets.model import TargetSpec
+from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.probing import Prober
-from vnode.targets.strangers import Strangers
 from vnode.telemetry import logs, metrics
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Connection:
     ) -> None:
         self.spec = spec
         self.failure = ""  # why `run` failed the last time; "" while it runs
-        self.strangers = Strangers(identity.uid, on_strangers)
+        self.strangers = NameConflicts(identity.uid, on_strangers)
         self._on_strangers = on_strangers
         self.endpoint = endpoint
         self._identity = identity
@@ -121,7 +121,7 @@ class Connection:
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
         self.failure = ""
-        self.strangers = Strangers(self._identity.uid, self._on_strangers)
+        self.strangers = NameConflicts(self._identity.uid, self._on_strangers)
         link.chaperons.subscribe(self.strangers.see)
         link.summaries.subscribe(lambda old, new: None if old and new else prober.poke())
         async with supervise() as tasks:
@@ -159,13 +159,13 @@ class Connection:
         A new leader may begin with the Target gone already.
         """
         await self._leave.wait()
-        if link.health.reason not in clusters.REFUSED:
-            await happens_within(link.chaperons.synced, farewell.PATIENCE)
+        if link.health.reason not in cluster_identity.REFUSED:
+            await happens_within(link.chaperons.synced, cleanup.PATIENCE)
 
     async def _say_farewell(self, link: Link) -> None:
         message = "the Target was deleted"
-        link.set_health(Health(False, "Leaving", message, self._clock.now()))
-        await farewell.say(
+        link.set_health(LinkHealth(False, "Leaving", message, self._clock.now()))
+        await cleanup.clean_up(
             link,
             self._owns,
             self._identity,
@@ -225,7 +225,7 @@ class Connection:
             client,
             chaperons=chaperons,
             summaries=summaries,
-            health=Health(False, CONNECTING, "connecting to the target", self._clock.now()),
+            health=LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
             is_self=self.spec.secret is None,
             wishes=self.spec.wishes,

@@ -32,15 +32,15 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import clusters, conditions, expiry, model, strangers
-from vnode.targets.clusters import Expected
+from vnode.targets import cluster_identity, conditions, expiry, model, name_conflicts
+from vnode.targets.cluster_identity import Expected
 from vnode.targets.conditions import ready
 from vnode.targets.connection import Connection, fingerprint
-from vnode.targets.expiry import End
-from vnode.targets.known import Targets
+from vnode.targets.expiry import CredentialExpiry
 from vnode.targets.model import TargetSpec
-from vnode.targets.reporting import Finding, Reporter
+from vnode.targets.reporting import Reporter, TargetFinding
 from vnode.targets.secrets import Secrets
+from vnode.targets.target_lister import TargetLister
 from vnode.telemetry import logs
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
@@ -68,7 +68,7 @@ class TargetController:
         self,
         local: Client,
         identity: Identity,
-        targets: Targets,
+        targets: TargetLister,
         links: Links,
         *,
         clock: Clock,
@@ -116,12 +116,12 @@ class TargetController:
                     self._gone.pop(one.connection.spec.key, None)  # it waits from now on
                     self._controller.add(one.connection.spec.key)
 
-    def _finding(self, key: TargetKey) -> Finding | None:
+    def _finding(self, key: TargetKey) -> TargetFinding | None:
         obj, news = self._targets.get(key), self._findings.get(key)
         if obj is None or not news:
             return None
 
-        return Finding(obj, news, clusters.to_record(obj, self._cluster(key, obj)))
+        return TargetFinding(obj, news, cluster_identity.to_record(obj, self._cluster(key, obj)))
 
     def _cluster(self, key: TargetKey, obj: Object) -> str:
         """The UID of the cluster that the Target was last found to be, "" if it is not known."""
@@ -130,7 +130,7 @@ class TargetController:
 
     def _expected(self, key: TargetKey) -> Expected:
         obj = self._targets.get(key)
-        return clusters.expected(obj, self._cluster(key, obj)) if obj else Expected()
+        return cluster_identity.expected(obj, self._cluster(key, obj)) if obj else Expected()
 
     def _on_cluster(self, key: TargetKey, cluster: str) -> None:
         if (obj := self._targets.get(key)) is not None:
@@ -208,7 +208,7 @@ class TargetController:
 
         return None
 
-    async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, End | None]:
+    async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, CredentialExpiry | None]:
         """Where the target is, what that was made from, and when its credentials end."""
         assert self._secrets is not None, "reconciled outside run"
         self._secrets.use(spec.key, spec.secret)
@@ -252,7 +252,7 @@ class TargetController:
     def _look_again(self, key: TargetKey) -> None:
         """Another cluster answers: has it been confirmed?"""
         link = self._links.get(key.node_name)
-        if link is not None and link.health.reason in clusters.REFUSED:
+        if link is not None and link.health.reason in cluster_identity.REFUSED:
             self._running[key].connection.look_again()
 
     def _hear(self, key: TargetKey, _name: str, error: Exception | None) -> None:
@@ -266,7 +266,7 @@ class TargetController:
         if self._running.pop(key, None) and self._tasks is not None:
             await self._tasks.end(key)
 
-    def _judge(self, key: TargetKey, obj: Object, end: End | None) -> None:
+    def _judge(self, key: TargetKey, obj: Object, end: CredentialExpiry | None) -> None:
         """What the connection has found; nothing that it has not looked at yet."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
@@ -286,7 +286,7 @@ class TargetController:
 
         others = connection.strangers.clusters
         if link.synced and (others or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
-            holds, reason, message = strangers.explain(self._identity.name, others)
+            holds, reason, message = name_conflicts.explain(self._identity.name, others)
             type_ = conditions.CLUSTER_NAME_UNIQUE
             news.append(conditions.build(obj, type_, holds, reason, message, now))
 

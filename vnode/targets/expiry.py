@@ -30,7 +30,7 @@ _CURE: Final = "run vnode connect again, or put a new kubeconfig into the Secret
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class CredentialExpiry:
     """Credentials that end: `what` is "token" or "client certificate", `subject` whose it is."""
 
     what: str
@@ -49,7 +49,7 @@ def claims(token: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def of_token(token: str) -> End | None:
+def of_token(token: str) -> CredentialExpiry | None:
     """The end of a JSON web token; None if it is none, or has no end."""
     said = claims(token)
     try:
@@ -57,10 +57,10 @@ def of_token(token: str) -> End | None:
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
 
-    return End("token", at, str(said.get("sub", "")))
+    return CredentialExpiry("token", at, str(said.get("sub", "")))
 
 
-def of_certificate(pem: bytes) -> End | None:
+def of_certificate(pem: bytes) -> CredentialExpiry | None:
     """The end of a PEM certificate; None if it is none."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
@@ -69,10 +69,10 @@ def of_certificate(pem: bytes) -> End | None:
         return None
 
     subject = str(names[0].value) if names else ""
-    return End("client certificate", certificate.not_valid_after_utc, subject)
+    return CredentialExpiry("client certificate", certificate.not_valid_after_utc, subject)
 
 
-def of_kubeconfig(text: bytes, context: str = "") -> End | None:
+def of_kubeconfig(text: bytes, context: str = "") -> CredentialExpiry | None:
     """The end of the credentials that a kubeconfig carries inline; None if there is none to see."""
     try:
         user = endpoint.user_of(text, context)
@@ -91,7 +91,7 @@ def of_kubeconfig(text: bytes, context: str = "") -> End | None:
     return None
 
 
-def condition(target: Object, end: End | None, now: datetime) -> Object | None:
+def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Object | None:
     """The condition of a Target whose credentials end then; None if there is nothing to say.
 
     It changes when credentials are replaced, AHEAD of their end, and at their end: never between.
@@ -114,7 +114,7 @@ def condition(target: Object, end: End | None, now: datetime) -> Object | None:
     return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
 
 
-def look_again(end: End | None, now: datetime) -> float | None:
+def look_again(end: CredentialExpiry | None, now: datetime) -> float | None:
     """In how many seconds the condition may be another one; None if it will not.
 
     Half a day at most, because wall clocks may be set.

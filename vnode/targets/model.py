@@ -13,7 +13,7 @@ from typing import Final
 from vnode.api import keys, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.runtime.links import NO_WISHES, TargetKey, Wishes
+from vnode.runtime.links import NO_OPTIONS, TargetKey, TargetOptions
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
 
@@ -45,7 +45,7 @@ class TargetSpec:
     key: TargetKey
     secret: SecretReference | None
     excluded_labels: str
-    wishes: Wishes = NO_WISHES
+    wishes: TargetOptions = NO_OPTIONS
 
     @property
     def labels_excluded(self) -> Callable[[str], bool] | None:
@@ -91,14 +91,14 @@ def parse(obj: Object) -> TargetSpec:
     return TargetSpec(key, secret, excluded, wishes)
 
 
-def _wishes(obj: Object) -> Wishes:
+def _wishes(obj: Object) -> TargetOptions:
     notes = objects.annotations(obj)
     classes = notes.get(keys.STORAGE_CLASSES)
     wants_namespaces = notes.get(keys.CREATE_NAMESPACES, "false")
     if wants_namespaces not in ("true", "false"):
         raise ConfigError(f'annotation {keys.CREATE_NAMESPACES} must be "true" or "false"')
 
-    return Wishes(
+    return TargetOptions(
         storage_classes=None if classes is None else _classes(classes),
         create_namespaces=wants_namespaces == "true",
         source_api=_source_api(notes.get(keys.TOKENS, "target")),

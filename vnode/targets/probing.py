@@ -26,8 +26,8 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.runtime.links import CONNECTING, UNREACHABLE, Health, Link
-from vnode.targets.clusters import NotRecognized, Recognition
+from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
+from vnode.targets.cluster_identity import NotRecognized, Recognition
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second look after a failure
@@ -91,7 +91,7 @@ class Prober:
     def _report(self, healthy: bool, reason: str, message: str) -> None:
         was = self._link.health
         since = was.since if was.healthy == healthy else self._clock.now()
-        self._link.set_health(Health(healthy, reason, message, since))
+        self._link.set_health(LinkHealth(healthy, reason, message, since))
         if healthy and not was.healthy:
             self._link.chaperons.retry_now()
             self._link.summaries.retry_now()

@@ -1,6 +1,6 @@
 """What is said of a Target where its user looks: conditions in its status, and Events on it.
 
-The status holds as well which cluster the Target is, for whoever connects next (`clusters`).
+The status also says which cluster the Target is, for whoever connects next (`cluster_identity`).
 A condition holds for as long as it is true, and is written only if it changes; an Event tells of
 each turn of one. Only the leader writes, and never twice upon the same version of the object, so
 that what others write is neither fought nor doubled.
@@ -18,14 +18,14 @@ from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
-from vnode.runtime.echoes import Echoes
+from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import TargetKey
-from vnode.targets import clusters, conditions
+from vnode.targets import cluster_identity, conditions
 
 log = logging.getLogger(__name__)
 
 
-class Finding(NamedTuple):
+class TargetFinding(NamedTuple):
     """A Target as it is, conditions that it should have, and the UID of the cluster that it is, ""
     if it has that already, or nobody knows."""
 
@@ -44,12 +44,12 @@ class Reporter:
         self,
         local: Client,
         events: EventRecorder,
-        lookup: Callable[[TargetKey], Finding | None],
+        lookup: Callable[[TargetKey], TargetFinding | None],
     ) -> None:
         self._local = local
         self._events = events
         self._lookup = lookup
-        self._echoes = Echoes(self.wake)
+        self._echoes = Expectations(self.wake)
         self._controller: Controller[TargetKey] = Controller(
             "target-reports", self._reconcile, workers=4
         )
@@ -93,13 +93,13 @@ class Reporter:
             return
 
         self._echoes.expect(key, target, after)
-        if "clusterUID" in status and not clusters.recorded(after):
+        if "clusterUID" in status and not cluster_identity.recorded(after):
             log.warning("%s cannot keep which cluster it is: apply the CRDs of this version", key)
 
         self._tell(key, objects.reference(target, kind.kind, kind.api_version), finding)
 
-    def _tell(self, key: TargetKey, about: Object, finding: Finding) -> None:
-        before = clusters.recorded(finding.target)
+    def _tell(self, key: TargetKey, about: Object, finding: TargetFinding) -> None:
+        before = cluster_identity.recorded(finding.target)
         if before and finding.cluster:
             text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"
             log.info("%s: %s", key, text)

@@ -24,7 +24,7 @@ class _Strict(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """Every field may be absent or null; the API server says what is required."""
 
 
-class _Toleration(_Strict):
+class _ProxyToleration(_Strict):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
@@ -32,23 +32,23 @@ class _Toleration(_Strict):
     toleration_seconds: int | None = None
 
 
-class _Requirement(_Strict):
+class _ProxyRequirement(_Strict):
     key: str | None = None
     operator: str | None = None
     values: list[str] | None = None
 
 
-class _LabelSelector(_Strict):
+class _ProxyLabelSelector(_Strict):
     match_labels: dict[str, str] | None = None
-    match_expressions: list[_Requirement] | None = None
+    match_expressions: list[_ProxyRequirement] | None = None
 
 
 class _NodeSelectorTerm(_Strict):
-    match_expressions: list[_Requirement] | None = None
-    match_fields: list[_Requirement] | None = None
+    match_expressions: list[_ProxyRequirement] | None = None
+    match_fields: list[_ProxyRequirement] | None = None
 
 
-class _NodeSelector(_Strict):
+class _ProxyNodeSelector(_Strict):
     node_selector_terms: list[_NodeSelectorTerm] | None = None
 
 
@@ -57,8 +57,8 @@ class _PreferredNodes(_Strict):
     preference: _NodeSelectorTerm | None = None
 
 
-class _NodeAffinity(_Strict):
-    required: _NodeSelector | None = msgspec.field(
+class _ProxyNodeAffinity(_Strict):
+    required: _ProxyNodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
     preferred: list[_PreferredNodes] | None = msgspec.field(
@@ -67,10 +67,10 @@ class _NodeAffinity(_Strict):
 
 
 class _PodAffinityTerm(_Strict):
-    label_selector: _LabelSelector | None = None
+    label_selector: _ProxyLabelSelector | None = None
     namespaces: list[str] | None = None
     topology_key: str | None = None
-    namespace_selector: _LabelSelector | None = None
+    namespace_selector: _ProxyLabelSelector | None = None
     match_label_keys: list[str] | None = None
     mismatch_label_keys: list[str] | None = None
 
@@ -80,7 +80,7 @@ class _PreferredPods(_Strict):
     pod_affinity_term: _PodAffinityTerm | None = None
 
 
-class _PodAffinity(_Strict):
+class _ProxyPodAffinity(_Strict):
     required: list[_PodAffinityTerm] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -89,17 +89,17 @@ class _PodAffinity(_Strict):
     )
 
 
-class _Affinity(_Strict):
-    node_affinity: _NodeAffinity | None = None
-    pod_affinity: _PodAffinity | None = None
-    pod_anti_affinity: _PodAffinity | None = None
+class _ProxyAffinity(_Strict):
+    node_affinity: _ProxyNodeAffinity | None = None
+    pod_affinity: _ProxyPodAffinity | None = None
+    pod_anti_affinity: _ProxyPodAffinity | None = None
 
 
 class _TopologySpreadConstraint(_Strict):
     max_skew: int | None = None
     topology_key: str | None = None
     when_unsatisfiable: str | None = None
-    label_selector: _LabelSelector | None = None
+    label_selector: _ProxyLabelSelector | None = None
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
@@ -108,8 +108,8 @@ class _TopologySpreadConstraint(_Strict):
 
 class _Constraints(_Strict):
     node_selector: dict[str, str] | None = None
-    tolerations: list[_Toleration] | None = None
-    affinity: _Affinity | None = None
+    tolerations: list[_ProxyToleration] | None = None
+    affinity: _ProxyAffinity | None = None
     topology_spread_constraints: list[_TopologySpreadConstraint] | None = None
 
 

@@ -30,36 +30,36 @@ _TOLERATIONS: Final[list[Object]] = [
 ]
 
 
-class _Owner(msgspec.Struct):
+class _AdmittedOwner(msgspec.Struct):
     kind: str = ""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _AdmittedMetadata(msgspec.Struct, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
-    owner_references: list[_Owner] | None = None
+    owner_references: list[_AdmittedOwner] | None = None
 
 
-class _Toleration(msgspec.Struct):
+class _AdmittedToleration(msgspec.Struct):
     key: str | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _AdmittedSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
-    tolerations: list[_Toleration] | None = None
+    tolerations: list[_AdmittedToleration] | None = None
     node_selector: dict[str, str] | None = None
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
+class _AdmittedPod(msgspec.Struct):
+    metadata: _AdmittedMetadata
+    spec: _AdmittedSpec
 
 
 def is_pod(obj: Any) -> bool:
     """The parts that this module reads have the types that the API gives them."""
     try:
-        msgspec.convert(obj, _Pod)
+        msgspec.convert(obj, _AdmittedPod)
     except msgspec.ValidationError:
         return False
 
@@ -84,7 +84,7 @@ def is_exempt(pod: Object) -> bool:
     namespace's election would send them round for ever.
     """
     notes = objects.annotations(pod)
-    if keys.NO_ELECT in notes or _MIRROR in notes or objects.spec(pod).get("nodeName"):
+    if keys.NO_ELECT in notes or _MIRROR in notes or objects.node_name(pod):
         return True
 
     owners = _owners(pod)

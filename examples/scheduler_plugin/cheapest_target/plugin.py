@@ -7,7 +7,7 @@ import msgspec
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.events import EventKind, WakeOn
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.plugin import MAX_SCORE, FilterPlugin, ScorePlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
 from vnode.scheduling.status import SUCCESS, Status
@@ -27,9 +27,12 @@ class CheapestTarget(FilterPlugin, ScorePlugin):
     NAME = "CheapestTarget"
     Args = CheapestTargetArgs
 
-    def events_to_register(self) -> list[WakeOn]:
+    def events_to_register(self) -> list[ClusterEventWithHint]:
         """Only another price can undo a rejection."""
-        return [WakeOn(EventKind.NODE_ADD), WakeOn(EventKind.NODE_LABELS)]
+        return [
+            ClusterEventWithHint(EventKind.NODE_ADD),
+            ClusterEventWithHint(EventKind.NODE_LABELS),
+        ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """A no says what the user can do about it."""

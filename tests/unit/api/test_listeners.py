@@ -7,7 +7,7 @@ import gc
 import weakref
 from contextvars import Context
 
-from vnode.api.listeners import Listeners, period
+from vnode.api.listeners import Listeners, subscription_scope
 
 
 def test_listeners_are_called_in_the_order_of_their_addition() -> None:
@@ -23,7 +23,7 @@ def test_what_is_added_within_a_period_is_gone_at_its_end_and_all_else_stays() -
     heard: list[str] = []
     there: Listeners[[]] = Listeners()
     there.add(lambda: heard.append("before"))
-    with period():
+    with subscription_scope():
         there.add(lambda: heard.append("within"))
         there.call()
 
@@ -43,7 +43,7 @@ async def test_a_task_adds_to_the_period_that_it_was_started_in_and_to_none_afte
         await over.wait()
         there.add(lambda: None)
 
-    with period():
+    with subscription_scope():
         task = asyncio.create_task(work())
         await asyncio.sleep(0)
         assert len(there) == 1
@@ -59,7 +59,7 @@ def test_what_a_listener_adds_belongs_to_its_period_whoever_calls_it() -> None:
     ours: Listeners[[]] = Listeners()
     theirs: Listeners[[]] = Listeners()
     links.add(lambda link: link.add(lambda: None))
-    with period():
+    with subscription_scope():
         links.add(lambda link: link.add(lambda: None))
         links.call(ours)  # from inside
         outside = _in_no_period(links, theirs)
@@ -75,9 +75,9 @@ def _in_no_period(links: Listeners[Listeners[[]]], link: Listeners[[]]) -> int:
 
 def test_a_period_ends_while_another_goes_on() -> None:
     there: Listeners[[]] = Listeners()
-    with period():
+    with subscription_scope():
         there.add(lambda: None)
-        with period():
+        with subscription_scope():
             there.add(lambda: None)
 
         there.add(lambda: None)
@@ -87,7 +87,7 @@ def test_a_period_ends_while_another_goes_on() -> None:
 
 
 def test_a_period_keeps_nothing_alive_that_others_have_dropped() -> None:
-    with period():
+    with subscription_scope():
         there: Listeners[[]] = Listeners()
         there.add(lambda: None)
         dropped = weakref.ref(there)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects, shapes
-from vnode.pods import candidates, changes, delegate, feedback
-from vnode.pods import proxy as proxies
-from vnode.pods.chaperon import Parent, build
+from vnode.pods import changes, delegate
+from vnode.pods.chaperons import Parent, build
+from vnode.pods.source import candidates, feedback, proxy_state
 from vnode.targets.connection import trim_chaperon
 
 PARENT = Parent("c1", "uid-of-c1")
@@ -109,7 +109,7 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     kept = trim_chaperon(chaperon)
     changes.is_news(pod, kept, PARENT)
     changes.chaperon_patch(pod, build(pod, PARENT, "c2", allowed=True, finalizer=True), kept)
-    proxies.is_loser(chaperon, pod, "n")
+    proxy_state.is_loser(chaperon, pod, "n")
 
 
 @given(_json)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from vnode.agent import config
+from vnode.agent.config import AgentConfig
+from vnode.agent.kubelet_api import last_grace
+from vnode.agent.shared import AgentOptions
 from vnode.api.errors import ConfigError
-from vnode.cli.agent import config
-from vnode.cli.agent.config import AgentConfig
-from vnode.cli.agent.kubelet_api import last_grace
-from vnode.cli.agent.shared import Options
 
 HEAD = "apiVersion: vnode.dev/v1alpha1\nkind: AgentConfiguration\n"
 
@@ -35,7 +35,9 @@ def load(folder: Path, text: str) -> AgentConfig:
 def test_streams_get_what_is_configured_unless_a_fault_ends_the_agent(
     tmp_path: Path, text: str, told: bool, wanted: int
 ) -> None:
-    options = Options("vnode", "192.0.2.1", load(tmp_path, text), None, "agent", asyncio.Event())
+    options = AgentOptions(
+        "vnode", "192.0.2.1", load(tmp_path, text), None, "agent", asyncio.Event()
+    )
     if told:
         options.told_to_end.set()
 

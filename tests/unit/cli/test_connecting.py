@@ -11,9 +11,9 @@ import pytest
 from vnode.api import keys
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.cli.connecting import wanted
-from vnode.cli.connecting.connector import Connector
-from vnode.cli.connecting.wanted import Connection
+from vnode.cli.connect import desired
+from vnode.cli.connect.connector import Connector
+from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import Reach
 
 
@@ -43,7 +43,7 @@ def test_only_the_account_of_an_earlier_source_of_that_name_is_replaced(
 ) -> None:
     """Seen in a target that was uninstalled and connected again at once: it was collected then,
     and the token with it."""
-    assert wanted.is_of_earlier(account(**owner), SOURCE) is earlier
+    assert desired.is_of_earlier(account(**owner), SOURCE) is earlier
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_only_the_account_of_an_earlier_source_of_that_name_is_replaced(
     ],
 )
 def test_a_token_is_of_the_account_that_it_names_by_uid(claims: Object, kept: bool) -> None:
-    assert wanted.is_of(token(**claims), account()) is kept
+    assert desired.is_of(token(**claims), account()) is kept
 
 
-def connection(**more: Any) -> Connection:
-    return Connection("team", "team", "gpu", "c1", Reach("https://c3", None), 3600, **more)
+def connection(**more: Any) -> DesiredConnection:
+    return DesiredConnection("team", "team", "gpu", "c1", Reach("https://c3", None), 3600, **more)
 
 
 def connector(**more: Any) -> Connector:
@@ -84,6 +84,6 @@ def test_another_cluster_in_the_place_of_a_target_is_refused_with_the_ways_out()
 
 
 def test_the_target_names_the_cluster_that_was_confirmed_and_no_other_ever_after() -> None:
-    confirmed = wanted.target_object(connection(), "b")
+    confirmed = desired.target_object(connection(), "b")
     assert confirmed["metadata"]["annotations"] == {keys.CONFIRM_CLUSTER: "b"}
-    assert "annotations" not in wanted.target_object(connection())["metadata"]
+    assert "annotations" not in desired.target_object(connection())["metadata"]

@@ -14,11 +14,11 @@ from vnode.cli import manifests
 from vnode.cli.doctor import cluster_checks, connection_checks
 from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
-from vnode.runtime import certificates
-from vnode.targets.expiry import End
+from vnode.runtime.certs import keypairs
+from vnode.targets.expiry import CredentialExpiry
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-CA = base64.b64encode(certificates.make_authority(NOW, timedelta(days=9)).certificate).decode()
+CA = base64.b64encode(keypairs.make_authority(NOW, timedelta(days=9)).certificate).decode()
 CRDS, RBAC = manifests.crds(), manifests.rbac("vnode")
 RIGHT, WRONG = {"create pods": True}, {"create pods": False}
 
@@ -125,9 +125,17 @@ def test_what_is_wrong_with_a_cluster_is_found(
     ("facts", "check", "level"),
     [
         (connection(invalid="no Secret"), "credentials", Level.FAIL),
-        (connection(end=End("token", NOW)), "credentials", Level.FAIL),
-        (connection(end=End("token", NOW + timedelta(days=6))), "credentials", Level.WARN),
-        (connection(end=End("token", NOW + timedelta(days=60))), "credentials", Level.OK),
+        (connection(end=CredentialExpiry("token", NOW)), "credentials", Level.FAIL),
+        (
+            connection(end=CredentialExpiry("token", NOW + timedelta(days=6))),
+            "credentials",
+            Level.WARN,
+        ),
+        (
+            connection(end=CredentialExpiry("token", NOW + timedelta(days=60))),
+            "credentials",
+            Level.OK,
+        ),
         (connection(failure="Unreachable: refused"), "connection", Level.FAIL),
         (connection(rights=WRONG), "rights", Level.FAIL),
         (connection(summary_missing=True), "its agent", Level.FAIL),

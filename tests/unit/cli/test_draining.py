@@ -6,8 +6,8 @@ import pytest
 
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.cli.draining import command, selection
-from vnode.cli.draining.selection import Rules
+from vnode.cli.drain import command, filters
+from vnode.cli.drain.filters import DrainRules
 
 
 def pod(name: str, owner: str = "ReplicaSet", **more: Object) -> Object:
@@ -27,24 +27,24 @@ MIRROR = pod("mirror", "", metadata={"annotations": {"kubernetes.io/config.mirro
 
 
 def test_pods_that_are_replaced_or_done_are_evicted() -> None:
-    chosen = selection.select([ORDINARY, DONE, MIRROR], Rules())
+    chosen = filters.select([ORDINARY, DONE, MIRROR], DrainRules())
     assert (chosen.evicted, chosen.warnings, chosen.errors) == ([ORDINARY, DONE], [], [])
 
 
 @pytest.mark.parametrize(
     ("what", "flag", "rules", "evicted"),
     [
-        (DAEMON, "--ignore-daemonsets", Rules(ignore_daemonsets=True), False),
-        (ALONE, "--force", Rules(force=True), True),
-        (LOCAL, "--delete-emptydir-data", Rules(delete_emptydir_data=True), True),
+        (DAEMON, "--ignore-daemonsets", DrainRules(ignore_daemonsets=True), False),
+        (ALONE, "--force", DrainRules(force=True), True),
+        (LOCAL, "--delete-emptydir-data", DrainRules(delete_emptydir_data=True), True),
     ],
 )
 def test_others_need_a_flag_which_the_error_names(
-    what: Object, flag: str, rules: Rules, evicted: bool
+    what: Object, flag: str, rules: DrainRules, evicted: bool
 ) -> None:
-    [error] = selection.select([what], Rules()).errors
+    [error] = filters.select([what], DrainRules()).errors
     assert flag in error
-    chosen = selection.select([what], rules)
+    chosen = filters.select([what], rules)
     assert chosen.errors == []
     assert len(chosen.warnings) == 1
     assert chosen.evicted == ([what] if evicted else [])

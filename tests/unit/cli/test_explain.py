@@ -12,7 +12,7 @@ from vnode.api.objects import Object
 from vnode.cli.explain import rendering
 from vnode.insight import collecting, judging, story
 from vnode.insight.facts import Facts, TargetFacts
-from vnode.insight.judging import State
+from vnode.insight.judging import PodState
 from vnode.runtime.links import TargetKey
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -121,36 +121,36 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
 @pytest.mark.parametrize(
     ("known", "state", "said"),
     [
-        (facts(plain(), namespace=namespace()), State.NOT_ELECTED, "nothing asks for"),
+        (facts(plain(), namespace=namespace()), PodState.NOT_ELECTED, "nothing asks for"),
         (
             facts(plain(notes=(f"{keys.PREFIX}elct",)), namespace=namespace()),
-            State.NOT_ELECTED,
+            PodState.NOT_ELECTED,
             f"it has {keys.PREFIX}elct, and the annotation is {keys.ELECT}",
         ),
-        (facts(plain(notes=(keys.NO_ELECT,))), State.NOT_ELECTED, "opts out"),
-        (facts(plain(owner="DaemonSet")), State.NOT_ELECTED, "DaemonSet"),
+        (facts(plain(notes=(keys.NO_ELECT,))), PodState.NOT_ELECTED, "opts out"),
+        (facts(plain(owner="DaemonSet")), PodState.NOT_ELECTED, "DaemonSet"),
         (
             facts(plain(notes=(keys.ELECT,)), namespace=namespace(enabled=False)),
-            State.NOT_ELECTED,
+            PodState.NOT_ELECTED,
             "does not have the label multicluster-scheduler=enabled",
         ),
         (
             facts(plain(), namespace=namespace(elected=True)),
-            State.NOT_ELECTED,
+            PodState.NOT_ELECTED,
             "was not elected when it was created",
         ),
-        (facts(proxy(spec=GATES), target()), State.GATED, "example.com/gate"),
-        (facts(proxy(), target(), lease=lease(600)), State.NO_AGENT, "does not run"),
-        (facts(proxy()), State.NO_TARGET, "no Target"),
-        (facts(proxy(), target(ready=False, why="gone")), State.UNREACHABLE, "none of its"),
-        (facts(proxy(), target(), lease=lease(1)), State.WAITING, "in the queue"),
-        (facts(proxy(), target(chaperon=chaperon())), State.WAITING, "answer of c2"),
+        (facts(proxy(spec=GATES), target()), PodState.GATED, "example.com/gate"),
+        (facts(proxy(), target(), lease=lease(600)), PodState.NO_AGENT, "does not run"),
+        (facts(proxy()), PodState.NO_TARGET, "no Target"),
+        (facts(proxy(), target(ready=False, why="gone")), PodState.UNREACHABLE, "none of its"),
+        (facts(proxy(), target(), lease=lease(1)), PodState.WAITING, "in the queue"),
+        (facts(proxy(), target(chaperon=chaperon())), PodState.WAITING, "answer of c2"),
         (
             facts(
                 proxy(conditions=refused("0/1 targets: c2: Insufficient cpu")),
                 target(chaperon=chaperon(message="0/3 nodes are available")),
             ),
-            State.UNSCHEDULABLE,
+            PodState.UNSCHEDULABLE,
             "no target has a place",
         ),
         (
@@ -158,52 +158,52 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
                 proxy(conditions=refused("0/1 targets: c2: no answer for 30 s")),
                 target(chaperon=chaperon()),
             ),
-            State.UNSCHEDULABLE,
+            PodState.UNSCHEDULABLE,
             "no target has a place",
         ),
         (
             facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate())),
-            State.RUNNING,
+            PodState.RUNNING,
             "runs in target c2",
         ),
-        (facts(proxy(node=NODE, phase="Succeeded"), target()), State.FINISHED, "Succeeded"),
+        (facts(proxy(node=NODE, phase="Succeeded"), target()), PodState.FINISHED, "Succeeded"),
         (
             facts(proxy(node=NODE), target(chaperon=ALLOWED, delegate=delegate("Pending"))),
-            State.STARTING,
+            PodState.STARTING,
             "on node worker-1",
         ),
         (
             facts(proxy(node=NODE), target(chaperon=ALLOWED)),
-            State.NOT_STARTING,
+            PodState.NOT_STARTING,
             "no delegate pod yet",
         ),
-        (facts(proxy(node="admiralty-default-c9"), target()), State.LOST, "is gone"),
-        (facts(proxy(node=NODE), target(ready=False)), State.UNREACHABLE, "may be old"),
+        (facts(proxy(node="admiralty-default-c9"), target()), PodState.LOST, "is gone"),
+        (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be old"),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(silence="no answer")),
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             "cannot be asked",
         ),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(chaperon=ALLOWED)),
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             "waits for that cluster's agent",
         ),
-        (facts(proxy(node=NODE, metadata=ENDING), target()), State.ENDING, "lets the pod go"),
+        (facts(proxy(node=NODE, metadata=ENDING), target()), PodState.ENDING, "lets the pod go"),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(), lease=lease(600)),
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             "no agent lets it go",
         ),
         (
             facts(proxy(metadata={**ENDING, "finalizers": ["example.com/mine"]}), target()),
-            State.STUCK_ENDING,
+            PodState.STUCK_ENDING,
             "example.com/mine",
         ),
     ],
 )
 def test_each_state_is_found_and_bad_ones_have_a_cure(
-    known: Facts, state: State, said: str
+    known: Facts, state: PodState, said: str
 ) -> None:
     verdict = judging.judge(known)
     assert verdict.state is state
@@ -226,7 +226,7 @@ def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
     waiting = {"waiting": {"reason": reason, "message": "the details"}}
     there = target(chaperon=ALLOWED, delegate=delegate("Pending", container=waiting))
     verdict = judging.judge(facts(proxy(node=NODE), there))
-    assert verdict.state is State.NOT_STARTING
+    assert verdict.state is PodState.NOT_STARTING
     assert verdict.text == f"container main: {reason}: the details"
     assert cure in verdict.cures[0]
 
@@ -236,32 +236,32 @@ def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
     [
         (
             crash_loop(exitCode=137, reason="OOMKilled"),
-            State.CRASHING,
+            PodState.CRASHING,
             "container main: CrashLoopBackOff: OOMKilled, exit code 137, 4 restarts",
             "raise the memory limit of container main, which is 64Mi",
         ),
         (
             crash_loop(exitCode=3, reason="Error"),
-            State.CRASHING,
+            PodState.CRASHING,
             "container main: CrashLoopBackOff: Error, exit code 3, 4 restarts",
             "kubectl logs web -n default -c main --previous",
         ),
         (
             {"state": {"terminated": {"exitCode": 127, "reason": "Error"}}},
-            State.CRASHING,
+            PodState.CRASHING,
             "container main: Error, exit code 127",
             "its command was not found",
         ),
         (
             {"ready": False, "state": {"running": {"startedAt": at(3700)}}},
-            State.NOT_READY,
+            PodState.NOT_READY,
             "container main is not ready, 61m after its start: probe failed: 503",
             "kubectl logs web -n default -c main",
         ),
     ],
 )
 def test_a_pod_that_fails_while_it_runs_is_told_with_exit_code_and_cure(
-    container: Object, state: State, said: str, cure: str
+    container: Object, state: PodState, said: str, cure: str
 ) -> None:
     pod = proxy(node=NODE, phase="Running")
     limits = {"resources": {"limits": {"memory": "64Mi"}}}
@@ -280,7 +280,7 @@ def test_a_failed_pod_is_not_called_finished() -> None:
     ended = {"state": {"terminated": {"exitCode": 1, "reason": "Error", "message": "no disk"}}}
     pod = proxy(node=NODE, phase="Failed", containerStatuses=[{"name": "main", **ended}])
     verdict = judging.judge(facts(pod, target()))
-    assert verdict.state is State.FAILED
+    assert verdict.state is PodState.FAILED
     assert verdict.text == "the pod has failed: container main: Error, exit code 1: no disk"
     assert verdict.cures[0] == "kubectl logs web -n default -c main"
 
@@ -319,8 +319,8 @@ def test_what_the_target_lacks_comes_first_and_is_made_where_it_follows_from() -
     )
 
 
-@pytest.mark.parametrize(("asked", "state"), [(5, State.ENDING), (600, State.STUCK_ENDING)])
-def test_a_delegate_has_its_grace_period_and_a_minute_to_end(asked: float, state: State) -> None:
+@pytest.mark.parametrize(("asked", "state"), [(5, PodState.ENDING), (600, PodState.STUCK_ENDING)])
+def test_a_delegate_has_its_grace_period_and_a_minute_to_end(asked: float, state: PodState) -> None:
     deadline = at(asked - 30)
     ending = delegate(deletionTimestamp=deadline, deletionGracePeriodSeconds=30)
     there = target(chaperon=ALLOWED, delegate=ending)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vnode.api.errors import ConfigError
 from vnode.cli import kubeconfigs
-from vnode.cli.connecting import connect, wanted
+from vnode.cli.connect import connect, desired
 from vnode.cli.kubeconfigs import Reach
 from vnode.kube import endpoint
 
@@ -68,9 +68,9 @@ def test_no_text_is_mistaken_for_a_token_with_an_end(text):
 def test_a_token_is_fresh_until_a_fifth_of_its_life_is_left():
     token = jwt(iat=1000, exp=2000)
     assert kubeconfigs.lifetime(token) == (1000, 2000)
-    assert wanted.is_fresh(token, now=1799)
-    assert not wanted.is_fresh(token, now=1801)
-    assert not wanted.is_fresh("", now=0)
+    assert desired.is_fresh(token, now=1799)
+    assert not desired.is_fresh(token, now=1801)
+    assert not desired.is_fresh("", now=0)
 
 
 @pytest.mark.parametrize(

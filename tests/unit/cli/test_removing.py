@@ -8,8 +8,8 @@ from vnode.api import keys, kinds
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.cli import completion, identity
-from vnode.cli.removing import disconnect, target_side
-from vnode.cli.removing.elsewhere import Share
+from vnode.cli.remove import disconnect, target_side
+from vnode.cli.remove.remote_cleanup import RemoteObjects
 
 ACCOUNT = "system:serviceaccount:team:c1"
 
@@ -50,7 +50,7 @@ def test_a_chaperon_is_ended_with_the_target_it_came_by(
     notes: dict[str, str], owned: bool, anothers: bool
 ) -> None:
     target = {"metadata": {"name": "gpu", "namespace": "team"}}
-    share = Share(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
+    share = RemoteObjects(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
     chaperon = {"metadata": {"name": "web", "annotations": notes}}
     assert share.owns(chaperon) is owned
     assert share.is_anothers(chaperon) is anothers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from vnode.api import kinds
 from vnode.cli import tables, terminal
 from vnode.cli.tables import Column
-from vnode.insight import words
+from vnode.insight import status_text
 
 COLUMNS = (
     Column("NAME", lambda row: row[0]),
@@ -52,16 +52,16 @@ def test_a_watch_keeps_the_columns_of_its_first_table() -> None:
     ],
 )
 def test_durations_are_written_as_kubectl_does(length: timedelta, text: str) -> None:
-    assert words.duration(length) == text
+    assert status_text.duration(length) == text
 
 
 @given(st.timedeltas(min_value=timedelta(0)))
 def test_any_duration_is_short(length: timedelta) -> None:
-    assert len(words.duration(length)) <= 12
+    assert len(status_text.duration(length)) <= 12
 
 
 def test_an_age_that_is_no_time_is_unknown() -> None:
-    assert words.age("yesterday", datetime.now(UTC)) == "<unknown>"
+    assert status_text.age("yesterday", datetime.now(UTC)) == "<unknown>"
 
 
 def test_references_are_what_kubectl_takes_back() -> None:
@@ -88,12 +88,19 @@ def test_the_status_of_a_pod_is_what_kubectl_says() -> None:
     running = {"name": "a", "ready": True, "restartCount": 2, "state": {"running": {}}}
     waiting = {"name": "b", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}
     pod = _pod(phase="Pending", containerStatuses=[running, waiting])
-    assert (words.word(pod), words.ready(pod), words.restarts(pod)) == ("ErrImagePull", "1/2", "2")
-    assert words.word(_pod(phase="Running", containerStatuses=[running])) == "Running"
-    assert words.word(_pod(phase="Failed", reason="Evicted")) == "Evicted"
-    assert words.word(_pod(phase="Pending", initContainerStatuses=[waiting])) == "Init:ErrImagePull"
-    assert words.word(_pod(initContainerStatuses=[running])) == "Init:0/1"
+    assert (status_text.pod_status(pod), status_text.ready(pod), status_text.restarts(pod)) == (
+        "ErrImagePull",
+        "1/2",
+        "2",
+    )
+    assert status_text.pod_status(_pod(phase="Running", containerStatuses=[running])) == "Running"
+    assert status_text.pod_status(_pod(phase="Failed", reason="Evicted")) == "Evicted"
+    assert (
+        status_text.pod_status(_pod(phase="Pending", initContainerStatuses=[waiting]))
+        == "Init:ErrImagePull"
+    )
+    assert status_text.pod_status(_pod(initContainerStatuses=[running])) == "Init:0/1"
     gated = _pod(phase="Pending")
     gated["spec"] = {"schedulingGates": [{"name": "x"}]}
-    assert words.word(gated) == "SchedulingGated"
-    assert words.word({"metadata": {"deletionTimestamp": "now"}}) == "Terminating"
+    assert status_text.pod_status(gated) == "SchedulingGated"
+    assert status_text.pod_status({"metadata": {"deletionTimestamp": "now"}}) == "Terminating"

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.unit.dashboard.test_markup import HOSTILE, Reader, read
 from vnode.api import keys
 from vnode.api.objects import Object
-from vnode.dashboard import board, listing, overview, telling
-from vnode.dashboard.board import Board, Seen
+from vnode.dashboard import overview, pod_page, pods_page, view_model
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
-from vnode.insight.judging import State as Standing
+from vnode.dashboard.view_model import PodFilter, ViewModel
+from vnode.insight.judging import PodState as Standing
 from vnode.insight.judging import Verdict
 from vnode.insight.story import Chapter, Line, Story
-from vnode.pods.candidates import State
+from vnode.pods.source.candidates import CandidateState
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PATHS = Paths("/base")
@@ -65,7 +65,7 @@ def node(**allocatable: str) -> Object:
     }
 
 
-def seen(pods: list[Object] = (), **more: Any) -> Seen:  # type: ignore[assignment]
+def seen(pods: list[Object] = (), **more: Any) -> PodFilter:  # type: ignore[assignment]
     known: dict[str, Any] = {
         "cluster": "c1",
         "targets": [target()],
@@ -74,11 +74,11 @@ def seen(pods: list[Object] = (), **more: Any) -> Seen:  # type: ignore[assignme
         "candidates": {},
         "used": {},
     }
-    return Seen(pods=list(pods), **{**known, **more})
+    return PodFilter(pods=list(pods), **{**known, **more})
 
 
-def made(pods: list[Object] = (), **more: Any) -> Board:  # type: ignore[assignment]
-    return board.make(seen(pods, **more), NOW)
+def made(pods: list[Object] = (), **more: Any) -> ViewModel:  # type: ignore[assignment]
+    return view_model.make(seen(pods, **more), NOW)
 
 
 def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
@@ -92,7 +92,7 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
         pod("crashes", NODE, "Running", containerStatuses=[waiting("CrashLoopBackOff")]),
         pod("failed", NODE, "Failed"),
     ]
-    flow = made(pods, candidates={"asks": {NODE: State.WAITING}}).flow
+    flow = made(pods, candidates={"asks": {NODE: CandidateState.WAITING}}).flow
     assert all(flow.total[stage] == 1 for stage in Stage)
     at_target = [stage for stage in Stage if flow.by_node[NODE][stage]]
     assert at_target == list(Stage)[1:]
@@ -101,9 +101,9 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
 
 def test_a_pod_that_every_target_rejected_is_pending_and_comes_first() -> None:
     pods = [pod("a-runs", NODE, "Running"), pod("b-refused", conditions=refused("c2: no room"))]
-    shown = made(pods, candidates={"b-refused": {NODE: State.REJECTED}})
-    assert [one.word for one in board.matching(shown)] == ["No place", "Running"]
-    assert "c2: no room" in read(listing.build(shown, PATHS, {}).decode()).text
+    shown = made(pods, candidates={"b-refused": {NODE: CandidateState.REJECTED}})
+    assert [one.word for one in view_model.matching(shown)] == ["No place", "Running"]
+    assert "c2: no room" in read(pods_page.build(shown, PATHS, {}).decode()).text
 
 
 def test_pods_that_fail_come_first_and_say_what_fails() -> None:
@@ -113,14 +113,14 @@ def test_pods_that_fail_come_first_and_say_what_fails() -> None:
         pod("c-image", NODE, containerStatuses=[waiting("ImagePullBackOff", "no such image")]),
         pod("d-failed", NODE, "Failed", reason="Evicted", message="low on memory"),
     ]
-    found = board.matching(made(pods))
+    found = view_model.matching(made(pods))
     assert [(one.stage, one.word) for one in found] == [
         (Stage.FAILING, "ImagePullBackOff"),
         (Stage.PENDING, "No place"),
         (Stage.RUNNING, "Running"),
         (Stage.FAILED, "Evicted"),
     ]
-    text = read(listing.build(made(pods), PATHS, {}).decode()).text
+    text = read(pods_page.build(made(pods), PATHS, {}).decode()).text
     assert "container main: ImagePullBackOff: no such image" in text
     assert "the pod has failed: Evicted: low on memory" in text
 
@@ -128,7 +128,7 @@ def test_pods_that_fail_come_first_and_say_what_fails() -> None:
 def test_pods_of_a_target_that_does_not_answer_do_not_run_for_all_that_is_known() -> None:
     pods = [pod("runs", NODE, "Running"), pod("done", NODE, "Succeeded"), pod("queued")]
     shown = made(pods, targets=[target(ready=False)])
-    assert [(one.stage, one.word) for one in board.matching(shown)] == [
+    assert [(one.stage, one.word) for one in view_model.matching(shown)] == [
         (Stage.FAILING, "TargetUnreachable"),
         (Stage.PENDING, "Pending"),
         (Stage.FINISHED, "Succeeded"),
@@ -141,14 +141,14 @@ def test_pods_of_a_target_that_does_not_answer_do_not_run_for_all_that_is_known(
 def test_pods_are_found_by_namespace_target_stage_and_name() -> None:
     shown = made(
         [pod("one", NODE, "Running"), pod("two"), pod("three")],
-        candidates={"three": {NODE: State.WAITING}},
+        candidates={"three": {NODE: CandidateState.WAITING}},
     )
 
     def names(**filters: str) -> list[str]:
-        return [one.pod["metadata"]["name"] for one in board.matching(shown, **filters)]
+        return [one.pod["metadata"]["name"] for one in view_model.matching(shown, **filters)]
 
     assert names(target="default/c2") == ["three", "one"]
-    assert names(target=board.NO_TARGET) == ["two"]
+    assert names(target=view_model.NO_TARGET) == ["two"]
     assert names(stage="running") == ["one"]
     assert names(text="TW") == ["two"]
     assert names(namespace="elsewhere") == []
@@ -173,21 +173,21 @@ def test_a_target_that_is_not_ready_says_why() -> None:
 
 
 def test_more_pods_than_a_page_takes_are_counted() -> None:
-    pods = [pod(f"web-{number}") for number in range(listing.MOST + 2)]
-    assert "2 more: narrow them down" in listing.build(made(pods), PATHS, {}).decode()
+    pods = [pod(f"web-{number}") for number in range(pods_page.MOST + 2)]
+    assert "2 more: narrow them down" in pods_page.build(made(pods), PATHS, {}).decode()
 
 
-def hostile_objects(text: str) -> Seen:
+def hostile_objects(text: str) -> PodFilter:
     """Every text of a cluster that the pages show is this one."""
     bad = pod(text, conditions=refused(text), metadata={"namespace": text, "uid": "bad"})
     source = {"metadata": {"name": text}, "spec": {"userName": text}}
-    return Seen(
+    return PodFilter(
         text,
         [{**target(text, ready=False, message=text)}],
         [{**node(), "metadata": {"name": text, "labels": {}}}],
         [source],
         [bad, pod("on", text, reason=text), pod("asks")],
-        {"asks": {text: State.WAITING}},
+        {"asks": {text: CandidateState.WAITING}},
         {},
         (text,),
     )
@@ -196,7 +196,7 @@ def hostile_objects(text: str) -> Seen:
 @settings(deadline=None)
 @given(HOSTILE, HOSTILE)
 def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> None:
-    shown = board.make(hostile_objects(text), NOW)
+    shown = view_model.make(hostile_objects(text), NOW)
     told = Story(
         text,
         text,
@@ -205,10 +205,10 @@ def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> No
     )
     pages = [
         overview.build(shown, PATHS),
-        listing.build(shown, PATHS, dict.fromkeys(listing.FILTERS, sent)),
-        listing.build(shown, PATHS, {}),
-        telling.build(told, PATHS, cluster=text, now=NOW),
-        telling.absent(text, text, PATHS, cluster=text, now=NOW),
+        pods_page.build(shown, PATHS, dict.fromkeys(pods_page.FILTERS, sent)),
+        pods_page.build(shown, PATHS, {}),
+        pod_page.build(told, PATHS, cluster=text, now=NOW),
+        pod_page.absent(text, text, PATHS, cluster=text, now=NOW),
     ]
     for page in pages:
         _check(read(page.decode()))

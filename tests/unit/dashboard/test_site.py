@@ -14,9 +14,9 @@ from tests.unit.dashboard.test_pages import NOW, made, pod
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.dashboard import page, site
-from vnode.dashboard.board import Board
-from vnode.dashboard.sight import Listener
+from vnode.dashboard.live_model import Subscriber
 from vnode.dashboard.site import Site
+from vnode.dashboard.view_model import ViewModel
 from vnode.insight.facts import Facts
 
 EVENT = b"event: changed\ndata: .\n\n"
@@ -29,17 +29,17 @@ class Sight:
     cluster = "c1"
 
     def __init__(self) -> None:
-        self.listeners: list[Listener] = []
+        self.listeners: list[Subscriber] = []
         self.error: Exception | None = None
 
     @contextmanager
-    def listening(self, pod: str = "") -> Iterator[Listener]:
-        listener = Listener(pod)
+    def listening(self, pod: str = "") -> Iterator[Subscriber]:
+        listener = Subscriber(pod)
         self.listeners.append(listener)
         yield listener
         self.listeners.remove(listener)
 
-    async def look(self) -> Board:
+    async def look(self) -> ViewModel:
         if self.error is not None:
             raise self.error
 
@@ -138,7 +138,7 @@ async def test_there_are_only_so_many_streams(
 )
 def test_a_page_hears_what_concerns_it(of: str, heard: str, tells: bool) -> None:
     async def hear() -> bool:
-        listener = Listener(of)
+        listener = Subscriber(of)
         listener.hear(heard)
         return listener.changed.is_set()
 

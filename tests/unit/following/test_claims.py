@@ -12,9 +12,9 @@ from vnode.api.errors import ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.following import claims, copies
 from vnode.following.namespaces import Namespaces
+from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need, Users
-from vnode.runtime.links import Links, TargetKey, Wishes
+from vnode.runtime.links import Links, TargetKey, TargetOptions
 from vnode.runtime.supervisor import supervise
 
 US = Identity("c1", "uid-1")
@@ -63,7 +63,9 @@ async def read(_kind, _name, _namespace):
 @pytest.fixture
 def family(clock):
     local, looked = SimpleNamespace(name="c1", get=read), []
-    family = claims.Claims(local, Links(), US, Users(lambda _key: None, clock), looked.append)
+    family = claims.Claims(
+        local, Links(), US, ReferenceIndex(lambda _key: None, clock), looked.append
+    )
     family.looked = looked
     return family
 
@@ -79,7 +81,7 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
 
     monkeypatch.setattr(family._informer, "run", run)
     copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
-    link = SimpleNamespace(node_name="n1", is_self=False, wishes=Wishes(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, wishes=TargetOptions(storage_classes={}))
     async with supervise() as tasks:
         await family.open(tasks)
         family._links.add(link)
@@ -100,7 +102,7 @@ async def test_only_labels_of_a_claim_change(family):
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
     known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
     assert known.marks != copies.marks(present)
-    link = SimpleNamespace(node_name="n1", is_self=False, wishes=Wishes(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, wishes=TargetOptions(storage_classes={}))
     built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
     after = family.update(built, present)
     assert after["spec"] == present["spec"]
@@ -124,7 +126,7 @@ async def test_a_claim_that_was_made_again_does_not_take_the_volume_of_the_earli
     assert not family.replaces(copy, await family.original(ref, sure=True))
 
 
-ASKING = Wishes(create_namespaces=True)
+ASKING = TargetOptions(create_namespaces=True)
 
 
 class Target:
@@ -163,7 +165,7 @@ async def test_a_namespace_that_is_there_is_left_alone(clock):
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("odd", [{"wishes": Wishes()}, {"namespace": "team"}])
+@pytest.mark.parametrize("odd", [{"wishes": TargetOptions()}, {"namespace": "team"}])
 async def test_no_namespace_is_made_unasked(clock, odd):
     target = Target(clock, **odd)
     await Namespaces(US, clock).ensure("a", target.link)

@@ -17,10 +17,10 @@ from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
 from vnode.following.follower import GRACE, PATIENCE, Follower
+from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need
 from vnode.following.writing import LOOK_AGAIN
-from vnode.runtime.links import Health, Links, TargetKey
+from vnode.runtime.links import LinkHealth, Links, TargetKey
 
 pytestmark = pytest.mark.looptime
 
@@ -382,7 +382,7 @@ async def test_a_target_that_does_not_answer_is_said_at_once(world):
         await bring(world)
 
     link = world.links.get(N1)
-    link.set_health(Health(False, "Unreachable", "for long", world.clock.now()))
+    link.set_health(LinkHealth(False, "Unreachable", "for long", world.clock.now()))
     with pytest.raises(Unreachable, match="for long"):
         await bring(world)
 

@@ -6,10 +6,10 @@ import pytest
 
 from vnode.api import keys, kinds
 from vnode.api.identity import Identity
-from vnode.following import settings
+from vnode.following import config
 from vnode.following.following import Following
+from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.users import Key, Need
 from vnode.runtime.links import Links
 
 pytestmark = pytest.mark.looptime
@@ -44,7 +44,7 @@ class Link:
 @pytest.fixture
 def following(clock):
     return Following(
-        *(None, Links(), US, settings.Following()),
+        *(None, Links(), US, config.FollowingConfig()),
         relabel=None,
         target_exists=None,
         complete=lambda _node: True,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from vnode.api import kinds
 from vnode.following import references
 from vnode.following.references import Ref
-from vnode.pods import proxy
+from vnode.pods.source import proxy_state
 
 NAMES = st.sampled_from(["a", "b", "c", references.ROOT_CA])
 
@@ -119,15 +119,15 @@ def test_references_are_in_the_namespace_of_the_pod():
 
 @given(PODS)
 def test_a_trimmed_pod_still_knows_what_it_refers_to(given_pod):
-    trimmed = references.keeping(proxy.trim)(given_pod)
+    trimmed = references.keeping(proxy_state.trim)(given_pod)
     assert references.of(trimmed) == references.of(given_pod)
 
 
 @given(PODS)
 def test_trimming_changes_nothing_else(given_pod):
-    trimmed = dict(references.keeping(proxy.trim)(given_pod))
+    trimmed = dict(references.keeping(proxy_state.trim)(given_pod))
     trimmed.pop(references.FIELD, None)
-    assert trimmed == proxy.trim(given_pod)
+    assert trimmed == proxy_state.trim(given_pod)
 
 
 def test_pods_that_are_alike_share_one_tuple():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from vnode.api import keys, renaming
 from vnode.api.identity import Identity
-from vnode.following import copies, notices, services
-from vnode.following.population import Population
+from vnode.following import copies, services, write_back_patches
+from vnode.following.pod_index import PodIndex
 
 US = Identity("c1", "uid-1")
 VALUES = st.recursive(
@@ -26,7 +26,7 @@ def relabel(labels, kept):
 
 
 def addresses(original, copies, exists, *, is_service=False):
-    return notices.addresses(original, copies, exists, is_service=is_service)
+    return write_back_patches.addresses(original, copies, exists, is_service=is_service)
 
 
 def service(notes=None, status=None, **spec):
@@ -207,7 +207,7 @@ def test_a_selector_is_restored_from_what_admiralty_noted():
     rerouted = service({keys.ORIGINAL_SELECTOR: "app=x,example.com/tier=db"})
     rerouted["spec"]["selector"] = {keys.PREFIX + "app": "x", keys.PREFIX + "tier": "db"}
     rerouted["metadata"]["finalizers"] = [keys.PREFIX + "c2", "kept"]
-    patch = notices.restoration(rerouted)
+    patch = write_back_patches.restoration(rerouted)
     assert patch["spec"]["selector"] == {
         "app": "x",
         "example.com/tier": "db",
@@ -215,12 +215,12 @@ def test_a_selector_is_restored_from_what_admiralty_noted():
         keys.PREFIX + "tier": None,
     }
     assert patch["metadata"]["finalizers"] == ["kept"]
-    assert notices.restoration(service()) == {}
+    assert write_back_patches.restoration(service()) == {}
 
 
 def test_a_service_is_marked_once():
-    marks = notices.global_marks(service())["metadata"]["annotations"]
-    assert notices.global_marks(service(marks)) == {}
+    marks = write_back_patches.global_marks(service())["metadata"]["annotations"]
+    assert write_back_patches.global_marks(service(marks)) == {}
 
 
 NODES = st.sampled_from(["", "n1", "n2"])
@@ -231,7 +231,7 @@ MOVES = st.lists(
 
 @given(MOVES)
 def test_a_population_counts_right(moves):
-    population, present = Population(), {}
+    population, present = PodIndex(), {}
     for namespace, name, node, stays in moves:
         metadata = {"namespace": namespace, "name": name, "labels": {"app": name}}
         pod = {"metadata": metadata, "spec": {"nodeName": node} if node else {}}

@@ -9,9 +9,9 @@ from vnode.api import keys, kinds
 from vnode.api.identity import Identity
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.network_objects import NetworkObjects
+from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
 from vnode.following.tls import TlsSecrets
-from vnode.following.users import Key, Need, Users
 from vnode.runtime.links import Links
 
 US = Identity("c1", "uid-1")
@@ -74,7 +74,7 @@ def put(network, kind, obj):
 
 @pytest.fixture
 def family(network, clock):
-    users = Users(lambda _key: None, clock)
+    users = ReferenceIndex(lambda _key: None, clock)
     return ConfigObjects(None, Links(), US, users, [TlsSecrets(network)])
 
 
@@ -148,7 +148,7 @@ def test_originals_are_watched_while_an_ingress_with_pods_may_want_them(network)
 
 def test_a_changed_original_is_looked_at_wherever_it_is_used(network, clock):
     woken, links = [], [LINK, SimpleNamespace(node_name="n2", candidate=lambda _uid: None)]
-    users = Users(woken.append, clock)
+    users = ReferenceIndex(woken.append, clock)
     family = ConfigObjects(None, links, US, users, [TlsSecrets(network)])
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))

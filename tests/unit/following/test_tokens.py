@@ -14,9 +14,9 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.service_tokens import LIFE, Wanted
-from vnode.following import minting
+from vnode.following import token_requests
 from vnode.following.tokens import Tokens
-from vnode.runtime.links import Links, TargetKey, Wishes
+from vnode.runtime.links import Links, TargetKey, TargetOptions
 
 pytestmark = pytest.mark.looptime
 
@@ -55,7 +55,7 @@ class World:
         self.target.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
         self.put(pod(NODE))
         self.links = Links()
-        wishes = Wishes(source_api=("api", "6443"))
+        wishes = TargetOptions(source_api=("api", "6443"))
         self.link = links.link_to(self.target, TARGET, US, clock, wishes=wishes)
         self.links.add(self.link)
         self.tokens = Tokens(
@@ -84,7 +84,7 @@ class World:
         self.target.add(kinds.SECRETS, secret)
 
     def forged(self, obj):
-        return minting.secret(obj, US, str(TARGET), {}, self.clock.now())
+        return token_requests.secret(obj, US, str(TARGET), {}, self.clock.now())
 
     def refuse(self, error):
         """Have no token made."""
@@ -301,7 +301,7 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
 
 async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
     await world.tokens.bring(pod(path="/elsewhere"), world.link)
-    world.link.wishes = Wishes()
+    world.link.wishes = TargetOptions()
     await world.tokens.bring(pod(), world.link)
     assert not world.asked
 
@@ -333,7 +333,7 @@ async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
 async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
     await world.tokens.bring(pod(NODE), world.link)
     world.add_candidate(**{keys.TOKEN: ""})
-    world.link.wishes = Wishes()
+    world.link.wishes = TargetOptions()
     world.tokens.see(None, pod(NODE))
     async with running(world):
         await asyncio.sleep(2 * LIFE)
@@ -346,7 +346,7 @@ async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end
 
 @pytest.mark.parametrize("error", [None, Denied(403, "Forbidden", "no")])
 async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(world, error):
-    world.link.wishes = Wishes()
+    world.link.wishes = TargetOptions()
     if error is not None:
         world.target.fail(error, kind=kinds.SECRETS, times=None)
 
@@ -355,7 +355,7 @@ async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(worl
 
 
 async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
-    world.link.wishes = Wishes()
+    world.link.wishes = TargetOptions()
     world.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
     async with running(world):
         assert world.tokens._informers

@@ -10,7 +10,7 @@ import pytest
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.insight import failing
-from vnode.insight.failing import Kind
+from vnode.insight.failing import FailureKind
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -65,20 +65,24 @@ def test_a_pod_that_starts_runs_or_has_done_its_work_does_not_fail(status: Objec
 @pytest.mark.parametrize(
     ("status", "kind", "reason"),
     [
-        (waiting("ImagePullBackOff"), Kind.IMAGE, "ImagePullBackOff"),
-        (waiting("ErrImagePull"), Kind.IMAGE, "ErrImagePull"),
-        (waiting("InvalidImageName"), Kind.IMAGE, "InvalidImageName"),
-        (waiting("ErrImageNeverPull"), Kind.IMAGE, "ErrImageNeverPull"),
-        (waiting("CreateContainerConfigError"), Kind.CONFIGURATION, "CreateContainerConfigError"),
-        (waiting("RunContainerError"), Kind.CONFIGURATION, "RunContainerError"),
-        (waiting("CrashLoopBackOff"), Kind.CRASH, "CrashLoopBackOff"),
-        (ended(137, reason="OOMKilled"), Kind.CRASH, "OOMKilled"),
-        (ended(1), Kind.CRASH, "Error"),
-        (running(31), Kind.NOT_READY, "NotReady"),
+        (waiting("ImagePullBackOff"), FailureKind.IMAGE, "ImagePullBackOff"),
+        (waiting("ErrImagePull"), FailureKind.IMAGE, "ErrImagePull"),
+        (waiting("InvalidImageName"), FailureKind.IMAGE, "InvalidImageName"),
+        (waiting("ErrImageNeverPull"), FailureKind.IMAGE, "ErrImageNeverPull"),
+        (
+            waiting("CreateContainerConfigError"),
+            FailureKind.CONFIGURATION,
+            "CreateContainerConfigError",
+        ),
+        (waiting("RunContainerError"), FailureKind.CONFIGURATION, "RunContainerError"),
+        (waiting("CrashLoopBackOff"), FailureKind.CRASH, "CrashLoopBackOff"),
+        (ended(137, reason="OOMKilled"), FailureKind.CRASH, "OOMKilled"),
+        (ended(1), FailureKind.CRASH, "Error"),
+        (running(31), FailureKind.NOT_READY, "NotReady"),
     ],
 )
 def test_a_container_that_cannot_go_on_makes_its_pod_fail(
-    status: Object, kind: Kind, reason: str
+    status: Object, kind: FailureKind, reason: str
 ) -> None:
     found = failing.find(pod(status), NOW)
     assert found is not None
@@ -140,7 +144,7 @@ def test_a_failed_pod_says_why_as_a_whole_and_which_container() -> None:
         pod(ended(137), phase="Failed", reason="Evicted", message="low on\nmemory"), NOW
     )
     assert whole is not None
-    assert (whole.kind, whole.reason, whole.exit_code) == (Kind.FAILED, "Evicted", 137)
+    assert (whole.kind, whole.reason, whole.exit_code) == (FailureKind.FAILED, "Evicted", 137)
     assert whole.text == (
         "the pod has failed: Evicted: low on memory: container main: Error, exit code 137 (SIGKILL)"
     )

@@ -24,7 +24,7 @@ from vnode.kube.client import Client
 from vnode.kube.credentials import Constant
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.informer import Informer
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 
 
 def server(answer: Answer) -> AbstractAsyncContextManager[Client]:
@@ -261,7 +261,7 @@ async def test_nonsense_on_a_watch_ends_it(monkeypatch: pytest.MonkeyPatch, line
 
     async with server(watch) as client:
         with pytest.raises((Unreachable, ApiError)):
-            async for _batch in watching.stream(client, Selection(kinds.PODS), "1"):
+            async for _batch in watching.stream(client, ListOptions(kinds.PODS), "1"):
                 pass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.runtime.links import Links
 
@@ -14,7 +14,7 @@ async def test_a_missing_connection_is_told_with_a_status_whose_text_users_see()
         return None
 
     with pytest.raises(Refused) as refused:
-        _ = VirtualNode("admiralty-default-c2", Links(), nobody).link
+        _ = ServedNode("admiralty-default-c2", Links(), nobody).link
 
     # Of other statuses the API server shows `kubectl logs` none of the text.
     assert refused.value.status in (400, 403, 500)

@@ -24,12 +24,12 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
-from vnode.kubelet.access import Gate
-from vnode.kubelet.delegates import VirtualNode
-from vnode.kubelet.hangups import HangupWatch
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.routes import Routes
-from vnode.kubelet.streaming import Streams
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links
+from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links
 
 BAD = pytest.mark.parametrize("bad", ["€".encode(), b"\xff"], ids=["euro", "no text"])
 
@@ -60,7 +60,7 @@ def connected() -> Links:
     """To a target that has no delegates. Without any connection, a 500 would be as intended."""
     store = Store({PARENT_UID_INDEX: lambda _chaperon: ()})
     none = cast("Informer", SimpleNamespace(store=store))
-    health = Health(True, "Ready", "", datetime.now(UTC))
+    health = LinkHealth(True, "Ready", "", datetime.now(UTC))
     links = Links()
     links.add(Link(TARGET, cast("Client", Away()), chaperons=none, summaries=none, health=health))
     return links
@@ -73,8 +73,8 @@ def asked() -> Asked:
 
 @pytest.fixture
 async def server(asked: Asked) -> AsyncIterator[TestServer]:
-    hangups = HangupWatch()
-    node = VirtualNode(TARGET.node_name, connected(), asked.find, lambda _node: [POD])
+    hangups = DisconnectWatch()
+    node = ServedNode(TARGET.node_name, connected(), asked.find, lambda _node: [POD])
     routes = Routes(node, cast("Gate", Open()), Streams(hangups))
     async with TestServer(routes.application()) as running:
         yield running

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from vnode.api.errors import Unreachable
-from vnode.kubelet.authentication import Authenticator, Identity
-from vnode.kubelet.authorization import Authorizer
+from vnode.kubelet.auth.authentication import Authenticator, UserInfo
+from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.refusal import Refused
 
-ALICE = Identity("alice")
+ALICE = UserInfo("alice")
 
 
 class Hands:

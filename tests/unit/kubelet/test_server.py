@@ -22,8 +22,8 @@ from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.kubelet import server as kubelet_server
 from vnode.kubelet.server import FIRST_PORT, KubeletServer
-from vnode.runtime.certificates import Pair
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+from vnode.runtime.certs.keypairs import Pair
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links, TargetKey
 
 
 class Served:
@@ -56,7 +56,7 @@ class Served:
 
     def connect_to(self, key: TargetKey, client: Client | None) -> str:
         """A link to a target that has the chaperon of the one pod."""
-        health = Health(True, "Ready", "", datetime.now(UTC))
+        health = LinkHealth(True, "Ready", "", datetime.now(UTC))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(virtual_nodes.CHAPERON)
         informer = SimpleNamespace(synced=asyncio.Event(), store=store)

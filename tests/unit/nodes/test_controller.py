@@ -16,7 +16,7 @@ from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
 from vnode.nodes.controller import NodeController
-from vnode.runtime.echoes import LOST_AFTER
+from vnode.runtime.expectations import LOST_AFTER
 from vnode.runtime.links import Links, TargetKey
 
 pytestmark = pytest.mark.looptime

@@ -8,11 +8,11 @@ from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.nodes import virtual
-from vnode.runtime.links import Health, TargetKey
+from vnode.runtime.links import LinkHealth, TargetKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = TargetKey("team", "c2")
-HEALTHY = Health(True, "Connected", "the target answers", NOW)
+HEALTHY = LinkHealth(True, "Connected", "the target answers", NOW)
 
 
 def make_status(node, health=HEALTHY, now=NOW, port=10250, **offer):
@@ -102,7 +102,7 @@ def test_a_condition_keeps_its_time_until_it_changes():
     later = NOW + timedelta(minutes=1)
     first = {"status": make_status({})}
     same = {"status": make_status(first, now=later)}
-    lost = {"status": make_status(first, Health(False, "Gone", "away", later), later)}
+    lost = {"status": make_status(first, LinkHealth(False, "Gone", "away", later), later)}
     assert condition(same, "Ready")["lastTransitionTime"] == objects.timestamp(NOW)
     assert condition(same, "Ready")["lastHeartbeatTime"] == objects.timestamp(later)
     assert condition(lost, "Ready")["lastTransitionTime"] == objects.timestamp(later)
@@ -123,7 +123,7 @@ def test_a_status_is_shown_whatever_its_spelling_and_additions():
         make_status({}, cpu="2", memory="1Gi"),
         make_status({}, port=10251, cpu="2"),
         make_status({}, port=None, cpu="2"),
-        make_status({}, Health(False, "Gone", "away", NOW), cpu="2"),
+        make_status({}, LinkHealth(False, "Gone", "away", NOW), cpu="2"),
     ],
 )
 def test_a_status_that_differs_is_not_shown(other):

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from vnode.api import keys
-from vnode.pods import candidates, chains, delegate
+from vnode.pods import chains, delegate
+from vnode.pods.source import candidates
 from vnode.runtime.links import Link, Links, TargetKey
 
 C3 = TargetKey("shop", "c3")
@@ -70,4 +71,4 @@ def test_a_source_reads_a_delegate_that_is_stuck_as_rejected() -> None:
     status = chains.stuck(pod, "no way")["status"]
     assert [entry["type"] for entry in status["conditions"]] == ["PodScheduled"]
     assert delegate.rejection(status) == "no way"
-    assert candidates.read({"status": status}, 0).state is candidates.State.REJECTED
+    assert candidates.read({"status": status}, 0).state is candidates.CandidateState.REJECTED

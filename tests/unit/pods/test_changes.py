@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from vnode.api import changeable, keys, objects
 from vnode.api.objects import Object
-from vnode.pods import agreement, changes, chaperon, delegate, proxy
-from vnode.pods.chaperon import Parent
+from vnode.pods import annotation_merge, changes, chaperons, delegate
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import proxy_state
 
 PARENT = Parent("c1", "uid-of-c1")
 
@@ -47,7 +48,7 @@ def living(**metadata):
 
 
 def built(live):
-    made = chaperon.build(live, PARENT, "default/c2", allowed=True, finalizer=True)
+    made = chaperons.build(live, PARENT, "default/c2", allowed=True, finalizer=True)
     made["metadata"]["uid"] = "c-uid"
     return made
 
@@ -87,7 +88,7 @@ def sent(live, candidate):
 def test_an_unchanged_pod_is_no_news():
     live = living()
     candidate = built(live)
-    assert not changes.is_news(proxy.trim(live), kept(candidate), PARENT)
+    assert not changes.is_news(proxy_state.trim(live), kept(candidate), PARENT)
     assert changes.chaperon_patch(live, built(live), kept(candidate)) == {}
     assert changes.pending(candidate, made(candidate)) == {}
 
@@ -105,7 +106,7 @@ def test_labels_that_the_binding_copied_from_the_virtual_node_are_no_news():
         "topology.kubernetes.io/zone": "z",
         "topology.kubernetes.io/region": "r",
     }
-    assert not changes.is_news(proxy.trim(living(labels=labels)), kept(candidate), PARENT)
+    assert not changes.is_news(proxy_state.trim(living(labels=labels)), kept(candidate), PARENT)
 
 
 def change_label(live):
@@ -147,9 +148,9 @@ def test_every_change_is_news_until_it_was_sent(change):
     live = living()
     candidate = built(live)
     change(live)
-    assert changes.is_news(proxy.trim(live), kept(candidate), PARENT)
+    assert changes.is_news(proxy_state.trim(live), kept(candidate), PARENT)
     after = sent(live, candidate)
-    assert not changes.is_news(proxy.trim(live), kept(after), PARENT)
+    assert not changes.is_news(proxy_state.trim(live), kept(after), PARENT)
     assert changes.pending(after, made(candidate))
 
 
@@ -164,14 +165,14 @@ def test_a_chaperon_that_followed_all_changes_is_as_one_made_now(before, last):
     now = built(live)
     assert candidate["spec"] == now["spec"]
     assert objects.labels(candidate) == objects.labels(now)
-    assert agreement.foreign(candidate) == agreement.foreign(now)
+    assert annotation_merge.foreign(candidate) == annotation_merge.foreign(now)
 
 
 def test_containers_that_others_put_into_the_proxy_are_not_sent():
     live = living()
     candidate = built(live)
     live["spec"]["containers"].append({"name": "injected", "image": "x"})
-    assert not changes.is_news(proxy.trim(live), kept(candidate), PARENT)
+    assert not changes.is_news(proxy_state.trim(live), kept(candidate), PARENT)
 
 
 def test_only_what_changed_is_done_to_the_delegate():
@@ -243,4 +244,4 @@ def test_a_record_that_a_target_has_spoilt_is_written_anew(spoilt):
     candidate["metadata"]["annotations"][keys.SENT] = spoilt
     candidate["metadata"]["annotations"]["team"] = "theirs"
     patch = changes.chaperon_patch(live, built(live), kept(candidate))
-    assert agreement.read(patch, keys.SENT)["annotations"]["team"] == "a"
+    assert annotation_merge.read(patch, keys.SENT)["annotations"]["team"] == "a"

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.unit.pods import strategic
 from vnode.api import keys
-from vnode.pods import agreement, changes, conditions, delegate, feedback
-from vnode.pods import proxy as proxies
-from vnode.pods.chaperon import Parent
+from vnode.pods import annotation_merge, changes, conditions, delegate
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import feedback, proxy_state
 
 PARENT = Parent("c1", "uid-of-c1")
 GATE = "example.com/lb-ready"
@@ -37,7 +37,7 @@ def proxy(*entries, gates=()):
 
 
 def chaperon(*entries, sent=None):
-    notes = {keys.SENT: agreement.text({"conditions": sent})} if sent else {}
+    notes = {keys.SENT: annotation_merge.text({"conditions": sent})} if sent else {}
     return {
         "metadata": {"name": "web-x", "uid": "c", "annotations": notes},
         "spec": {"containers": [{"name": "main"}]},
@@ -54,7 +54,7 @@ def fed(pod, told):
 
 def sent(pod, told):
     """The chaperon after the source has sent what there is to send."""
-    said = changes.conditions_to_send(proxies.trim(pod), told)
+    said = changes.conditions_to_send(proxy_state.trim(pod), told)
     return chaperon(*told["status"]["conditions"], sent=said)
 
 
@@ -142,7 +142,7 @@ def test_of_two_conditions_of_one_type_the_first_counts():
 
 def test_a_readiness_gate_that_the_source_sets_travels_and_counts():
     pod, opened = proxy(READY, condition(GATE), gates=[GATE]), condition(GATE)
-    assert changes.is_news(proxies.trim(pod), chaperon(READY), PARENT)
+    assert changes.is_news(proxy_state.trim(pod), chaperon(READY), PARENT)
     told = sent(pod, chaperon(READY))
     assert changes.sent_conditions(told)[GATE] == conditions.essence(opened)
     assert fed(pod, told)[GATE] == opened

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects
-from vnode.pods import changes, chaperon, delegate
-from vnode.pods import proxy as proxies
-from vnode.pods.chaperon import Parent
+from vnode.pods import changes, chaperons, delegate
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import proxy_state
 from vnode.targets.connection import trim_chaperon
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -68,7 +68,7 @@ def pod(*paths: str, labels: Any = None, notes: Any = None, **spec: Any) -> dict
 
 def send(proxy: dict[str, Any], parent: Parent = PARENT, **flags: Any) -> dict[str, Any]:
     """The delegate of a proxy."""
-    built = chaperon.build(proxy, parent, "default/c2", allowed=True, finalizer=True, **flags)
+    built = chaperons.build(proxy, parent, "default/c2", allowed=True, finalizer=True, **flags)
     built["metadata"]["uid"] = "uid-of-chaperon"
     made = delegate.build(built, goes_on=True)
     made["spec"]["ephemeralContainers"] = built["spec"]["ephemeralContainers"]
@@ -206,8 +206,8 @@ def test_a_pod_that_nobody_changes_is_no_news_for_its_chaperon():
     proxy = pod("metadata.name", label("x/app"), label("app"), labels=labels)
     proxy["spec"]["nodeName"] = "admiralty-default-c2"
     proxy["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = "w"
-    built = chaperon.build(proxy, PARENT, "default/c2", allowed=True, finalizer=True)
-    assert not changes.is_news(proxies.trim(proxy), trim_chaperon(built), PARENT)
+    built = chaperons.build(proxy, PARENT, "default/c2", allowed=True, finalizer=True)
+    assert not changes.is_news(proxy_state.trim(proxy), trim_chaperon(built), PARENT)
     assert changes.chaperon_patch(proxy, built, trim_chaperon(built)) == {}
 
 

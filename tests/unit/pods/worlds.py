@@ -24,12 +24,12 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.kube.store import Store
-from vnode.pods import scheduler
-from vnode.pods.books import Books
-from vnode.pods.candidates import Settings
-from vnode.pods.chaperon import Parent
-from vnode.pods.scheduler import ProxyScheduler
-from vnode.runtime.links import PARENT_UID_INDEX, Health, Link, Links, TargetKey
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import scheduler
+from vnode.pods.source.candidates import CandidateSettings
+from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.runtime.links import PARENT_UID_INDEX, Link, LinkHealth, Links, TargetKey
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.queue import SchedulingQueue
@@ -111,7 +111,7 @@ class Target:
             cast("Client", self),
             chaperons=informer(self.chaperons),
             summaries=informer(self.summaries),
-            health=Health(True, "Connected", "", clock.now()),
+            health=LinkHealth(True, "Connected", "", clock.now()),
         )
 
     @property
@@ -130,7 +130,7 @@ class Target:
 
     def set_healthy(self, healthy: bool) -> None:
         message = "" if healthy else "it does not answer"
-        self.link.set_health(Health(healthy, "Probed", message, self._clock.now()))
+        self.link.set_health(LinkHealth(healthy, "Probed", message, self._clock.now()))
 
     def created(self) -> int:
         return sum(1 for verb, _when in self.requests if verb == "create")
@@ -199,7 +199,7 @@ class Source:
             pre_enqueue=framework.pre_enqueue,
         )
         cache = Cache()
-        self._books = Books(informer(self.nodes), self.links, cache, self.queue)
+        self._books = EventHandlers(informer(self.nodes), self.links, cache, self.queue)
         self.driver = ProxyScheduler(
             cast("Client", self),
             informer(self.proxies),
@@ -208,7 +208,7 @@ class Source:
             framework=framework,
             queue=self.queue,
             cache=cache,
-            settings=Settings(),
+            settings=CandidateSettings(),
             allowed=self._allow,
             bring=self._bring,
             renew=lambda _pod, _link: None,

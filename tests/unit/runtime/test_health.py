@@ -10,12 +10,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from vnode.api.errors import ConfigError
-from vnode.runtime.health import Health
+from vnode.runtime.health import ProcessHealth
 from vnode.runtime.serving import Server
 
 
 async def test_readiness_names_what_fails() -> None:
-    health = Health()
+    health = ProcessHealth()
     synced = asyncio.Event()
     health.add_event("informers", synced)
     health.add("broken", lambda: str(1 / 0))
@@ -32,7 +32,7 @@ async def test_readiness_names_what_fails() -> None:
 
 
 async def test_metrics_are_in_the_text_format() -> None:
-    async with TestClient(TestServer(Health().app())) as client:
+    async with TestClient(TestServer(ProcessHealth().app())) as client:
         response = await client.get("/metrics")
         assert response.content_type == "text/plain"
         assert "vnode_leader" in await response.text()

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from vnode.api import keys
 from vnode.kube.store import Store
-from vnode.runtime.links import Health, Link, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
 
 
 def make_link(namespace="ns", name="c2", clock=None):
@@ -13,7 +13,7 @@ def make_link(namespace="ns", name="c2", clock=None):
         SimpleNamespace(),
         chaperons=SimpleNamespace(store=Store({"parent-uid": lambda o: [o["uid"]]})),
         summaries=SimpleNamespace(store=Store()),
-        health=Health(False, "Connecting", "", None),
+        health=LinkHealth(False, "Connecting", "", None),
     )
 
 
@@ -28,9 +28,9 @@ def test_a_target_key_knows_its_node_and_finalizer():
 def test_listeners_hear_of_health_only_when_it_changes():
     link, heard = make_link(), []
     link.on_health(lambda: heard.append(link.health.reason))
-    link.set_health(Health(True, "Connected", "", None))
-    link.set_health(Health(True, "Connected", "", "later"))
-    link.set_health(Health(False, "Unreachable", "", "later"))
+    link.set_health(LinkHealth(True, "Connected", "", None))
+    link.set_health(LinkHealth(True, "Connected", "", "later"))
+    link.set_health(LinkHealth(False, "Unreachable", "", "later"))
     assert heard == ["Connected", "Unreachable"]
 
 

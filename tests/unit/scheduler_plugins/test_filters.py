@@ -11,8 +11,8 @@ from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.outcome import CycleResult
 from vnode.scheduling.registry import Registry
+from vnode.scheduling.result import CycleResult
 from vnode.scheduling.snapshot import VirtualNode
 from vnode.scheduling.status import Code
 

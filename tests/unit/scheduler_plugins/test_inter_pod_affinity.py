@@ -11,8 +11,8 @@ from tests.unit.scheduling.worlds import pod, virtual_node
 from vnode.api.objects import Object
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.permits import WaitingPods
 from vnode.scheduling.plugin import Handle, NoArgs
+from vnode.scheduling.waiting_pods import WaitingPods
 
 WEB, DATABASE = {"app": "web"}, {"app": "db"}
 ALL = {"a", "b", "c", "nowhere"}

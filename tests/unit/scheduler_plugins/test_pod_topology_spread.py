@@ -10,8 +10,8 @@ from scheduler_plugins.pod_topology_spread import PodTopologySpread
 from tests.unit.scheduling.worlds import pod, virtual_node
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.permits import WaitingPods
 from vnode.scheduling.plugin import Handle, NoArgs
+from vnode.scheduling.waiting_pods import WaitingPods
 
 WEB = {"app": "web"}
 

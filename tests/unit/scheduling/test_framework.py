@@ -13,7 +13,6 @@ from vnode.scheduling import status
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.permits import WaitingPods
 from vnode.scheduling.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -33,6 +32,7 @@ from vnode.scheduling.plugin import (
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+from vnode.scheduling.waiting_pods import WaitingPods
 
 
 class Sort(QueueSortPlugin):

@@ -9,14 +9,14 @@ from tests.unit.scheduling.worlds import ManualClock, pod
 from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.scheduling import queued_pod, status
-from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status
 
 REGISTRATIONS = {
-    "Fit": frozenset({WakeOn(EventKind.TARGET_FREE)}),
-    "Spread": frozenset({WakeOn(EventKind.POD_ADD, anywhere=True)}),
+    "Fit": frozenset({ClusterEventWithHint(EventKind.TARGET_FREE)}),
+    "Spread": frozenset({ClusterEventWithHint(EventKind.POD_ADD, anywhere=True)}),
 }
 FULL = {"a": frozenset({"Fit"}), "b": frozenset({"Fit"})}
 

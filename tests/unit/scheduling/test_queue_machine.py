@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tests.unit.scheduling.worlds import ManualClock, pod
 from vnode.scheduling import queued_pod
-from vnode.scheduling.events import ClusterEvent, EventKind, WakeOn
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.queue import SchedulingQueue
 
 UIDS = st.sampled_from([f"p{number}" for number in range(6)])
@@ -28,7 +28,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = SchedulingQueue(
             self.clock,
             lambda queued: (-queued.priority, queued.added),
-            {name: frozenset({WakeOn(kind)}) for name, kind in PLUGINS.items()},
+            {name: frozenset({ClusterEventWithHint(kind)}) for name, kind in PLUGINS.items()},
         )
         self.known: set[str] = set()
         # In flight -> the events since it was popped.

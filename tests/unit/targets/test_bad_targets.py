@@ -25,9 +25,9 @@ from vnode.api import keys
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.following import there
+from vnode.following import remote_copies
+from vnode.following.config import FollowingConfig as Settings
 from vnode.following.following import Following
-from vnode.following.settings import Following as Settings
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
@@ -36,7 +36,7 @@ from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
 from vnode.targets import probing
 from vnode.targets.controller import TargetController
-from vnode.targets.known import Targets
+from vnode.targets.target_lister import TargetLister
 
 KEY = TargetKey("team", "bad")
 READ = {
@@ -89,7 +89,7 @@ class Agent:
 
     def __init__(self, local: Client) -> None:
         identity, clock = Identity("c1", "u"), SystemClock()
-        self.known, self.links = Targets(local), Links()
+        self.known, self.links = TargetLister(local), Links()
         self.controller = TargetController(
             *(local, identity, self.known, self.links), clock=clock, trust=Trust()
         )
@@ -304,7 +304,7 @@ async def test_a_fault_of_our_own_about_one_target_is_told_until_it_is_over(
 
     async with answering.endpoint(answer) as where:
         with monkeypatch.context() as patch:
-            patch.setattr(there, "has_none", fail)
+            patch.setattr(remote_copies, "has_none", fail)
             async with agent(kubeconfig({"server": where.url}, {})) as parts:
                 await parts.until(lambda: parts.ready.get("reason") == "Failing")
                 message = parts.ready["message"]

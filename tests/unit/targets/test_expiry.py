@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api.objects import Object
-from vnode.runtime import certificates
+from vnode.runtime.certs import keypairs
 from vnode.targets import expiry
-from vnode.targets.expiry import AHEAD, End
+from vnode.targets.expiry import AHEAD, CredentialExpiry
 
 END = datetime(2030, 1, 1, tzinfo=UTC)
 TARGET: Object = {"metadata": {"name": "a", "namespace": "b"}}
@@ -38,15 +38,15 @@ def kubeconfig(**user: str) -> bytes:
 def test_the_end_of_a_token_is_its_own_word() -> None:
     text = token(exp=END.timestamp(), sub="system:serviceaccount:b:c1")
     found = expiry.of_kubeconfig(kubeconfig(token=text))
-    assert found == End("token", END, "system:serviceaccount:b:c1")
+    assert found == CredentialExpiry("token", END, "system:serviceaccount:b:c1")
 
 
 def test_the_end_of_a_client_certificate_is_in_it() -> None:
-    pair = certificates.make_authority(END, timedelta(days=3))
+    pair = keypairs.make_authority(END, timedelta(days=3))
     data = base64.b64encode(pair.certificate).decode()
     found = expiry.of_kubeconfig(kubeconfig(**{"client-certificate-data": data}), "x")
     assert found is not None
-    assert (found.what, found.at) == ("client certificate", certificates.expiry(pair.x509))
+    assert (found.what, found.at) == ("client certificate", keypairs.expiry(pair.x509))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_nonsense_is_no_error(text: bytes) -> None:
     ],
 )
 def test_a_target_says_it_a_week_ahead(before: timedelta, status: str, reason: str) -> None:
-    condition = expiry.condition(TARGET, End("token", END), END - before)
+    condition = expiry.condition(TARGET, CredentialExpiry("token", END), END - before)
     assert condition is not None
     assert (condition["status"], condition["reason"]) == (status, reason)
     assert "2030-01-01 00:00 UTC" in condition["message"]
@@ -91,14 +91,14 @@ def test_a_target_says_it_a_week_ahead(before: timedelta, status: str, reason: s
 
 def test_credentials_without_an_end_are_mentioned_only_where_others_had_one() -> None:
     assert expiry.condition(TARGET, None, END) is None
-    old = expiry.condition(TARGET, End("token", END), END)
+    old = expiry.condition(TARGET, CredentialExpiry("token", END), END)
     after = expiry.condition({**TARGET, "status": {"conditions": [old]}}, None, END)
     assert after is not None
     assert (after["status"], after["reason"]) == ("True", "NoEnd")
 
 
 def test_it_is_looked_at_again_when_it_turns() -> None:
-    end = End("token", END)
+    end = CredentialExpiry("token", END)
     assert expiry.look_again(None, END) is None
     assert expiry.look_again(end, END) is None
     assert expiry.look_again(end, END - timedelta(hours=1)) == 3601

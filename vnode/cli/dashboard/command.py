@@ -18,7 +18,7 @@ import click
 from vnode.api.clock import SystemClock
 from vnode.cli import access, manifests, terminal
 from vnode.cli.access import Access
-from vnode.cli.dashboard.watching import watching
+from vnode.cli.dashboard.observer import observe
 from vnode.cli.main import run
 from vnode.dashboard.site import Site
 from vnode.kube.client import Client
@@ -73,7 +73,7 @@ async def _serve(
     client: Client, namespace: str | None, agent_namespace: str, port: int, *, opens: bool
 ) -> None:
     clock = SystemClock()
-    looking = await watching(client, namespace, agent_namespace=agent_namespace, clock=clock)
+    looking = await observe(client, namespace, agent_namespace=agent_namespace, clock=clock)
     base = f"/{secrets.token_urlsafe(_SECRET)}"
     app = Site(looking.sight, base).app([only_hosts(_NAMES)])
     server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)

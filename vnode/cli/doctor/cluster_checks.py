@@ -14,8 +14,8 @@ from vnode.cli import manifests
 from vnode.cli.doctor import cures
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
-from vnode.insight import words
-from vnode.runtime import certificates
+from vnode.insight import status_text
+from vnode.runtime.certs import keypairs
 
 SKEW_WARN: Final = 5.0  # seconds; below, the network and whole seconds explain it
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
@@ -174,7 +174,7 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
 
     age = facts.now + timedelta(seconds=facts.skew or 0) - renewed
     life = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)) + _LEASE_SLACK
-    return f"{holder} leads, seen {words.duration(age)} ago", age < life
+    return f"{holder} leads, seen {status_text.duration(age)} ago", age < life
 
 
 def _webhook(facts: ClusterFacts) -> _Said:
@@ -201,7 +201,7 @@ def _webhook(facts: ClusterFacts) -> _Said:
 def _ends(bundle: str) -> list[datetime]:
     try:
         pem = base64.b64decode(bundle)
-        return [certificates.expiry(found) for found in certificates.parse_bundle(pem)]
+        return [keypairs.expiry(found) for found in keypairs.parse_bundle(pem)]
     except ValueError:
         return []
 

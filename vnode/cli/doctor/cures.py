@@ -12,7 +12,7 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import installed, manifests
 from vnode.cli.doctor.facts import ClusterFacts
-from vnode.cli.installed import Settings
+from vnode.cli.installed import InstallSettings
 
 _PORT = 9443  # where an agent serves its webhook unless it is configured otherwise
 
@@ -49,13 +49,13 @@ def _release(found: Iterable[Object]) -> str:
     return next(filter(None, map(installed.own_release, found)), "")
 
 
-def _settings(facts: ClusterFacts) -> Settings:
+def _settings(facts: ClusterFacts) -> InstallSettings:
     """As it was installed; where nothing tells, as agents seem to run."""
     if facts.webhook:
         return installed.read(facts.webhook)
 
     url = None if facts.has_service else f"https://{_address(facts) or 'HOST'}:{_PORT}"
-    return Settings(facts.namespace, url)
+    return InstallSettings(facts.namespace, url)
 
 
 def _address(facts: ClusterFacts) -> str:

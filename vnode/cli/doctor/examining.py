@@ -121,7 +121,7 @@ async def _candidates(client: Client) -> Objects:
 
 def _is_looked_at(pod: Object) -> bool:
     status = objects.status(pod)
-    return bool(objects.spec(pod).get("nodeName")) or delegate.rejection(status) is not None
+    return bool(objects.node_name(pod)) or delegate.rejection(status) is not None
 
 
 async def _webhook(client: Client) -> tuple[Object | None, bool]:

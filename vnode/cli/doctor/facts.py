@@ -7,7 +7,7 @@ from datetime import datetime
 
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
-from vnode.targets.expiry import End
+from vnode.targets.expiry import CredentialExpiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ConnectionFacts:
 
     target: Object
     now: datetime
-    end: End | None = None
+    end: CredentialExpiry | None = None
     invalid: str = ""  # why the kubeconfig cannot be used
     failure: str = ""  # why the cluster does not answer, or refuses
     skew: float | None = None

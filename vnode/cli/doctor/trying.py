@@ -14,8 +14,8 @@ from vnode.cli.doctor import examining
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.insight.collecting import PATIENCE, connected
 from vnode.kube.client import Client
-from vnode.targets import clusters, expiry, model, probing, secrets
-from vnode.targets.clusters import Recognition
+from vnode.targets import cluster_identity, expiry, model, probing, secrets
+from vnode.targets.cluster_identity import Recognition
 
 # What the source's agent does in a target; all of it is in the role admiralty-source.
 _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
@@ -66,7 +66,7 @@ async def _try(client: Client, target: Object, clock: Clock) -> ConnectionFacts:
     )
 
 
-async def _end(client: Client, target: Object) -> expiry.End | None:
+async def _end(client: Client, target: Object) -> expiry.CredentialExpiry | None:
     spec = model.parse(target)
     if spec.secret is None:
         return None
@@ -86,7 +86,7 @@ async def _look(
     *,
     labels: dict[str, str] | None,
     node: Object | None,
-    end: expiry.End | None,
+    end: expiry.CredentialExpiry | None,
 ) -> ConnectionFacts:
     namespace = objects.namespace(target)
     _version, skew = await examining.greet(there)
@@ -122,7 +122,7 @@ def _recognition(target: Object) -> Recognition | None:
     if objects.spec(target).get("self"):
         return None
 
-    key, expected = model.key_of(target), clusters.expected(target)
+    key, expected = model.key_of(target), cluster_identity.expected(target)
     return Recognition(key, lambda: expected, lambda _uid: None)
 
 

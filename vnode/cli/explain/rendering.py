@@ -9,7 +9,7 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 from vnode.cli import terminal
-from vnode.insight import words
+from vnode.insight import status_text
 from vnode.insight.story import Line, Story
 
 _AGO: Final = 10  # columns for how long ago something was
@@ -35,7 +35,7 @@ def as_text(story: Story, now: datetime, width: int = 100) -> str:
 
 
 def _wrapped(line: Line, now: datetime, width: int) -> list[str]:
-    ago = words.age(line.at, now) if objects.parse_timestamp(line.at) else ""
+    ago = status_text.age(line.at, now) if objects.parse_timestamp(line.at) else ""
     first = f"  {ago + ' ago' if ago else '':<{_AGO}} "
     return textwrap.wrap(
         " ".join(line.text.split()),

@@ -9,7 +9,7 @@ import click
 from vnode.cli import access, tables
 from vnode.cli.access import Access
 from vnode.cli.get import views
-from vnode.cli.get.listing import Listing, Request
+from vnode.cli.get.listing import Listing, ListRequest
 from vnode.cli.main import run
 
 
@@ -69,7 +69,7 @@ def command() -> click.Command:
         async def show() -> None:
             async with Access(kubeconfig, context).client() as client:
                 scope = access.scope(client, namespace, all_namespaces)
-                request = Request(resource, names, scope, output, selector)
+                request = ListRequest(resource, names, scope, output, selector)
                 listing = Listing(client, request, click.echo)
                 await (listing.follow() if watch else listing.once())
 

@@ -15,10 +15,10 @@ from vnode.api.objects import Object
 from vnode.cli import tables
 from vnode.cli.get import views
 from vnode.cli.get.views import Row, View
-from vnode.insight import words
+from vnode.insight import status_text
 from vnode.kube import watching
 from vnode.kube.client import Client
-from vnode.kube.watching import Selection
+from vnode.kube.watching import ListOptions
 
 Print = Callable[[str], None]
 
@@ -26,7 +26,7 @@ Print = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ListRequest:
     """What is to be shown, and how."""
 
     view: View
@@ -43,7 +43,7 @@ class Request:
 class Listing:
     """Prints what `request` asks for."""
 
-    def __init__(self, client: Client, request: Request, out: Print) -> None:
+    def __init__(self, client: Client, request: ListRequest, out: Print) -> None:
         self._client = client
         self._request = request
         self._out = out
@@ -91,10 +91,10 @@ class Listing:
             if self._nodes_version:
                 group.create_task(self._follow_nodes(), name="watch-nodes")
 
-    def _selections(self) -> list[Selection]:
+    def _selections(self) -> list[ListOptions]:
         request = self._request
         return [
-            Selection(
+            ListOptions(
                 selection.kind,
                 selection.namespace,
                 ",".join(filter(None, (selection.label_selector, request.selector))),
@@ -103,7 +103,7 @@ class Listing:
             for selection in request.view.selections(request.namespace)
         ]
 
-    async def _list(self, selection: Selection) -> tuple[list[Object], str] | None:
+    async def _list(self, selection: ListOptions) -> tuple[list[Object], str] | None:
         """None for what is cluster-wide and not ours to see, where namespaced things are too."""
         try:
             return await self._client.list_at(
@@ -144,13 +144,13 @@ class Listing:
 
     def _learn(self, node: Object) -> None:
         name = objects.name(node)
-        self._targets[name] = words.node_target(node)
+        self._targets[name] = status_text.node_target(node)
         self._away.discard(name)
         if (objects.condition(node, "Ready") or {}).get("status", "True") != "True":
             self._away.add(name)
 
     async def _watch(
-        self, selection: Selection, version: str, changed: Callable[[Kind, Object], None]
+        self, selection: ListOptions, version: str, changed: Callable[[Kind, Object], None]
     ) -> None:
         while True:
             try:

@@ -12,8 +12,8 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import tables
 from vnode.cli.tables import Column
-from vnode.insight import failing, words
-from vnode.kube.watching import Selection
+from vnode.insight import failing, status_text
+from vnode.kube.watching import ListOptions
 from vnode.targets import conditions, model
 
 
@@ -33,7 +33,7 @@ class View:
     """One resource of `vnode get`; `selections` tells for a namespace what is listed for it."""
 
     name: str
-    selections: Callable[[str | None], list[Selection]]
+    selections: Callable[[str | None], list[ListOptions]]
     columns: tuple[Column, ...]
     namespaced: bool = True
     shows: Callable[[Object], bool] = lambda _obj: True
@@ -49,7 +49,7 @@ def _condition(type_: str, part: str) -> Callable[[Row], str]:
 
 
 def _age(row: Row) -> str:
-    return words.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
+    return status_text.age(objects.metadata(row.object).get("creationTimestamp"), row.now)
 
 
 def _allocatable(resource: str) -> Callable[[Row], str]:
@@ -60,7 +60,7 @@ def _allocatable(resource: str) -> Callable[[Row], str]:
 
 
 def _where(row: Row) -> str:
-    node = str(objects.spec(row.object).get("nodeName") or "")
+    node = objects.node_name(row.object)
     return row.targets.get(node, node)
 
 
@@ -73,7 +73,7 @@ def _fails(row: Row) -> bool:
 
 
 def _is_away(row: Row) -> bool:
-    return str(objects.spec(row.object).get("nodeName") or "") in row.away
+    return objects.node_name(row.object) in row.away
 
 
 def _pending_because(row: Row) -> str:
@@ -90,7 +90,7 @@ _AGE: Final = Column("AGE", _age)
 
 TARGETS: Final = View(
     "targets",
-    lambda namespace: [Selection(kinds.TARGETS, namespace), Selection(kinds.CLUSTER_TARGETS)],
+    lambda namespace: [ListOptions(kinds.TARGETS, namespace), ListOptions(kinds.CLUSTER_TARGETS)],
     (
         _NAMESPACE,
         _NAME,
@@ -104,19 +104,27 @@ TARGETS: Final = View(
 )
 SOURCES: Final = View(
     "sources",
-    lambda namespace: [Selection(kinds.SOURCES, namespace), Selection(kinds.CLUSTER_SOURCES)],
-    (_NAMESPACE, _NAME, _READY, _REASON, Column("SUBJECT", _meta(words.subject)), _AGE, _MESSAGE),
+    lambda namespace: [ListOptions(kinds.SOURCES, namespace), ListOptions(kinds.CLUSTER_SOURCES)],
+    (
+        _NAMESPACE,
+        _NAME,
+        _READY,
+        _REASON,
+        Column("SUBJECT", _meta(status_text.subject)),
+        _AGE,
+        _MESSAGE,
+    ),
     kind_of=tables.source_kind,
 )
 NODES: Final = View(
     "nodes",
     lambda _namespace: [
-        Selection(kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}")
+        ListOptions(kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}")
     ],
     (
         _NAME,
-        Column("STATUS", _meta(words.node_word)),
-        Column("TARGET", _meta(words.node_target)),
+        Column("STATUS", _meta(status_text.node_status)),
+        Column("TARGET", _meta(status_text.node_target)),
         Column("CPU", _allocatable("cpu")),
         Column("MEMORY", _allocatable("memory")),
         Column("PODS", _allocatable("pods")),
@@ -129,19 +137,19 @@ NODES: Final = View(
 )
 PODS: Final = View(
     "pods",
-    lambda namespace: [Selection(kinds.PODS, namespace)],
+    lambda namespace: [ListOptions(kinds.PODS, namespace)],
     (
         _NAMESPACE,
         _NAME,
-        Column("READY", _meta(words.ready)),
+        Column("READY", _meta(status_text.ready)),
         Column("STATUS", _status, is_bad=_fails),
-        Column("RESTARTS", _meta(words.restarts)),
+        Column("RESTARTS", _meta(status_text.restarts)),
         Column("TARGET", _where),
         _AGE,
         Column("IP", _meta(lambda obj: str(objects.status(obj).get("podIP") or "")), wide=True),
         Column("WAITS FOR", _pending_because, wide=True),
     ),
-    shows=words.is_proxy,
+    shows=status_text.is_proxy,
     kind_of=lambda _obj: kinds.PODS,
 )
 

@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.cli import tables
 from vnode.cli.tables import Column
-from vnode.insight import accounts, measuring, words
+from vnode.insight import accounts, measuring, status_text
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
@@ -121,7 +121,7 @@ class Screen:
         """The table as it is now."""
         nodes, proxies = list(self._nodes.store.values()), self._proxies()
         if self._of_pods:
-            targets = {objects.name(node): words.node_target(node) for node in nodes}
+            targets = {objects.name(node): status_text.node_target(node) for node in nodes}
             rows = tables.lines(POD_COLUMNS, accounts.of_pods(proxies, targets, self._used))
         else:
             rows = tables.lines(TARGET_COLUMNS, accounts.of_targets(nodes, proxies, self._used))
@@ -129,4 +129,4 @@ class Screen:
         return "\n".join([*rows, *filter(None, (self._no_metrics,))])
 
     def _proxies(self) -> list[Object]:
-        return [pod for pod in self._pods.store.values() if words.is_proxy(pod)]
+        return [pod for pod in self._pods.store.values() if status_text.is_proxy(pod)]

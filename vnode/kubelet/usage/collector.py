@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.kubelet.delegates import VirtualNode, has_container
+from vnode.kubelet.delegates import ServedNode, has_container
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey, PodReading
 from vnode.kubelet.usage.points import Point, Reading
@@ -52,7 +52,7 @@ class PodUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class UsageReport:
     """What a virtual node uses; `node` is None where that is not known.
 
     `whole_target`: `node` is about all nodes of the target, else about the node's own pods.
@@ -67,16 +67,16 @@ class Report:
 class Collector:
     """Makes the reports of one virtual node."""
 
-    def __init__(self, node: VirtualNode, clock: Clock) -> None:
+    def __init__(self, node: ServedNode, clock: Clock) -> None:
         self._node = node
         self._clock = clock
         self._reader = TargetReader(clock)
         self._points: dict[_Key, Point] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._latest: tuple[float, Report] | None = None
+        self._latest: tuple[float, UsageReport] | None = None
         self._said: tuple[str, ...] = ()
 
-    async def report(self) -> Report:
+    async def report(self) -> UsageReport:
         """A report that is a few seconds old at most. Raises Refused without a connection."""
         async with self._one_at_a_time:
             if self._latest is None or self._clock.monotonic() >= self._latest[0]:
@@ -85,7 +85,7 @@ class Collector:
 
             return self._latest[1]
 
-    async def _look(self) -> Report:
+    async def _look(self) -> UsageReport:
         link = self._node.link
         proxies: dict[PodKey, Object] = {}
         selector = ""
@@ -120,7 +120,7 @@ def _selector(chaperon: Object) -> str:
 
 def build(
     proxies: dict[PodKey, Object], found: Findings, before: dict[_Key, Point]
-) -> tuple[Report, dict[_Key, Point]]:
+) -> tuple[UsageReport, dict[_Key, Point]]:
     """The report of a look, and the points to go on from at the next one. Pure."""
     after = dict(before)
     pods = [
@@ -133,7 +133,7 @@ def build(
     ]
     sum_ = points.together(nodes if found.nodes is not None else [usage.point for usage in pods])
     node = _advance(after, (_NODE,), sum_) if sum_ is not None else None
-    return Report(node, found.nodes is not None, tuple(pods), tuple(found.problems)), after
+    return UsageReport(node, found.nodes is not None, tuple(pods), tuple(found.problems)), after
 
 
 def _advance(known: dict[_Key, Point], key: _Key, reading: Reading) -> Point:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects
-from vnode.kubelet.usage.collector import PodUsage, Report
+from vnode.kubelet.usage.collector import PodUsage, UsageReport
 from vnode.kubelet.usage.points import Point
 
 _TARGET: Final = "all nodes of the target"
@@ -21,7 +21,7 @@ _OWN: Final = "the pods of this virtual node, since those of the target's nodes 
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """Samples of one name: (labels in braces or "", value, Unix time of the reading or None)."""
 
     name: str
@@ -30,13 +30,13 @@ class Family:
     samples: Sequence[tuple[str, float, float | None]]
 
 
-def gauge(family: str, meaning: str, value: float, **labels: str) -> Family:
+def gauge(family: str, meaning: str, value: float, **labels: str) -> MetricFamily:
     """A family of one value of now."""
     inner = ",".join(f'{label}="{text}"' for label, text in labels.items())
-    return Family(family, "gauge", meaning, [(f"{{{inner}}}" if inner else "", value, None)])
+    return MetricFamily(family, "gauge", meaning, [(f"{{{inner}}}" if inner else "", value, None)])
 
 
-def render(families: Iterable[Family], comments: Iterable[str] = ()) -> bytes:
+def render(families: Iterable[MetricFamily], comments: Iterable[str] = ()) -> bytes:
     """The families, each with its meaning, below some lines of comment."""
     lines = [f"# {' '.join(comment.split())}" for comment in comments]
     for family in families:
@@ -49,7 +49,7 @@ def render(families: Iterable[Family], comments: Iterable[str] = ()) -> bytes:
     return "".join(line + "\n" for line in lines).encode()
 
 
-def resource(report: Report) -> bytes:
+def resource(report: UsageReport) -> bytes:
     """`/metrics/resource`."""
     summed = _TARGET if report.whole_target else _OWN
     node = [("", report.node)] if report.node else []
@@ -68,7 +68,7 @@ def resource(report: Report) -> bytes:
             *_usage("node", f"of {summed}", node),
             *_usage("pod", "of the pod", pods),
             *_usage("container", "of the container", points),
-            Family(
+            MetricFamily(
                 "container_start_time_seconds",
                 "gauge",
                 "When the container started, in Unix time.",
@@ -85,15 +85,17 @@ def _labels(one: PodUsage) -> str:
     return f'namespace="{objects.namespace(one.pod)}",pod="{objects.name(one.pod)}"'
 
 
-def _usage(thing: str, whose: str, rows: Sequence[tuple[str, Point]]) -> tuple[Family, Family]:
+def _usage(
+    thing: str, whose: str, rows: Sequence[tuple[str, Point]]
+) -> tuple[MetricFamily, MetricFamily]:
     return (
-        Family(
+        MetricFamily(
             f"{thing}_cpu_usage_seconds_total",
             "counter",
             f"CPU time in core-seconds {whose}.",
             [(labels, point.cpu, point.time) for labels, point in rows],
         ),
-        Family(
+        MetricFamily(
             f"{thing}_memory_working_set_bytes",
             "gauge",
             f"Working set in bytes {whose}.",

@@ -61,7 +61,7 @@ async def read(
     async def ask(node: Object) -> None:
         async with limit:
             try:
-                known = msgspec.convert(objects.metadata(node), _Metadata)
+                known = msgspec.convert(objects.metadata(node), _NodeMetadata)
                 async with asyncio.timeout(_PATIENCE):
                     text = await client.text(_address(known))
             except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
@@ -75,12 +75,12 @@ async def read(
             group.create_task(ask(node), name=f"target-kubelet-{number}")
 
 
-class _Metadata(msgspec.Struct):
+class _NodeMetadata(msgspec.Struct):
     name: str
     annotations: dict[str, str] | None = None
 
 
-def _address(node: _Metadata) -> str:
+def _address(node: _NodeMetadata) -> str:
     path = (node.annotations or {}).get(_OTHER_PATH, "")
     safe = path if _PATH.fullmatch(path) else "/metrics/resource"
     return kinds.NODES.path(name=node.name, subresource="proxy") + safe

@@ -19,7 +19,7 @@ _NONSENSE: Final = (ConfigError, msgspec.ValidationError, ValueError, OverflowEr
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
-class _Metadata(msgspec.Struct):
+class _MetricsMetadata(msgspec.Struct):
     name: str
     namespace: str = ""
 
@@ -29,7 +29,7 @@ class _Usage(msgspec.Struct):
     memory: str | float
 
 
-class _Container(msgspec.Struct):
+class _ContainerMetrics(msgspec.Struct):
     name: str
     usage: _Usage
 
@@ -37,10 +37,10 @@ class _Container(msgspec.Struct):
 class Metrics(msgspec.Struct):
     """PodMetrics, with containers, or NodeMetrics, with a usage of its own."""
 
-    metadata: _Metadata
+    metadata: _MetricsMetadata
     timestamp: str
     window: str
-    containers: list[_Container] = []
+    containers: list[_ContainerMetrics] = []
     usage: _Usage | None = None
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, VnodeError
 from vnode.kube.client import Client
-from vnode.kubelet.caching import ExpiringCache
+from vnode.kubelet.auth.cache import ExpiringCache
 from vnode.kubelet.usage import kubelets, metrics_api
 from vnode.kubelet.usage.findings import Findings, PodKey
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.usage import exposition, summary
 from vnode.kubelet.usage.collector import Collector
@@ -21,14 +21,14 @@ _ELSEWHERE: Final = "containers of this virtual node run on nodes of {target}: "
 class UsageRoutes:
     """The handlers of one virtual node."""
 
-    def __init__(self, node: VirtualNode, clock: Clock) -> None:
+    def __init__(self, node: ServedNode, clock: Clock) -> None:
         self._collector = Collector(node, clock)
 
-    async def resource(self, _node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+    async def resource(self, _node: ServedNode, _request: web.Request) -> web.StreamResponse:
         """CPU and memory of containers, pods and node."""
         return _text(exposition.resource(await self._collector.report()))
 
-    async def summary(self, node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+    async def summary(self, node: ServedNode, _request: web.Request) -> web.StreamResponse:
         """The same as JSON, which Kubernetes gives up in favour of `resource`."""
         report = await self._collector.report()
         if report.problems and report.node is None and not report.pods:
@@ -38,7 +38,7 @@ class UsageRoutes:
         return web.Response(body=body, content_type="application/json")
 
 
-async def own(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+async def own(node: ServedNode, _request: web.Request) -> web.StreamResponse:
     """What a kubelet says of itself, as far as it is true of a virtual node.
 
     The agent's own metrics are on its health port, once, and not once for each virtual node.
@@ -65,7 +65,7 @@ async def own(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
     )
 
 
-async def health(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+async def health(node: ServedNode, _request: web.Request) -> web.StreamResponse:
     """`metrics/slis`: what `healthz` says, as a number."""
     healthy = 1 if node.link.health.healthy else 0
     meaning = "1 if the check passes, else 0."
@@ -75,13 +75,13 @@ async def health(node: VirtualNode, _request: web.Request) -> web.StreamResponse
     return _text(exposition.render([check]))
 
 
-async def cadvisor(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+async def cadvisor(node: ServedNode, _request: web.Request) -> web.StreamResponse:
     """Nothing, as of a kubelet without containers: an error would be an alarm at each scrape."""
     why = _ELSEWHERE.format(target=node.link.target) + "their cAdvisor tells; see metrics/resource"
     return _text(exposition.render([], [why]))
 
 
-async def probes(node: VirtualNode, _request: web.Request) -> web.StreamResponse:
+async def probes(node: ServedNode, _request: web.Request) -> web.StreamResponse:
     """Nothing, as of a kubelet that probes nothing."""
     why = _ELSEWHERE.format(target=node.link.target) + "their kubelets probe them"
     return _text(exposition.render([], [why]))

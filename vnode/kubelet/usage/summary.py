@@ -7,13 +7,13 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.kubelet.usage.collector import ContainerUsage, PodUsage, Report
+from vnode.kubelet.usage.collector import ContainerUsage, PodUsage, UsageReport
 from vnode.kubelet.usage.points import Point
 
 _NANO: Final = 10**9
 
 
-def render(name: str, created: str | None, report: Report) -> Object:
+def render(name: str, created: str | None, report: UsageReport) -> Object:
     """The summary of the virtual node `name`; `created` is when it was made."""
     usage = _usage(report.node) if report.node else {}
     return {

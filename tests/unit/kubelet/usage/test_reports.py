@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from vnode.api import keys
-from vnode.kubelet.delegates import VirtualNode
+from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.usage import collector, exposition, summary
-from vnode.kubelet.usage.collector import Collector, Report
+from vnode.kubelet.usage.collector import Collector, UsageReport
 from vnode.kubelet.usage.findings import Findings, PodReading
 from vnode.kubelet.usage.points import Rate, Total
 
@@ -133,7 +133,7 @@ def test_the_text_has_kubelet_families_with_times_in_milliseconds():
 
 
 def test_the_text_says_what_went_wrong():
-    text = exposition.resource(Report(problems=("node a: gone\nfishing",))).decode()
+    text = exposition.resource(UsageReport(problems=("node a: gone\nfishing",))).decode()
 
     assert text.startswith("# node a: gone fishing\n")
     assert "\nresource_scrape_error 1.0\n" in text
@@ -188,7 +188,7 @@ async def test_many_scrapers_make_one_look(clock):
     async def nobody(*_names: str) -> None:
         return None
 
-    node = VirtualNode("v", links, nobody, lambda _node: [pod(), pod("u2", name="lonely")])
+    node = ServedNode("v", links, nobody, lambda _node: [pod(), pod("u2", name="lonely")])
     one = Collector(node, clock)
 
     await asyncio.gather(*(one.report() for _ in range(20)))

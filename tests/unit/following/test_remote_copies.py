@@ -1,0 +1,124 @@
+"""Which kinds of copies are watched in a target, and from when on."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds
+from vnode.api.errors import Unreachable
+from vnode.api.identity import Identity
+from vnode.api.listeners import subscription_scope
+from vnode.following.reference_index import Key
+from vnode.following.references import Ref
+from vnode.following.remote_copies import RemoteCopies
+from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.supervisor import supervise
+
+pytestmark = pytest.mark.looptime
+
+US = Identity("c1", "uid-1")
+TARGET = TargetKey("", "n1")
+NODE = TARGET.node_name
+MAP = Key(NODE, Ref(kinds.CONFIG_MAPS, "ns", "m"))
+
+
+class World:
+    """A leader that follows the copies in a target; `woken` are the keys that it was woken for."""
+
+    def __init__(self, clock):
+        self.server = APIServer("c2", clock)
+        self.link = links.link_to(self.server, TARGET, US, clock)
+        self.links, self.woken = Links(), []
+        family = SimpleNamespace(serves=lambda _link: True, trim=None)
+        self.copies = RemoteCopies(
+            self.links,
+            US,
+            {kinds.CONFIG_MAPS: family, kinds.SECRETS: family},
+            self.woken.append,
+            lambda _node, kind: [MAP] if kind is kinds.CONFIG_MAPS else [],
+        )
+        self.leading = asyncio.create_task(self.lead())
+
+    async def lead(self):
+        async with supervise() as tasks:
+            with subscription_scope():
+                self.copies.open(tasks)
+                await asyncio.Event().wait()
+
+    async def connect(self):
+        self.links.add(self.link)
+        await asyncio.sleep(0.1)
+
+    @property
+    def watched(self):
+        return [watch.kind for watch in self.server.watches()]
+
+
+@pytest.fixture
+async def world(clock):
+    world = World(clock)
+    await asyncio.sleep(0)
+    yield world
+    world.leading.cancel()
+    await asyncio.wait([world.leading])
+
+
+async def test_a_target_without_copies_is_known_and_not_watched(world):
+    await world.connect()
+    there = world.copies.at(NODE)
+    assert world.watched == []
+    assert [request.query["limit"] for request in world.server.requests] == ["1", "1"]
+    assert there.is_listed(kinds.CONFIG_MAPS)
+    assert there.is_listed(kinds.SECRETS)
+    assert world.woken == [MAP]
+
+
+async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(world):
+    await world.connect()
+    there = world.copies.at(NODE)
+    world.woken.clear()
+    world.copies.follow(there, kinds.CONFIG_MAPS)
+    world.copies.follow(there, kinds.CONFIG_MAPS)
+    assert not there.is_listed(kinds.CONFIG_MAPS)
+    await asyncio.sleep(0.1)
+    assert world.watched == [kinds.CONFIG_MAPS]
+    assert there.is_listed(kinds.CONFIG_MAPS)
+    assert world.woken == [MAP]
+
+
+async def test_a_target_that_has_copies_is_watched_at_once(world):
+    labels = {keys.PARENT_CLUSTER_NAME: US.name}
+    metadata = {"name": "m", "namespace": "ns", "labels": labels}
+    for kind in (kinds.CONFIG_MAPS, kinds.SECRETS):
+        world.server.add(kind, {"metadata": metadata})
+
+    await world.connect()
+    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+    assert world.copies.at(NODE).copy(MAP.ref)
+
+
+async def test_objects_of_others_are_not_taken_for_copies(world):
+    world.server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
+    await world.connect()
+    assert world.watched == []
+
+
+async def test_a_target_that_may_have_copies_is_watched_at_once(world):
+    world.server.fail(
+        Unreachable("no answer"), when=lambda request: request.query["limit"] == "1", times=2
+    )
+    await world.connect()
+    assert world.watched == [kinds.CONFIG_MAPS, kinds.SECRETS]
+
+
+async def test_who_no_longer_leads_follows_no_new_links(world):
+    """It raised in the connection to the target, which failed for everybody."""
+    world.leading.cancel()
+    await asyncio.sleep(0)
+    await world.connect()
+    assert world.copies.at(NODE) is None

@@ -1,0 +1,186 @@
+"""Who sends no credentials to a port of the kubelet API cannot fill it up, nor keep others out."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.papers import paper
+from vnode.kubelet import listener
+from vnode.kubelet.auth import unauthenticated
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.auth.tls import OptionalClientCertContext
+from vnode.kubelet.auth.unauthenticated import UnauthenticatedConnections
+from vnode.kubelet.delegates import ServedNode
+from vnode.kubelet.listener import Listener
+from vnode.kubelet.refusal import Refused
+from vnode.kubelet.routes import Routes
+from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.certs.keypairs import Pair
+
+Streamed = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+KNOWN = b"GET /healthz/ping HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ours\r\n\r\n"
+UNKNOWN = b"GET /healthz/ping HTTP/1.1\r\nHost: x\r\n\r\n"
+OK, UNAUTHORIZED = b"HTTP/1.1 200", b"HTTP/1.1 401"
+
+
+class Knows:
+    """A gate for whoever has a token."""
+
+    async def check(self, _node: str, request: Any) -> None:
+        """Let in, or 401."""
+        if "Authorization" not in request.headers:
+            raise Refused(401, "Unauthorized")
+
+
+class Port:
+    """One port, and who is at it."""
+
+    def __init__(self) -> None:
+        self.strangers = UnauthenticatedConnections()
+        self._opened: list[asyncio.StreamWriter] = []
+        node = ServedNode("v", cast("Any", SimpleNamespace()), cast("Any", None))
+        routes = Routes(
+            node,
+            cast("Gate", Knows()),
+            cast("Streams", SimpleNamespace(execute=None, attach=None, port_forward=None)),
+            let_in=self.strangers.let_in,
+        )
+        shown = paper("node")
+        context = OptionalClientCertContext(Pair(shown.pem, shown.key_pem))
+        self.served = Listener(
+            routes, listener.bind("127.0.0.1", 0, None, ()), context, self.strangers
+        )
+
+    async def connect(self) -> Streamed:
+        """A TLS connection."""
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        made = await asyncio.open_connection("127.0.0.1", self.served.port, ssl=context)
+        self._opened.append(made[1])
+        return made
+
+    async def close(self) -> None:
+        """Leave, and close the port."""
+        for writer in self._opened:
+            writer.transport.abort()
+
+        await self.served.close(0)
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[Port]:
+    made = Port()
+    await made.served.start()
+    yield made
+    await made.close()
+
+
+async def answer(streamed: Streamed, request: bytes) -> bytes:
+    """The first word and status of an answer; nothing if the connection is ended instead."""
+    reader, writer = streamed
+    writer.write(request)
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        await reader.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+
+    return head[: len(OK)]
+
+
+async def ended(streamed: Streamed) -> bool:
+    """It ends without an answer."""
+    async with asyncio.timeout(10):
+        try:
+            return await streamed[0].read() == b""
+        except ConnectionError:
+            return True
+
+
+async def test_who_sends_no_request_is_gone_before_long(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.05)
+    silent, slow = await port.connect(), await port.connect()
+    slow[1].write(KNOWN[:-10])
+
+    assert await ended(silent)
+    assert await ended(slow)
+    assert len(port.strangers) == 0
+
+
+async def test_who_was_let_in_may_stay(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.2)
+    known = await port.connect()
+    assert await answer(known, KNOWN) == OK
+    assert await ended(await port.connect())  # later than `known` came
+
+    assert await answer(known, KNOWN) == OK
+
+
+async def test_who_is_refused_stays_a_stranger(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.2)
+    refused = await port.connect()
+    assert await answer(refused, UNKNOWN) == UNAUTHORIZED
+    assert len(port.strangers) == 1
+
+    assert await ended(refused)
+
+
+async def test_of_too_many_the_oldest_goes_and_a_known_caller_comes_in(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_MOST", 3)
+    known = await port.connect()
+    assert await answer(known, KNOWN) == OK
+    first, *_others = [await port.connect() for _ in range(4)]
+
+    assert await ended(first)
+    assert len(port.strangers) == 3
+    assert await answer(await port.connect(), KNOWN) == OK
+    assert await answer(known, KNOWN) == OK
+
+
+async def test_a_request_s_head_is_bounded(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_EACH", 100_000)
+    endless = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 10_000) for n in range(20))
+
+    assert await answer(await port.connect(), KNOWN[:-2] + endless + b"\r\n") == b""
+
+
+@pytest.mark.parametrize(
+    "more", [b"X: " + b"x" * 100_000 + b"\r\n", b"X: x\r\n" * 1000], ids=["long", "many"]
+)
+async def test_headers_are_bounded(port, more: bytes) -> None:
+    assert await answer(await port.connect(), UNKNOWN[:-2] + more + b"\r\n") == b"HTTP/1.0 400"
+
+
+async def test_who_holds_most_goes_when_all_hold_too_much(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_TOGETHER", 60_000)
+    small, large = await port.connect(), await port.connect()
+    small[1].write(KNOWN[:-2])
+    large[1].write(b"GET /" + b"x" * 70_000)
+
+    assert await ended(large)
+    assert await answer(small, b"\r\n") == OK
+
+
+async def test_a_long_command_is_no_reason_to_refuse(port) -> None:
+    line = b"GET /healthz/ping?" + b"x" * 1_000_000 + b" HTTP/1.1"
+
+    assert await answer(await port.connect(), KNOWN.replace(KNOWN.split(b"\r\n")[0], line)) == OK
+
+
+async def test_who_leaves_is_forgotten(port) -> None:
+    connected = await port.connect()
+    assert await answer(connected, UNKNOWN) == UNAUTHORIZED
+    connected[1].close()
+    await connected[1].wait_closed()
+    assert await answer(await port.connect(), KNOWN) == OK
+
+    assert len(port.strangers) == 0

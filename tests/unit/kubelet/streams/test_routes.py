@@ -1,0 +1,57 @@
+"""Streams that end as soon as they have begun."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from tests.virtual_nodes import node
+from vnode.kubelet.streams import http_upgrade
+from vnode.kubelet.streams.upstream import Upstream
+
+ASKED = (
+    b"POST /exec/default/web/main?command=true&output=1 HTTP/1.1\r\nHost: x\r\n"
+    b"Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n"
+)
+ANSWER = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [5, 1_000_000])
+async def test_what_a_command_says_that_has_ended_at_once_is_heard(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """kubectl asks once more for what it has not heard, and the command would run twice."""
+    asked = 0
+    answer = Upstream.answer
+
+    async def late(self: Upstream) -> http_upgrade.Answer:
+        """The end, where it can be seen before the answer is taken, has come by then."""
+        found = await answer(self)
+        while size < http_upgrade.HEAD_LIMIT and not self._lost:
+            self._news.clear()
+            await self._news.wait()
+
+        return found
+
+    monkeypatch.setattr(Upstream, "answer", late)
+
+    async def target(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        assert request.transport is not None
+        request.transport.write(ANSWER + b"x" * size)
+        request.transport.close()
+        return web.Response()
+
+    async with node(target) as at, asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection(at.host, at.port)
+        writer.write(ASKED)
+        said = await reader.read(-1)
+        writer.close()
+        await writer.wait_closed()
+
+    assert said.startswith(b"HTTP/1.1 101 ")
+    assert said.endswith(b"\r\n\r\n" + b"x" * size)
+    assert asked == 1

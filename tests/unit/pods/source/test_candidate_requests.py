@@ -1,0 +1,77 @@
+"""What targets are asked in the candidate phase, and how much of it at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods.worlds import Target, is_silent
+from vnode.api import keys, objects
+from vnode.api.errors import Unreachable
+from vnode.pods.chaperons import Parent
+from vnode.pods.source.candidate_requests import CandidateRequests
+
+pytestmark = pytest.mark.looptime
+
+
+async def nothing(_pod, _link):
+    return ""
+
+
+@pytest.fixture
+def requests(clock):
+    return CandidateRequests(Parent("c1", "uid-of-c1"), nothing, clock)
+
+
+def pod(name: str) -> dict:
+    return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {}}
+
+
+async def test_whoever_waits_for_a_turn_is_sent_away_when_the_target_goes_down(requests, clock):
+    target = Target("c2", clock, is_silent)
+    target.thawed.clear()
+    tasks = [asyncio.ensure_future(requests.create(pod(f"p{n}"), target.link)) for n in range(40)]
+    await asyncio.sleep(1)
+    target.set_healthy(False)
+    target.thawed.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert target.created() == 16
+    assert [type(answer) for answer in answers[16:]] == [Unreachable] * 24
+
+
+async def test_nothing_is_brought_to_a_target_that_is_down(clock):
+    target = Target("c2", clock, is_silent)
+    target.set_healthy(False)
+    brought = []
+
+    async def bring(pod, _link):
+        brought.append(pod)
+        return ""
+
+    requests = CandidateRequests(Parent("c1", "uid-of-c1"), bring, clock)
+    with pytest.raises(Unreachable, match="does not answer"):
+        await requests.create(pod("p"), target.link)
+
+    assert not brought
+
+
+async def test_a_candidate_that_is_allowed_to_run_is_not_deleted(requests, clock):
+    target = Target("c2", clock, is_silent)
+    await requests.create(pod("p"), target.link)
+    target.change(target.candidate("p"), **{keys.IS_ALLOWED: "true"})
+    await requests.delete(target.candidate("p"), target.link)
+    assert target.candidate("p") is not None
+
+
+async def test_the_end_of_a_candidate_is_expected_once_if_it_was_deleted_here(requests, clock):
+    target = Target("c2", clock, is_silent)
+    for name in ("ours", "theirs", "anew"):
+        await requests.create(pod(name), target.link)
+
+    ours, theirs, anew = (target.candidate(name) for name in ("ours", "theirs", "anew"))
+    await requests.delete(ours, target.link)
+    await requests.delete(anew, target.link, expected=False)
+    assert [requests.expected(c, target.link) for c in (ours, theirs, anew)] == [True, False, False]
+    assert not requests.expected(ours, target.link)
+    assert objects.uid(ours)

@@ -1,0 +1,90 @@
+"""What the scheduler is told of targets, by their ClusterSummaries."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from vnode.api import keys
+from vnode.api.objects import Object
+from vnode.kube.store import Store
+from vnode.pods.source import event_handlers
+from vnode.runtime.links import Links, TargetKey
+from vnode.scheduling.events import EventKind
+
+
+def summary(free: object) -> dict[str, object]:
+    """A ClusterSummary with this word on what is free."""
+    return {"metadata": {"annotations": {keys.FREE_RESOURCES: free}}}
+
+
+def test_what_is_free_is_read_in_all_and_on_the_emptiest_node():
+    both = event_handlers.read_free(summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}'))
+    assert all(both)
+    assert both[0] != both[1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, 3, "", "{", "[]", '{"sum": {}}', '{"sum": 1, "largest": 1}', '{"a":' * 10_000],
+    ids=["nothing", "number", "empty", "cut", "list", "half", "numbers", "deep"],
+)
+def test_what_a_target_says_without_sense_is_as_if_it_said_nothing(said: object):
+    assert event_handlers.read_free(summary(said)) == (None, None)
+
+
+def virtual_node(target: TargetKey, message: str) -> Object:
+    """A node that is not ready, because there is no connection to its target."""
+    labels = {keys.TARGET_NAMESPACE: target.namespace, keys.TARGET_NAME: target.name}
+    if not target.namespace:
+        labels = {keys.CLUSTER_TARGET_NAME: target.name}
+
+    condition = {"type": "Ready", "status": "False", "message": message}
+    return {
+        "metadata": {"name": target.node_name, "labels": labels},
+        "status": {"conditions": [condition]},
+    }
+
+
+def test_of_targets_without_a_connection_a_pod_hears_of_those_of_its_namespace_only() -> None:
+    team, other, every = (TargetKey(space, "c2") for space in ("team", "other", ""))
+    store = Store()
+    for target in (team, other, every):
+        store.put(virtual_node(target, f"the Secret of {target} is missing"))
+
+    known = event_handlers.EventHandlers(SimpleNamespace(store=store), Links(), None, None)  # type: ignore[arg-type]
+    assert known.unconnected("team") == {
+        team: "the Secret of team/c2 is missing",
+        every: "the Secret of c2 is missing",
+    }
+
+
+def placed(node: str = "a", phase: str = "Running", **metadata: str) -> dict[str, object]:
+    """A proxy as far as others must keep away from it, or want its room."""
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        (None, placed(""), None),
+        (placed(""), placed(), EventKind.POD_ADD),
+        (placed(), placed(), None),
+        (placed(), None, EventKind.POD_DELETE),
+        (placed(), placed(phase="Succeeded"), EventKind.POD_DELETE),
+        (placed(), placed(phase="Failed"), EventKind.POD_DELETE),
+        (placed(phase="Failed"), None, None),
+        (placed(), placed(**ENDING), EventKind.POD_DELETE),
+        (placed(**ENDING), placed(**ENDING), None),
+        (placed(**ENDING), None, EventKind.POD_DELETE),
+        (placed(**ENDING), placed(phase="Failed", **ENDING), EventKind.POD_DELETE),
+    ],
+)
+def test_a_proxy_that_no_longer_counts_on_its_node_is_an_event(old, new, kind):
+    said = event_handlers.proxy_event(old, new)
+    assert (said and said.kind) is kind
+    assert said is None or said.node == "a"

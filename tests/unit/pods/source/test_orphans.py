@@ -1,0 +1,200 @@
+"""Which chaperons any link of their source may delete, and which none but their Target's."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
+from vnode.api.identity import Identity
+from vnode.kube.informer import Informer
+from vnode.pods.source import orphans
+from vnode.pods.source.orphans import ParentState
+from vnode.runtime.links import Links, TargetKey
+
+CLUSTERS = st.sampled_from(["", "a", "b"])
+SENDERS = st.sampled_from([None, "", "a", "b"])
+
+
+def pod(node=None, *, uid="u1", ending=False):
+    metadata = {"uid": uid, **({"deletionTimestamp": "now"} if ending else {})}
+    return {"metadata": metadata, "spec": {"nodeName": node} if node else {}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "parent"),
+    [
+        (None, ParentState.GONE),
+        (pod("here", uid="u2"), ParentState.GONE),
+        (pod(), ParentState.PENDING),
+        (pod("here"), ParentState.BOUND),
+        (pod("here", ending=True), ParentState.BOUND),
+        (pod("there"), ParentState.ELSEWHERE),
+        (pod(ending=True), ParentState.ELSEWHERE),
+    ],
+)
+def test_what_became_of_its_pod(owner, parent):
+    chaperon = {"metadata": {"labels": {keys.PARENT_UID: "u1"}}}
+    assert orphans.parent_of(chaperon, owner, "here") is parent
+
+
+@pytest.mark.parametrize(
+    ("parent", "here", "sender", "useless"),
+    [
+        (ParentState.GONE, "", "", True),
+        (ParentState.ELSEWHERE, "a", "a", True),
+        (ParentState.PENDING, "a", None, True),
+        (ParentState.BOUND, "a", None, False),
+        (ParentState.BOUND, "a", "b", True),
+        (ParentState.PENDING, "a", "b", True),
+        (ParentState.BOUND, "a", "a", False),
+        (ParentState.BOUND, "a", "", False),
+        (ParentState.BOUND, "", "b", False),
+    ],
+)
+def test_what_is_of_no_use(parent, here, sender, useless):
+    assert orphans.is_of_no_use(parent, here, sender) is useless
+
+
+@given(here=CLUSTERS, sender=SENDERS)
+def test_the_delegate_of_a_bound_pod_goes_only_where_its_target_is_known_to_be_another(
+    here, sender
+):
+    known_to_differ = bool(here and sender and here != sender)
+    assert orphans.is_of_no_use(ParentState.BOUND, here, sender) is known_to_differ
+
+
+@given(here=CLUSTERS, sender=SENDERS, parent=st.sampled_from(ParentState))
+def test_to_know_less_never_makes_a_chaperon_useless(here, sender, parent):
+    if not orphans.is_of_no_use(parent, here, sender):
+        assert not orphans.is_of_no_use(parent, "", sender)
+        assert sender is None or not orphans.is_of_no_use(parent, here, "")
+
+
+US = Identity("c1", "us")
+OTHER, GPU = TargetKey("ns", "other"), TargetKey("ns", "gpu")
+
+
+def sent(name, by=GPU):
+    """A chaperon of the pod of that name, whose UID is its name."""
+    notes = {
+        keys.TARGET: str(by),
+        keys.PARENT_CLUSTER_UID: US.uid,
+        keys.PARENT_NAMESPACE: "ns",
+        keys.PARENT_NAME: name,
+    }
+    labels = {keys.PARENT_UID: name, keys.PARENT_CLUSTER_NAME: US.name}
+    metadata = {"name": name, "namespace": "ns", "annotations": notes, "labels": labels}
+    return {"metadata": metadata}
+
+
+class World:
+    """A source that has Targets, and the cluster "a" that its links lead to.
+
+    The source's informer of proxies has listed none: what pods there are only its API server knows.
+    """
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.source, self.cluster = APIServer("c1", clock), APIServer("a", clock)
+        client = self.source.client()
+        self.proxies, self.targets = Informer(client, kinds.PODS), Informer(client, kinds.TARGETS)
+        self.proxies.synced.set()
+        self.clusters = {OTHER: "a"}  # of the Targets, as far as known
+        self.links = Links()
+
+    def link(self, target=OTHER):
+        link = links.link_to(self.cluster, target, US, self._clock, cluster_uid="a")
+        self.links.add(link)
+        return link
+
+    def pod(self, name, node):
+        metadata = {"name": name, "namespace": "ns", "uid": name}
+        self.source.add(kinds.PODS, {"metadata": metadata, "spec": {"nodeName": node}})
+
+    def chaperon(self, name, **options):
+        self.cluster.add(kinds.POD_CHAPERONS, sent(name, **options))
+
+    async def until_left(self, *names):
+        """Until no other chaperons are there."""
+        found = self.cluster
+        await found.until(
+            lambda: {objects.name(each) for each in found.all(kinds.POD_CHAPERONS)} == set(names), 5
+        )
+
+    @property
+    def asked(self):
+        return [request.name for request in self.source.received("get", kinds.PODS)]
+
+    @asynccontextmanager
+    async def collecting(self):
+        """An orphan controller at work."""
+        controller = orphans.OrphanController(
+            self.source.client(), self.proxies, self.links, [self.targets], self.clusters.get
+        )
+        async with links.connected(*self.links), links.following(self.targets):
+            task = asyncio.create_task(controller.run())
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+
+
+@pytest.fixture
+async def world(clock):
+    return World(clock)
+
+
+@pytest.mark.looptime
+async def test_whatever_link_reaches_it_collects_what_its_target_left_behind(world):
+    world.link()
+    async with world.collecting():
+        world.chaperon("web")
+        await world.until_left()
+
+
+@pytest.mark.looptime
+async def test_the_api_server_has_the_last_word_on_a_pod(world):
+    """The first is not in our store, but there; the second, which is not, shows that it stays."""
+    world.clusters[GPU] = ""
+    world.pod("kept", GPU.node_name)
+    world.link()
+    async with world.collecting():
+        world.chaperon("kept")
+        world.chaperon("gone")
+        await world.until_left("kept")
+        assert world.asked == ["kept", "gone"]
+        assert world.cluster.count("delete") == 1
+
+
+@pytest.mark.looptime
+async def test_what_a_link_of_its_own_reaches_is_left_to_that(world):
+    world.clusters[GPU] = "a"
+    world.link(GPU)
+    world.link()
+    async with world.collecting():
+        world.chaperon("own")
+        world.chaperon("left", by=TargetKey("ns", "former"))
+        await world.until_left("own")
+        assert world.asked == ["left"]
+
+
+@pytest.mark.looptime
+async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans(world):
+    world.clusters[GPU] = "a"
+    world.pod("web", GPU.node_name)
+    world.link()
+    async with world.collecting():
+        world.chaperon("web")
+        world.chaperon("gone")
+        await world.until_left("web")
+        world.clusters[GPU] = "b"
+        world.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}})
+        await world.until_left()

@@ -1,0 +1,103 @@
+"""Annotations that both sides may write: who changed one, and that they agree in the end."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys, objects
+from vnode.pods import annotation_merge
+
+NOTES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2", "3"]))
+
+
+def pod(notes=None, fed=None):
+    notes = dict(notes or {})
+    if fed is not None:
+        notes[keys.FED_BACK] = annotation_merge.text(fed)
+
+    return {"metadata": {"annotations": notes}}
+
+
+def test_what_the_source_changed_goes_down():
+    settled = annotation_merge.settle(pod({"a": "2"}), pod({"a": "1"}), {"a": "1"})
+    assert (settled.down, settled.sent, settled.up) == ({"a": "2"}, {"a": "2"}, {})
+
+
+def test_what_the_target_changed_comes_up_with_a_record_of_it():
+    settled = annotation_merge.settle(pod({"a": "1"}), pod({"a": "2"}), {"a": "1"})
+    assert settled.down == {}
+    assert settled.up == {"a": "2", keys.FED_BACK: '{"a":"2"}'}
+
+
+def test_if_both_have_changed_it_the_source_has_the_last_word():
+    settled = annotation_merge.settle(pod({"a": "2"}), pod({"a": "3"}), {"a": "1"})
+    assert (settled.down, settled.up) == ({"a": "2"}, {})
+
+
+def test_what_the_target_changed_again_comes_up_again():
+    settled = annotation_merge.settle(pod({"a": "2"}, fed={"a": "2"}), pod({"a": "3"}), {"a": "1"})
+    assert (settled.down, settled.up["a"]) == ({}, "3")
+
+
+def test_what_the_target_took_away_is_taken_away_here():
+    settled = annotation_merge.settle(pod({"a": "1"}), pod(), {"a": "1"})
+    assert (settled.down, settled.up) == ({}, {"a": None, keys.FED_BACK: '{"a":null}'})
+
+
+def test_what_the_source_took_away_is_taken_away_there():
+    settled = annotation_merge.settle(pod(), pod({"a": "1"}), {"a": "1"})
+    assert (settled.down, settled.sent) == ({"a": None}, {})
+
+
+def test_annotations_of_ours_do_not_travel():
+    settled = annotation_merge.settle(
+        pod({keys.ELECT: "", keys.PREFIX + "x": "1"}), pod({keys.IS_ALLOWED: "true"}), {}
+    )
+    assert (settled.down, settled.up) == ({}, {})
+
+
+def test_a_record_that_was_spoilt_is_an_empty_one():
+    for spoilt in ("", "{", "[1]", "null", '{"a":' * 10_000):
+        assert (
+            annotation_merge.read({"metadata": {"annotations": {keys.SENT: spoilt}}}, keys.SENT)
+            == {}
+        )
+
+
+def written(obj, patch):
+    """What the API server makes of an object and a merge patch of its annotations."""
+    notes = objects.annotations(obj) | patch
+    return pod({key: value for key, value in notes.items() if value is not None})
+
+
+@given(NOTES, NOTES, NOTES, NOTES, st.booleans())
+def test_both_sides_agree_after_any_changes_and_then_nothing_is_written(
+    first, here, there, later, by_target
+):
+    """Start in agreement, change both sides, settle; change one more time, settle again."""
+    proxy, chaperon, sent = pod(here), pod(there), first
+    for notes in (None, later):
+        if notes is not None and by_target:
+            chaperon = pod(notes)
+        elif notes is not None:
+            fed = annotation_merge.read(proxy, keys.FED_BACK)
+            proxy = pod(notes, fed or None)
+
+        for _round in range(2):  # the second only tidies the records
+            settled = annotation_merge.settle(proxy, chaperon, sent)
+            proxy, chaperon = written(proxy, settled.up), written(chaperon, settled.down)
+            sent = settled.sent
+
+        quiet = annotation_merge.settle(proxy, chaperon, sent)
+        assert (quiet.down, quiet.up) == ({}, {})
+        assert annotation_merge.foreign(proxy) == annotation_merge.foreign(chaperon)
+
+    assert annotation_merge.foreign(proxy) == later
+
+
+def test_what_a_queue_has_written_on_either_side_is_left_there():
+    queued = {"kueue.x-k8s.io/workload": "w", "x.kueue.x-k8s.io/y": "z"}
+    for here, there, sent in ((queued, {}, {}), ({}, queued, {}), (queued, {}, queued)):
+        settled = annotation_merge.settle(pod(here), pod(there), sent)
+        assert (settled.down, settled.up) == ({}, {})

@@ -1,0 +1,422 @@
+"""What of a proxy pod goes to a target, and under which names."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from vnode.api import keys, names, objects
+from vnode.api.errors import ConfigError
+from vnode.api.service_tokens import Wanted
+from vnode.pods import chaperons
+from vnode.pods.chaperons import Parent
+
+PARENT = Parent("c1", "uid-of-c1")
+NAMESPACE_FILE = {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}
+ROOT_CA = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+PROJECTED = {
+    "projected": {
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"configMap": ROOT_CA},
+            {"downwardAPI": NAMESPACE_FILE},
+        ]
+    }
+}
+"""As admission mounts it."""
+
+
+def proxy(source=None, *, annotations=None, **spec):
+    source = source or {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-0",
+            "namespace": "shop",
+            "labels": {"app": "web", "example.com/tier": "front"},
+            "annotations": {"team": "a", keys.ELECT: ""},
+        },
+        "spec": {
+            "containers": [{"name": "main", "image": "nginx"}],
+            "schedulerName": "default-scheduler",
+            "terminationGracePeriodSeconds": 30,
+            "nodeSelector": {"disk": "ssd"},
+            "priority": 5,
+        },
+    }
+    return {
+        "metadata": {
+            "name": "web-0",
+            "namespace": "shop",
+            "uid": "u1",
+            "labels": {**objects.labels(source), keys.HAS_FINALIZER: "true"},
+            "annotations": {
+                **objects.annotations(source),
+                keys.SOURCE_POD_MANIFEST: json.dumps(source),
+                keys.ELECT: "",
+                **(annotations or {}),
+            },
+        },
+        "spec": {"schedulerName": keys.PROXY_SCHEDULER, "containers": [], **spec},
+    }
+
+
+def build(pod, **flags):
+    return chaperons.build(
+        pod, PARENT, "default/c2", **{"allowed": False, "finalizer": True, **flags}
+    )
+
+
+def source_with(**spec):
+    return {
+        "metadata": {"name": "web-0", "labels": {"app": "web"}, "annotations": {}},
+        "spec": {"containers": [{"name": "main"}], **spec},
+    }
+
+
+def test_the_spec_is_the_users_and_not_the_proxys():
+    spec = build(proxy(terminationGracePeriodSeconds=0))["spec"]
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert spec["containers"] == [{"name": "main", "image": "nginx"}]
+
+
+def test_the_candidate_scheduler_takes_over_and_priority_is_the_targets_to_compute():
+    spec = build(proxy())["spec"]
+    assert spec["schedulerName"] == keys.CANDIDATE_SCHEDULER
+    assert "priority" not in spec
+
+
+def test_labels_get_admiraltys_prefix_whatever_their_domain():
+    labels = build(proxy())["metadata"]["labels"]
+    assert labels[keys.PREFIX + "app"] == "web"
+    assert labels[keys.PREFIX + "tier"] == "front"
+    assert labels[keys.PARENT_UID] == "u1"
+    assert labels[keys.PARENT_CLUSTER_NAME] == "c1"
+
+
+def test_own_annotations_stay_and_others_travel():
+    notes = build(proxy())["metadata"]["annotations"]
+    assert notes["team"] == "a"
+    assert keys.ELECT not in notes
+    assert keys.SOURCE_POD_MANIFEST not in notes
+    assert notes[keys.PARENT_NAMESPACE] == "shop"
+    assert notes[keys.PARENT_NAME] == "web-0"
+    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert notes[keys.TARGET] == "default/c2"
+
+
+def test_labels_that_match_the_regexp_keep_their_keys():
+    source = source_with()
+    source["metadata"]["annotations"] = {keys.NO_PREFIX_LABEL_REGEXP: "^app="}
+    assert build(proxy(source))["metadata"]["labels"]["app"] == "web"
+
+
+def test_a_bad_regexp_is_an_error_that_names_the_annotation():
+    source = source_with()
+    source["metadata"]["annotations"] = {keys.NO_PREFIX_LABEL_REGEXP: "("}
+    with pytest.raises(ConfigError, match="no-prefix-label-regexp"):
+        build(proxy(source))
+
+
+def test_constraints_that_chose_the_virtual_node_stay_behind():
+    source = source_with(
+        nodeSelector={"a": "b"}, tolerations=[{}], affinity={}, topologySpreadConstraints=[]
+    )
+    source["metadata"]["annotations"] = {keys.USE_SPEC_CONSTRAINTS: ""}
+    spec = build(proxy(source))["spec"]
+    assert not {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"} & set(spec)
+
+
+def test_the_sources_service_account_token_is_taken_off_every_kind_of_container():
+    mount = {"name": "kube-api-access-x", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
+    other = {"name": "data", "mountPath": "/data"}
+    source = source_with(
+        containers=[{"name": "main", "volumeMounts": [other, mount]}],
+        initContainers=[{"name": "init", "volumeMounts": [mount]}],
+        volumes=[{"name": "kube-api-access-x", **PROJECTED}, {"name": "data"}],
+    )
+    spec = build(proxy(source))["spec"]
+    assert spec["containers"][0]["volumeMounts"] == [other]
+    assert spec["initContainers"][0]["volumeMounts"] == []
+    assert spec["volumes"] == [{"name": "data"}]
+
+
+def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    source = source_with(
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        topologySpreadConstraints=[
+            {
+                "maxSkew": 1,
+                "labelSelector": {
+                    "matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]
+                },
+                "matchLabelKeys": ["pod-template-hash"],
+            }
+        ],
+    )
+    spec = build(proxy(source))["spec"]
+    anti = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert anti[0]["labelSelector"]["matchLabels"] == {keys.PREFIX + "app": "web"}
+    assert anti[0]["topologyKey"] == "zone"
+    spread = spec["topologySpreadConstraints"][0]
+    assert spread["labelSelector"]["matchExpressions"][0]["key"] == keys.PREFIX + "app"
+    assert spread["matchLabelKeys"] == [keys.PREFIX + "pod-template-hash"]
+
+
+def test_node_affinity_of_the_target_is_left_alone():
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec = build(proxy(source_with(affinity=affinity)))["spec"]
+    assert spec["affinity"] == affinity
+
+
+def test_building_changes_nothing_of_the_proxy():
+    pod = proxy()
+    before = copy.deepcopy(pod)
+    build(pod)
+    assert pod == before
+
+
+def test_without_reservation_the_users_scheduler_stays():
+    pod = proxy(annotations={keys.NO_RESERVATION: ""})
+    assert chaperons.skips_reservation(pod)
+    assert build(pod, allowed=True)["spec"]["schedulerName"] == "default-scheduler"
+    assert build(pod, allowed=True)["metadata"]["annotations"][keys.IS_ALLOWED] == "true"
+
+
+def test_a_pod_that_never_met_the_webhook_is_its_own_manifest():
+    pod = {
+        "metadata": {"name": "x", "namespace": "shop", "uid": "u2", "labels": {"a": "b"}},
+        "spec": {
+            "containers": [{"name": "main"}],
+            "nodeName": "admiralty-c2",
+            "schedulerName": "default-scheduler",
+        },
+    }
+    built = build(pod, allowed=True)
+    assert "nodeName" not in built["spec"]
+    assert built["metadata"]["labels"][keys.PREFIX + "a"] == "b"
+
+
+def test_a_manifest_in_yaml_as_admiralty_writes_it_is_read():
+    pod = proxy()
+    pod["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = (
+        "metadata:\n  name: web-0\nspec:\n  containers:\n  - name: main\n"
+    )
+    assert build(pod)["spec"]["containers"] == [{"name": "main"}]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: [", "metadata: {}", "\x00"])
+def test_an_unreadable_manifest_is_an_error_that_names_the_annotation(text):
+    pod = proxy()
+    pod["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = text
+    with pytest.raises(ConfigError, match="sourcepod-manifest"):
+        build(pod)
+
+
+def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first():
+    first, again = build(proxy()), build(proxy())
+    assert first["metadata"]["name"] == again["metadata"]["name"]
+    assert first["metadata"]["name"].startswith("web-0-")
+
+
+def sent_here(**fields):
+    """A proxy that is itself a delegate, of cluster c0, and may travel on."""
+    notes = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
+    pod = proxy(annotations={**notes, **fields.pop("annotations", {})}, **fields)
+    pod["metadata"]["ownerReferences"] = [{"kind": "PodChaperon", "uid": "c", "controller": True}]
+    return pod
+
+
+def test_a_pod_that_may_travel_says_so_to_the_target_with_what_the_next_one_needs():
+    asks = {keys.FORWARD: "", keys.NO_PREFIX_LABEL_REGEXP: "^app="}
+    notes = objects.annotations(build(proxy(annotations=asks)))
+    assert {key: notes[key] for key in asks} == asks
+    assert keys.PATH not in notes
+    asks.pop(keys.FORWARD)
+    assert not asks.keys() & objects.annotations(build(proxy(annotations=asks))).keys()
+
+
+def test_a_pod_of_this_cluster_cannot_make_up_a_way():
+    notes = objects.annotations(build(proxy(annotations={keys.PATH: "x,y"})))
+    assert keys.PATH not in notes
+
+
+def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_with_it():
+    pod = sent_here()
+    pod["metadata"]["labels"] = {
+        keys.PREFIX + "app": "web",
+        keys.PARENT_UID: "u0",
+        keys.PARENT_CLUSTER_NAME: "c0",
+        keys.HAS_FINALIZER: "true",
+    }
+    built = build(pod, there="uid-of-c2")
+    assert objects.labels(built) == {
+        keys.PREFIX + "app": "web",
+        keys.PARENT_UID: "u1",
+        keys.PARENT_CLUSTER_NAME: "c1",
+    }
+    notes = objects.annotations(built)
+    assert notes[keys.PATH] == "uid-of-c0,uid-of-c1"
+    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert keys.IS_ALLOWED not in notes
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (sent_here(schedulerName="mine"), "vnode did not choose"),
+        (sent_here(annotations={keys.PATH: "uid-of-c1"}), "in this cluster before"),
+        (sent_here(annotations={keys.PATH: "uid-of-c2"}), "came through that cluster"),
+    ],
+)
+def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
+    with pytest.raises(ConfigError, match=words):
+        build(pod, there="uid-of-c2")
+
+
+def test_a_token_of_the_source_stands_where_the_targets_own_would():
+    mount = {"name": "kube-api", "mountPath": keys.SERVICE_ACCOUNT_MOUNT, "readOnly": True}
+    own = {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}
+    source = source_with(
+        containers=[
+            {"name": "main", "volumeMounts": [mount], "env": [own]},
+            {"name": "without"},
+        ],
+        initContainers=[{"name": "init", "volumeMounts": [mount]}],
+        volumes=[{"name": "kube-api", **PROJECTED}, {"name": "other"}],
+    )
+    before = copy.deepcopy(source)
+    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
+    items = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
+    secret = {"secretName": names.token_secret("web-0", "u1"), "items": items}
+    assert spec["volumes"] == [{"name": "kube-api", "secret": secret}, {"name": "other"}]
+    assert spec["automountServiceAccountToken"] is False
+    host = {"name": "KUBERNETES_SERVICE_HOST", "value": "api"}
+    assert spec["containers"][0]["env"] == [host, own]
+    assert spec["containers"][0]["volumeMounts"] == [mount]
+    assert spec["containers"][1] == {"name": "without"}
+    port = {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}
+    assert spec["initContainers"][0]["env"] == [host, port]
+    assert source == before
+
+
+def mounted(volume, **spec):
+    """A pod of another account with a volume in the usual place; which one its delegate has."""
+    mounts = [{"name": volume["name"], "mountPath": keys.SERVICE_ACCOUNT_MOUNT}]
+    containers = [{"name": "main", "volumeMounts": mounts}]
+    return source_with(containers=containers, volumes=[volume], serviceAccountName="robot", **spec)
+
+
+@pytest.mark.parametrize("source_api", [None, ("api", "6443")], ids=["target", "source"])
+@pytest.mark.parametrize(
+    "volume",
+    [
+        {"name": "own", "secret": {"secretName": "mine"}},
+        {"name": "exec", "secret": {"secretName": "argo-executor.service-account-token"}},
+        {"name": "dir", "emptyDir": {}},
+    ],
+    ids=lambda volume: volume["name"],
+)
+def test_what_a_user_mounts_where_tokens_are_looked_for_travels_as_it_is(volume, source_api):
+    source = mounted(volume, automountServiceAccountToken=False)
+    built = build(proxy(source), source_api=source_api)
+    assert built["spec"]["volumes"] == [volume]
+    assert built["spec"]["containers"] == source["spec"]["containers"]
+    assert keys.TOKEN not in objects.annotations(built)
+
+
+def test_a_token_that_a_user_projects_there_is_the_targets_to_fill_or_the_sources():
+    extra = {"configMap": {"name": "more"}}
+    sources = [*PROJECTED["projected"]["sources"], extra]
+    volume = {"name": "own", "projected": {"sources": sources}}
+    source = mounted(volume, automountServiceAccountToken=False)
+    assert build(proxy(source))["spec"]["volumes"] == [volume]
+    pod = proxy(source)
+    pod["spec"] |= {field: source["spec"][field] for field in ("volumes", "containers")}
+    built = build(pod, source_api=("api", "6443"))
+    assert keys.TOKEN in objects.annotations(built)
+    files = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
+    secret = {"secret": {"name": names.token_secret("web-0", "u1"), "items": files}}
+    assert built["spec"]["volumes"] == [{"name": "own", "projected": {"sources": [secret, extra]}}]
+
+
+def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_does():
+    token = {"path": "vault/token", "audience": "vault", "expirationSeconds": 600}
+    others = [{"configMap": {"name": "m"}}, {"serviceAccountToken": token}]
+    projected = {"name": "own", "projected": {"sources": others, "defaultMode": 256}}
+    mounts = [{"name": "own", "mountPath": "/tokens"}]
+    source = source_with(containers=[{"name": "main", "volumeMounts": mounts}], volumes=[projected])
+    before = copy.deepcopy(source)
+    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
+    item = {"key": Wanted("vault", 600).key, "path": "vault/token"}
+    mapped = {"name": names.token_secret("web-0", "u1"), "items": [item]}
+    (volume,) = spec["volumes"]
+    assert volume["projected"] == {
+        "sources": [{"configMap": {"name": "m"}}, {"secret": mapped}],
+        "defaultMode": 256,
+    }
+    assert spec["containers"] == [{"name": "main", "volumeMounts": mounts}]
+    assert source == before
+    assert build(proxy(source))["spec"]["volumes"] == [projected]
+
+
+def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():
+    pod = proxy()
+    assert build(pod, source_api=("api", "6443"))["spec"] == build(pod)["spec"]
+
+
+def test_readiness_gates_go_only_where_their_conditions_can():
+    gates = [{"conditionType": "example.com/lb-ready"}]
+    pod = proxy(source_with(readinessGates=gates))
+    assert objects.spec(build(pod))["readinessGates"] == gates
+    assert "readinessGates" not in objects.spec(build(pod, finalizer=False))
+
+
+def test_the_overhead_is_that_of_the_targets_runtime_class():
+    source = source_with(runtimeClassName="kata", overhead={"podFixed": {"cpu": "250m"}})
+    spec = build(proxy(source))["spec"]
+    assert spec["runtimeClassName"] == "kata"
+    assert "overhead" not in spec
+
+
+def test_constraints_on_virtual_nodes_and_what_queued_the_pod_stay_behind():
+    queue = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/managed": "true"}
+    source = source_with(
+        nodeSelector={keys.PROVIDER_LABEL: keys.PROVIDER, "disk": "ssd"},
+        tolerations=[{"key": keys.PROVIDER_LABEL, "operator": "Exists"}],
+        schedulingGates=[{"name": "kueue.x-k8s.io/admission"}],
+    )
+    source["metadata"]["labels"] = {"app": "web", **queue}
+    source["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "w", "team": "a"}
+    built = build(proxy(source))
+    assert built["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert not {"tolerations", "schedulingGates"} & built["spec"].keys()
+    assert set(objects.labels(built)) == {
+        keys.PREFIX + "app",
+        keys.PARENT_UID,
+        keys.PARENT_CLUSTER_NAME,
+    }
+    assert "kueue" not in str(objects.annotations(built))
+
+
+def test_a_pod_that_another_scheduler_bound_is_sent_without_what_chose_the_virtual_node():
+    term = {"matchExpressions": [{"key": keys.TARGET_NAME, "operator": "In", "values": ["c2"]}]}
+    required = {"nodeSelectorTerms": [term]}
+    pod = {
+        "metadata": {"name": "x", "namespace": "shop", "uid": "u2"},
+        "spec": {
+            "containers": [{"name": "main"}],
+            "nodeName": "admiralty-default-c2",
+            "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER},
+            "tolerations": [{"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            },
+        },
+    }
+    assert build(pod, allowed=True)["spec"] == {"containers": [{"name": "main"}]}

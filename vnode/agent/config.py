@@ -1,0 +1,94 @@
+"""The agent's configuration file: every field has a safe default, so no file is needed.
+
+    apiVersion: vnode.dev/v1alpha1
+    kind: AgentConfiguration
+    candidates: {parallel: 1, stagger: 2}
+    execCommands: [aws]
+
+Decoded strictly: an unknown field, or a value of the wrong type, is an error that names it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import yaml
+
+from vnode.api.errors import ConfigError
+from vnode.following.config import FollowingConfig
+from vnode.kubelet import server
+from vnode.pods.source.candidates import CandidateSettings
+from vnode.runtime.certs import kubelet_serving
+from vnode.scheduling import config as scheduling
+from vnode.scheduling.config import SchedulingConfig
+
+API_VERSION: Final = "vnode.dev/v1alpha1"
+KIND: Final = "AgentConfiguration"
+_DAY: Final = 24 * 3600
+
+
+class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an agent listens."""
+
+    webhook: int = 9443
+    extender: int = 9444
+    health: int = 8080
+    kubelet: int = 10250
+    """The first of as many ports as there are virtual nodes."""
+    dashboard: int = 0
+    """0: there is none."""
+
+
+class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """All that can be set in the file; flags of `vnode agent` say where and who."""
+
+    apiVersion: Literal["vnode.dev/v1alpha1"] = API_VERSION
+    kind: Literal["AgentConfiguration"] = KIND
+    scheduling: SchedulingConfig = SchedulingConfig()
+    candidates: CandidateSettings = CandidateSettings()
+    following: FollowingConfig = FollowingConfig()
+    ports: Ports = Ports()
+    kubelet_certificate: kubelet_serving.KubeletCertificateConfig = (
+        kubelet_serving.KubeletCertificateConfig()
+    )
+    serving_names: tuple[str, ...] = ()
+    """More names and addresses in the certificates of webhook and extender: a load balancer's."""
+    exec_commands: tuple[str, ...] = ()
+    """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
+    stream_grace_period_seconds: int = server.STREAM_GRACE
+    """How long an agent that is told to end waits for open logs, exec, attach, port-forward."""
+    leader_election: bool = True
+    source_controller: bool = True
+    """Whether Sources of this cluster are served; False where the agent lacks the rights to."""
+
+
+def load(path: Path | None) -> AgentConfig:
+    """The configuration in a YAML file, or the defaults without one. ConfigError names the cure."""
+    if path is None:
+        return AgentConfig()
+
+    try:
+        raw: Any = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read configuration {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {path} is not YAML: {error}") from error
+
+    config = scheduling.decode(AgentConfig, raw or {}, str(path))
+    config.scheduling.queue.settings()
+    _check(config.candidates)
+    config.kubelet_certificate.check()
+    if not 0 <= config.stream_grace_period_seconds <= _DAY:
+        raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
+
+    return config
+
+
+def _check(settings: CandidateSettings) -> None:
+    if settings.parallel < 1 or settings.keep_rejected < 0:
+        raise ConfigError("candidates: parallel must be 1 or more, keepRejected 0 or more")
+
+    if not 0 < settings.stagger <= settings.patience:
+        raise ConfigError("candidates: stagger must be above 0 and not above patience")

@@ -1,0 +1,113 @@
+"""The agent: what every replica does, and when.
+
+Every replica serves the webhook, the extender and the kubelet API, and is connected to all targets,
+so that a new leader starts warm. None of that notices who leads: a replica that is given the Lease
+begins a `Term`, and one that loses it ends that, while all else goes on.
+
+An agent that is told to end gives up the Lease first, so that another leads and has the virtual
+nodes point to itself. Then it waits for the streams that are open here, and goes on serving webhook
+and extender meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode import __version__
+from vnode.agent import servers
+from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.shared import AgentOptions, Shared
+from vnode.agent.term import Term, make_framework
+from vnode.api.identity import Identity
+from vnode.api.listeners import subscription_scope
+from vnode.kube import informer as informers
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.runtime import lease_identity, memory, startup
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.health import ProcessHealth
+from vnode.runtime.leader import AGENT_LEASE, Elector
+from vnode.runtime.supervisor import Supervisor, supervise
+from vnode.telemetry import metrics
+
+STARTING: Final = "starting"
+"""The check that fails until all others are known."""
+
+
+class Agent:
+    """One replica of the agent of one cluster. Of `health`, the pages are served already."""
+
+    def __init__(
+        self, client: Client, identity: Identity, options: AgentOptions, health: ProcessHealth
+    ) -> None:
+        self._shared = Shared(client, identity, options, health)
+        make_framework(options.config, self._shared.clock)  # a bad profile is found at the start
+        self._authority = Authority(client, options.namespace, clock=self._shared.clock)
+        self._events = EventRecorder(client, "vnode", self._shared.clock)
+        self._kubelet = KubeletApi(self._shared, self._authority, self._events)
+        self._shared.health.on_scrape(informers.measure)
+
+    async def run(self) -> None:
+        """Serve, and lead when it is this replica's turn, until cancelled."""
+        metrics.BUILD_INFO.labels(__version__).set(1)
+        await startup.answered(self._authority.load, self._shared.clock)
+        async with supervise() as tasks:
+            self._shared.start(tasks)
+            tasks.start(self._authority.run(), "authority")
+            await servers.start(self._shared, self._authority, tasks)
+            await self._shared.targets.wait_synced()
+            await self._shared.proxies.synced.wait()
+            memory.settle()
+            await self._shared.connect(tasks)
+            tasks.start(self._events.run(), "events")
+            async with (
+                supervise() as first_to_end
+            ):  # open streams go through connections to targets
+                await self._kubelet.start(first_to_end)
+                self._start_dashboard(tasks)
+                self._shared.health.remove(STARTING)
+                await self._lead_when_elected()
+
+    def _start_dashboard(self, tasks: Supervisor) -> None:
+        shared, options = self._shared, self._shared.options
+        if not options.config.ports.dashboard:
+            return
+
+        from vnode.agent.dashboard import ServedDashboard  # few want it
+
+        dashboard = ServedDashboard(
+            shared.client,
+            shared.identity.name,
+            targets=shared.targets.informers,
+            nodes=shared.nodes,
+            proxies=shared.proxies,
+            serves_sources=options.config.source_controller,
+            links=shared.links,
+            certificate=self._kubelet.certificate,
+            agent_namespace=options.namespace,
+            address=options.address,
+            port=options.config.ports.dashboard,
+            clock=shared.clock,
+        )
+        shared.health.add_event(dashboard.server.name, dashboard.server.ready)
+        tasks.start(dashboard.run(), dashboard.server.name)
+
+    async def _lead_when_elected(self) -> None:
+        options = self._shared.options
+        if not options.config.leader_election:
+            await self._lead()
+            return
+
+        elector = Elector(
+            self._shared.client,
+            options.namespace,
+            AGENT_LEASE,
+            options.holder,
+            has_ended=lease_identity.has_ended,
+        )
+        await elector.run(self._lead)
+
+    async def _lead(self) -> None:
+        """Whatever the term listens to goes on after it, and forgets it at its end."""
+        with subscription_scope():
+            await Term(self._shared, self._kubelet).run()

@@ -1,0 +1,58 @@
+"""The webhook and the extender: the servers that are there before anything else of an agent is.
+
+With them, what makes their callers trust them and be trusted: the CA in the webhook configuration,
+and the candidate scheduler's client certificate.
+"""
+
+from __future__ import annotations
+
+from vnode.agent.shared import Shared
+from vnode.pods.target.extender import Extender
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
+from vnode.runtime.certs.webhook_bundle import TrustedWebhook
+from vnode.runtime.serving import Server
+from vnode.runtime.supervisor import Supervisor
+from vnode.webhook.server import Webhook
+
+
+async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
+    """Start to serve, with the certificates that this takes; the authority must be loaded."""
+    _hand_over_credentials(shared, authority, tasks)
+    options, health = shared.options, shared.health
+    address, ports = options.address, options.config.ports
+    hosts = (address, f"vnode.{options.namespace}.svc", *options.config.serving_names)
+    for_webhook = ServingCertificate(authority, "webhook", hosts, clock=shared.clock)
+    for_extender = ServingCertificate(
+        authority, "extender", hosts, clients=True, clock=shared.clock
+    )
+    webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
+    extender = Extender(shared.client, shared.reservations, shared.delegates).app()
+    servers = (
+        Server("webhook", webhook, address, ports.webhook, ssl_context=await for_webhook.start()),
+        Server(
+            "extender", extender, address, ports.extender, ssl_context=await for_extender.start()
+        ),
+    )
+    for server in servers:
+        tasks.start(server.run(), server.name)
+        health.add_event(server.name, server.ready)
+
+    for certificate in (for_webhook, for_extender):
+        tasks.start(certificate.run(), "serving-certificate")
+
+
+def _hand_over_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
+    """So that the API server trusts the webhook, and the scheduler can prove who it is."""
+    trusted = TrustedWebhook(shared.client, authority)
+    credentials = ClientCertificate(
+        shared.client,
+        authority,
+        shared.options.namespace,
+        folder=shared.options.credentials,
+        clock=shared.clock,
+    )
+    shared.health.add_event("webhook-trusted", trusted.trusted)
+    shared.health.add_event("scheduler-credentials", credentials.written)
+    tasks.start(trusted.run(), "webhook-trust")
+    tasks.start(credentials.run(), "scheduler-credentials")

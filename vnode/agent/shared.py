@@ -1,0 +1,134 @@
+"""What the parts of one agent share: its cluster, its informers, its connections to targets.
+
+All of it lives for as long as the agent does, in every replica, so that a new leader starts warm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vnode.agent.config import AgentConfig
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import NotFound
+from vnode.api.identity import Identity
+from vnode.api.objects import Object, Objects
+from vnode.following import references
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Trust
+from vnode.kube.informer import Informer
+from vnode.nodes import controller as nodes
+from vnode.pods.reservations import Reservations
+from vnode.pods.source import proxy_state
+from vnode.pods.source.externally_bound import ExternallyBoundPods
+from vnode.pods.target import chaperon_controller
+from vnode.runtime.health import ProcessHealth
+from vnode.runtime.links import Links
+from vnode.runtime.supervisor import Supervisor
+from vnode.targets.controller import TargetController
+from vnode.targets.target_lister import TargetLister
+
+trim_pod = references.keeping(proxy_state.trim)
+"""What is kept of a pod: what is needed of a proxy, and what it refers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What the command line says; all else is in the configuration."""
+
+    namespace: str
+    address: str
+    config: AgentConfig
+    credentials: Path | None
+    holder: str
+    told_to_end: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set before the agent is cancelled on purpose; a fault cancels it without."""
+
+
+class Shared:
+    """One of each, for one replica of the agent of one cluster."""
+
+    def __init__(
+        self, client: Client, identity: Identity, options: AgentOptions, health: ProcessHealth
+    ) -> None:
+        self.client = client
+        self.identity = identity
+        self.options = options
+        self.clock = SystemClock()
+        self.health = health
+        self.links = Links()
+        self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
+        self.proxies = Informer(
+            client,
+            kinds.PODS,
+            field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
+            trim=trim_pod,
+            indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
+        )
+        self.chaperons, self.delegates = chaperon_controller.informers(client)
+        self.nodes = nodes.informer(client)
+        self.targets = TargetLister(client)
+        self.connections = TargetController(
+            client,
+            identity,
+            self.targets,
+            self.links,
+            clock=self.clock,
+            trust=Trust(commands=frozenset(options.config.exec_commands)),
+        )
+        self.reservations = Reservations(client, self.chaperons)
+        self._bound: ExternallyBoundPods | None = None  # known to the leader only
+
+    def start(self, tasks: Supervisor) -> None:
+        """Begin to follow all but the connections and the virtual nodes, which need Targets."""
+        for informer in (self.namespaces, self.proxies, self.chaperons, self.delegates):
+            tasks.start(informer.run(), informer.kind.plural)
+            self.health.add_event(informer.kind.plural, informer.synced)
+
+        tasks.start(self.targets.run(), "watch-targets")
+
+    async def connect(self, tasks: Supervisor) -> None:
+        """Connect to targets, and follow the virtual nodes; returns when these are known."""
+        tasks.start(self.connections.run(), "targets")
+        tasks.start(self.nodes.run(), "nodes")
+        await self.nodes.synced.wait()
+
+    @contextmanager
+    def showing(self, bound: ExternallyBoundPods) -> Iterator[None]:
+        """Also find the pods that others bound to virtual nodes, within the block."""
+        self._bound = bound
+        try:
+            yield
+        finally:
+            self._bound = None
+
+    async def find_pod(self, node: str, namespace: str, name: str) -> Object | None:
+        """A pod, from wherever it is known."""
+        key = objects.join_key(namespace, name)
+        pod = self.proxies.store.get(key) or (self._bound.get(key) if self._bound else None)
+        if pod is not None and objects.node_name(pod) == node:
+            return pod
+
+        try:
+            return await self.client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return None
+
+    def pods_on(self, node: str) -> Objects:
+        """The pods on a virtual node, as far as they are known without asking."""
+        ours = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
+        pods = [*ours, *(self._bound.on(node) if self._bound else ())]
+        return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
+
+    async def namespace_annotations(self, name: str) -> dict[str, str] | None:
+        """Those of a namespace, None if there is none of that name."""
+        namespace = self.namespaces.store.get(name)
+        return objects.annotations(namespace) if namespace is not None else None
+
+
+def _metadata_only(obj: Object) -> Object:
+    return {"metadata": objects.metadata(obj)}

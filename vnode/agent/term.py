@@ -1,0 +1,196 @@
+"""A term: everything that only the leader does, which is everything that writes.
+
+Made when this replica becomes the leader, from what all replicas share, and cancelled when the
+Lease is lost. A second term is another Term, so that nothing of the first, decided by what was
+known then, is done in it: queues, caches and plugins are new. The one who makes it sees that its
+listeners end with it (`vnode.api.listeners.period`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from scheduler_plugins import defaults
+from vnode.agent.config import AgentConfig
+from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.shared import Shared, trim_pod
+from vnode.api import renaming
+from vnode.api.clock import Clock
+from vnode.following.following import Following
+from vnode.kube.events import EventRecorder
+from vnode.nodes.controller import NodeController
+from vnode.nodes.summary import SummaryWriter
+from vnode.pods import chains
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import scheduler
+from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.orphans import OrphanController
+from vnode.pods.source.proxy_controller import ProxyController
+from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.pods.source.stale_finalizers import StaleFinalizers
+from vnode.pods.target.chaperon_controller import ChaperonController
+from vnode.runtime.supervisor import Supervisor, supervise
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.targets.sources import SourceController
+from vnode.telemetry import metrics
+
+
+def make_framework(config: AgentConfig, clock: Clock) -> Framework:
+    """The plugins of the configured profile; ConfigError if it cannot be had."""
+    plugins = registry.Registry(defaults.PLUGINS, registry.installed())
+    return registry.build(config.scheduling.profile, plugins, defaults.WEIGHTS, clock)
+
+
+class Term:
+    """One term of this replica as the leader."""
+
+    def __init__(self, shared: Shared, kubelet: KubeletApi) -> None:
+        self._shared = shared
+        self._kubelet = kubelet
+        self._events = EventRecorder(shared.client, "vnode", shared.clock)
+        self._following = self._make_following()
+        self._proxies = self._make_proxies()
+        self._nodes = self._make_nodes()
+        self._scheduler, self._books = self._make_scheduler()
+
+    async def run(self) -> None:
+        """Lead until cancelled; proxy pods and Targets must be known."""
+        shared, bound = self._shared, self._proxies.bound
+        with shared.showing(bound):
+            async with supervise() as tasks:
+                tasks.start(self._events.run(), "events-of-leader")
+                tasks.start(shared.connections.lead(self._events), "target-reports")
+                tasks.start(self._make_summary_writer().run(), "summary")
+                if shared.options.config.source_controller:
+                    sources = SourceController(shared.client, clock=shared.clock)
+                    tasks.start(sources.run(), "sources")
+
+                tasks.start(self._nodes.run(), "virtual-nodes")
+                tasks.start(self._make_chaperons().run(), "chaperons")
+                tasks.start(self._proxies.run(), "proxies")
+                tasks.start(bound.run(), "bound-pods")
+                tasks.start(self._make_orphans().run(), "orphans")
+                tasks.start(
+                    StaleFinalizers(shared.client, shared.proxies, shared.targets).run(),
+                    "finalizers",
+                )
+                self._follow(tasks)
+                await self._schedule(tasks)
+
+    def _follow(self, tasks: Supervisor) -> None:
+        """Proxy pods are known by now, those that others bound are not yet."""
+        self._shared.proxies.subscribe(self._following.see)
+        self._proxies.bound.subscribe(self._following.see)
+        tasks.start(self._following.run(), "following")
+
+    async def _schedule(self, tasks: Supervisor) -> None:
+        self._books.open()
+        self._shared.health.on_scrape(self._scheduler.count_pending)
+        tasks.start(self._scheduler.run(), "scheduler")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            metrics.PENDING_PODS.clear()  # those of another leader are not for us to count
+
+    def _make_summary_writer(self) -> SummaryWriter:
+        shared = self._shared
+        return SummaryWriter(shared.client, clock=shared.clock, cluster=shared.identity)
+
+    def _make_following(self) -> Following:
+        shared = self._shared
+        return Following(
+            shared.client,
+            shared.links,
+            shared.identity,
+            shared.options.config.following,
+            relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
+            target_exists=shared.targets.has_node,
+            complete=self._pods_known_on,
+            events=self._events,
+            clock=shared.clock,
+        )
+
+    def _pods_known_on(self, node: str) -> bool:
+        return self._shared.proxies.synced.is_set() and self._proxies.bound.knows(node)
+
+    def _make_proxies(self) -> ProxyController:
+        shared = self._shared
+        return ProxyController(
+            shared.client,
+            shared.proxies,
+            shared.links,
+            Parent(shared.identity.name, shared.identity.uid),
+            target_exists=shared.targets.has_node,
+            trim=trim_pod,
+            bring=self._following.bring,
+            events=self._events,
+            clock=shared.clock,
+        )
+
+    def _make_orphans(self) -> OrphanController:
+        shared = self._shared
+        targets = shared.targets
+        return OrphanController(
+            shared.client, shared.proxies, shared.links, targets.informers, targets.cluster
+        )
+
+    def _make_nodes(self) -> NodeController:
+        shared, kubelet = self._shared, self._kubelet
+        nodes = NodeController(
+            shared.client,
+            shared.nodes,
+            shared.links,
+            shared.targets,
+            advertise_address=shared.options.address,
+            port_of=kubelet.port_of,
+            certificate_health=lambda: kubelet.certificate.health,
+            clock=shared.clock,
+        )
+        kubelet.subscribe(nodes.refresh)
+        kubelet.certificate.subscribe(nodes.refresh_all)
+        return nodes
+
+    def _make_chaperons(self) -> ChaperonController:
+        shared = self._shared
+        return ChaperonController(
+            shared.client,
+            shared.chaperons,
+            shared.delegates,
+            goes_on=lambda chaperon: chains.goes_on(
+                chaperon, shared.identity.uid, shared.targets.keys, shared.links
+            ),
+            clock=shared.clock,
+        )
+
+    def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
+        shared, config = self._shared, self._shared.options.config
+        framework = make_framework(config, shared.clock)
+        queue = SchedulingQueue(
+            shared.clock,
+            framework.queue_sort.sort_key,
+            framework.registrations() | scheduler.REGISTRATIONS,
+            pre_enqueue=framework.pre_enqueue,
+            settings=config.scheduling.queue.settings(),
+        )
+        cache = Cache()
+        books = EventHandlers(shared.nodes, shared.links, cache, queue)
+        driver = ProxyScheduler(
+            shared.client,
+            shared.proxies,
+            shared.links,
+            Parent(shared.identity.name, shared.identity.uid),
+            framework=framework,
+            queue=queue,
+            cache=cache,
+            settings=config.candidates,
+            allowed=shared.reservations.allowed,
+            bring=self._following.bring,
+            renew=self._following.renew,
+            unconnected=books.unconnected,
+            events=self._events,
+            clock=shared.clock,
+        )
+        return driver, books

@@ -1,0 +1,141 @@
+"""`vnode agent`: the flags of the agent, and its start."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+from pathlib import Path
+
+import click
+
+from vnode.agent import config
+from vnode.agent.replica import STARTING, Agent
+from vnode.agent.shared import AgentOptions
+from vnode.api import cures, kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError, NotFound
+from vnode.api.identity import Identity
+from vnode.cli import identity as identities
+from vnode.cli import main
+from vnode.cli.access import Access
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.runtime import lease_identity, memory, startup
+from vnode.runtime.health import ProcessHealth
+from vnode.runtime.serving import Server
+from vnode.runtime.supervisor import supervise
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def command() -> click.Command:
+    """The click command."""
+    return agent
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    type=_FILE,
+    help="The cluster to serve; by default $KUBECONFIG, in a pod its own.",
+)
+@click.option("--context", help="Context of the kubeconfig; its current one by default.")
+@click.option(
+    "--cluster-name",
+    envvar="CLUSTER_NAME",
+    default="",
+    help="What targets call this cluster; must differ from their other sources'. "
+    "By default the UID of its kube-system namespace.",
+)
+@click.option(
+    "--advertise-address",
+    envvar="POD_IP",
+    help="IP address at which the API server reaches this agent; POD_IP by default.",
+)
+@click.option("--namespace", default="vnode", show_default=True, help="The agents' own namespace.")
+@click.option("--config", "config_file", type=_FILE, help="AgentConfiguration in YAML.")
+@click.option(
+    "--credentials-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the candidate scheduler's client certificate, beside its Secret.",
+)
+def agent(
+    kubeconfig: Path | None,
+    context: str | None,
+    cluster_name: str,
+    advertise_address: str | None,
+    namespace: str,
+    config_file: Path | None,
+    credentials_dir: Path | None,
+) -> None:
+    """Run the agent of one cluster, until SIGTERM or SIGINT."""
+    memory.save()
+    cluster_name = identities.check_name(cluster_name)
+    where = Access(kubeconfig, context).endpoint(home=False)
+    options = AgentOptions(
+        namespace=namespace,
+        address=_address(advertise_address),
+        config=config.load(config_file),
+        credentials=credentials_dir,
+        holder=lease_identity.own(os.environ),
+    )
+    main.run(_serve(where, cluster_name, options))
+
+
+def _address(given: str | None) -> str:
+    cure = (
+        "pass --advertise-address (or set POD_IP): the IP address at which this cluster's API "
+        "server reaches the agent"
+    )
+    if not given:
+        raise ConfigError(cure)
+
+    try:
+        return str(ipaddress.ip_address(given))
+    except ValueError as error:
+        raise ConfigError(f"{given!r} is not an IP address: {cure}") from error
+
+
+async def _serve(where: Endpoint, cluster_name: str, options: AgentOptions) -> None:
+    async with Client(where, name="local") as client:
+        running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            options.told_to_end.set()
+            running.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end)
+
+        try:
+            await running
+        except asyncio.CancelledError:
+            if not running.cancelled():
+                raise
+
+
+async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None:
+    """Probes are answered at once, or an agent that waits for its API server would be ended."""
+    health = ProcessHealth()
+    server = Server("health", health.app(), options.address, options.config.ports.health)
+    health.add(STARTING, lambda: "the API server has not answered yet")
+    async with supervise() as tasks:
+        tasks.start(server.run(), server.name)
+        identity = await startup.answered(lambda: _identify(client, cluster_name), SystemClock())
+        await Agent(client, identity, options, health).run()
+
+
+async def _identify(client: Client, cluster_name: str) -> Identity:
+    try:
+        system = await client.get(kinds.NAMESPACES, "kube-system")
+        await client.request("GET", kinds.TARGETS.path(), query={"limit": "1"})
+    except NotFound as error:
+        raise ConfigError(
+            f"vnode is not installed in this cluster: {cures.INSTALL} ({error.message})"
+        ) from error
+
+    uid = objects.uid(system)
+    return Identity(cluster_name or uid, uid)

@@ -1,0 +1,103 @@
+"""The flags of `vnode connect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vnode.cli import access, manifests
+from vnode.cli.access import Access, Command
+from vnode.cli.connect.connect import ConnectOptions, Side, connect
+from vnode.cli.main import run
+
+
+def _clusters(function: Command) -> Command:
+    """Where the two clusters are."""
+    for option in (
+        click.option("--target-context", help="Context; the current one if not given."),
+        click.option("--source-context", help="Context; the current one if not given."),
+        click.option(
+            "--target", type=access.FILE, help="Kubeconfig of the target; $KUBECONFIG by default."
+        ),
+        click.option(
+            "--source", type=access.FILE, help="Kubeconfig of the source; $KUBECONFIG by default."
+        ),
+    ):
+        function = option(function)
+
+    return function
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("connect")
+    @_clusters
+    @click.option(
+        "-n", "--namespace", help="Whose pods may go; by default that of the source's context."
+    )
+    @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
+    @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
+    @click.option(
+        "--cluster-name",
+        help="Of the Source and its service account; by default what the source's agent is called, "
+        "which is the UID of its kube-system namespace if it is given no name.",
+    )
+    @click.option(
+        "--server",
+        metavar="https://HOST:PORT",
+        help="The target's API server as the source's agent reaches it, if that differs from what "
+        "the kubeconfig says.",
+    )
+    @click.option(
+        "--token-lifetime",
+        default="365d",
+        show_default=True,
+        help="Wanted life of the token (m, h, d); the target may give less. Connecting again when "
+        "less than a fifth of it is left renews it.",
+    )
+    @click.option(
+        "--agent-namespace",
+        default=manifests.NAMESPACE,
+        show_default=True,
+        help="With --cluster-wide: where the service account and the Secret are.",
+    )
+    @click.option(
+        "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."
+    )
+    @click.option(
+        "--confirm-cluster",
+        is_flag=True,
+        help="The Target is another cluster so far, and is to be this one: its pods are replaced.",
+    )
+    def connect_command(
+        source: Path | None,
+        target: Path | None,
+        source_context: str | None,
+        target_context: str | None,
+        **given: object,
+    ) -> None:
+        """Let pods of the source cluster run in the target cluster. Doing it again is harmless."""
+        options = ConnectOptions(**given)  # type: ignore[arg-type]
+        _check(options)
+        if target is None and target_context is None:
+            raise click.UsageError("--target FILE is needed, or --target-context of $KUBECONFIG")
+
+        run(
+            connect(
+                Side("source", Access(source, source_context)),
+                Side("target", Access(target, target_context)),
+                options,
+            )
+        )
+
+    return connect_command
+
+
+def _check(options: ConnectOptions) -> None:
+    if options.cluster_wide and options.namespace:
+        raise click.UsageError("--namespace and --cluster-wide exclude each other")
+
+    if options.cluster_wide and options.enable_namespace:
+        raise click.UsageError("--enable-namespace needs one namespace, not --cluster-wide")

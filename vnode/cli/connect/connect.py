@@ -1,0 +1,153 @@
+"""From what the user said to a `DesiredConnection`, and what is said and checked around making it.
+
+In the target: a Source, its service account, a token of it. In the source: a Secret with a
+kubeconfig that holds the token, and a Target that names the Secret. The target's side comes first,
+so that a Target never points at nothing. The bindings of the service account are the business of
+the target's agent, which need not run yet.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from vnode.api import keys, kinds, names, objects
+from vnode.api.errors import ConfigError, NotFound
+from vnode.cli import identity, kubeconfigs
+from vnode.cli.access import Access
+from vnode.cli.connect import connector
+from vnode.cli.connect.connector import Connector
+from vnode.cli.connect.desired import DesiredConnection
+from vnode.cli.kubeconfigs import Reach
+from vnode.kube.client import Client
+
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
+_SHORTEST: Final = 600  # seconds; the API server gives no shorter token
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two clusters on the command line."""
+
+    role: str
+    access: Access
+
+    def client(self) -> Client:
+        """A client for it; ConfigError says which kubeconfig is wrong."""
+        try:
+            return self.access.client(self.role)
+        except ConfigError as error:
+            raise ConfigError(f"--{self.role}: {error}") from error
+
+    def reach(self) -> tuple[Reach, str]:
+        """How others can reach it, and what its kubeconfig calls it."""
+        config = self.access.load()
+        if config is None:
+            raise ConfigError(f"--{self.role}: a kubeconfig file is needed")
+
+        return kubeconfigs.parse(config.text, config.base, self.access.context)
+
+    @property
+    def flags(self) -> str:
+        """The options by which kubectl, or another command of ours, finds it."""
+        given = {"kubeconfig": self.access.kubeconfig, "context": self.access.context}
+        return "".join(f" --{name} {value}" for name, value in given.items() if value)
+
+
+def seconds(text: str) -> int:
+    """`90m`, `24h` or `365d` in seconds; ConfigError for anything else."""
+    match = re.fullmatch(r"(\d+)([mhd])", text)
+    if not match or int(match[1]) * _UNITS[match[2]] < _SHORTEST:
+        raise ConfigError(f"--token-lifetime {text!r} must be at least 10m, e.g. 24h or 365d")
+
+    return int(match[1]) * _UNITS[match[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectOptions:
+    """What the user said, as said."""
+
+    namespace: str | None
+    cluster_wide: bool
+    name: str | None
+    cluster_name: str | None
+    server: str | None
+    token_lifetime: str
+    agent_namespace: str
+    enable_namespace: bool
+    confirm_cluster: bool
+
+
+async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
+    """Do it, and say on standard output what was done and what is left to do."""
+    lifetime = seconds(options.token_lifetime)
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(source.client())
+        there = await stack.enter_async_context(target.client())
+        reach, target_name = target.reach()
+        namespace = "" if options.cluster_wide else options.namespace or here.endpoint.namespace
+        home = namespace or options.agent_namespace
+        name = options.name or kubeconfigs.object_name(target_name)
+        _check_name(name)
+        await _check(here, source, home)
+        await _check(there, target, home)
+        connection = DesiredConnection(
+            namespace=namespace,
+            home=home,
+            name=name,
+            cluster_name=identity.check_name(options.cluster_name or "")
+            or await connector.cluster_name(here, home, name),
+            reach=reach.at(options.server),
+            lifetime=lifetime,
+            confirmed=options.confirm_cluster,
+        )
+        await Connector(here, there, connection, click.echo).run()
+        await _finish(here, connection, options)
+
+
+def _check_name(name: str) -> None:
+    if not names.SUBDOMAIN.fullmatch(name) or len(name) > names.LABEL_LIMIT:
+        raise ConfigError(
+            f"--name {name!r} cannot be the name of a Target: use lower case letters, digits, "
+            f"dashes and dots, {names.LABEL_LIMIT} at most"
+        )
+
+
+async def _check(client: Client, side: Side, namespace: str) -> None:
+    """Raise, with the cure, what would otherwise fail half-way."""
+    try:
+        await client.request("GET", f"/apis/{kinds.TARGETS.api_version}")
+    except NotFound as error:
+        raise ConfigError(
+            f"the {side.role} cluster does not know vnode's kinds: run vnode install{side.flags}"
+        ) from error
+
+    try:
+        await client.get(kinds.NAMESPACES, namespace)
+    except NotFound as error:
+        raise ConfigError(
+            f"the {side.role} cluster has no namespace {namespace!r}: run kubectl{side.flags} "
+            f"create namespace {namespace}"
+        ) from error
+
+
+async def _finish(here: Client, connection: DesiredConnection, options: ConnectOptions) -> None:
+    """Enable the namespace, or say how."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    namespace = connection.namespace
+    if not namespace:
+        click.echo(f"Pods take part in namespaces that are labelled {label}={value}.")
+    elif objects.labels(await here.get(kinds.NAMESPACES, namespace)).get(label) == value:
+        pass
+    elif options.enable_namespace:
+        await here.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+        click.echo(f"namespace/{namespace} labelled {label}={value}")
+    else:
+        click.echo(
+            f"Pods of namespace {namespace} take part once it is labelled: "
+            f"kubectl label namespace {namespace} {label}={value}"
+        )

@@ -1,0 +1,122 @@
+"""`vnode drain`: the command line, and the order of its steps."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+import click
+
+from vnode.api import kinds, objects
+from vnode.api.errors import ConfigError
+from vnode.cli import access, naming
+from vnode.cli.access import Access
+from vnode.cli.drain import eviction, filters, unschedulable
+from vnode.cli.drain.filters import DrainRules
+from vnode.cli.main import run
+from vnode.kube.client import Client
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}  # seconds
+
+
+def seconds(text: str) -> float | None:
+    """`90s`, `5m`, `1h` in seconds, None for `0s`: no limit. ConfigError for anything else."""
+    match = re.fullmatch(r"(\d+)([smh])", text)
+    if not match:
+        raise ConfigError(f"--timeout {text!r} must be a number with s, m or h, e.g. 5m")
+
+    return float(int(match[1]) * _UNITS[match[2]]) or None
+
+
+async def drain(
+    client: Client,
+    name: str,
+    namespace: str | None,
+    rules: DrainRules,
+    *,
+    grace: int | None,
+    limit: float | None,
+    dry_run: bool,
+) -> None:
+    """Cordon the virtual node of a target, and evict its pods."""
+    node = await naming.node(client, name, namespace)
+    node_name = objects.name(node)
+    await unschedulable.set_cordon(client, node, True, click.echo, dry_run=dry_run)
+    pods = await client.list(
+        kinds.PODS, field_selector=f"spec.nodeName={node_name}", label_selector=rules.selector
+    )
+    chosen = filters.select(pods, rules)
+    if chosen.errors:
+        raise ConfigError(
+            f"unable to drain node {node_name!r} (it stays cordoned): {'; '.join(chosen.errors)}"
+        )
+
+    for warning in chosen.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+
+    if dry_run:
+        for pod in chosen.evicted:
+            click.echo(f"evicting pod {objects.key(pod)} (dry run)")
+    elif chosen.evicted:
+        await eviction.evict(
+            client,
+            node_name,
+            chosen.evicted,
+            partial(click.echo, err=True),
+            grace=grace,
+            limit=limit,
+        )
+
+    click.echo(f"node/{node_name} drained{' (dry run)' if dry_run else ''}")
+
+
+def command() -> click.Command:
+    """The click command."""
+
+    @click.command("drain")
+    @click.argument("target")
+    @access.options
+    @access.namespaced
+    @click.option("--force", is_flag=True, help="Evict pods without a controller, too.")
+    @click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets alone.")
+    @click.option("--delete-emptydir-data", is_flag=True, help="Evict pods with emptyDir, too.")
+    @click.option("--pod-selector", default="", help="Label selector: only these pods.")
+    @click.option("--grace-period", type=int, default=-1, help="Seconds; -1: each pod's own.")
+    @click.option("--timeout", default="0s", show_default=True, help="Give up after; 0s: never.")
+    @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+    def drain_command(
+        target: str,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        force: bool,
+        ignore_daemonsets: bool,
+        delete_emptydir_data: bool,
+        pod_selector: str,
+        grace_period: int,
+        timeout: str,
+        dry_run: bool,
+    ) -> None:
+        """Cordon a target and evict its pods, for their owners to replace them elsewhere.
+
+        Disruption budgets are respected. TARGET is NAME, NAMESPACE/NAME, or its virtual node.
+        """
+        limit = seconds(timeout)
+        rules = DrainRules(force, ignore_daemonsets, delete_emptydir_data, pod_selector)
+
+        async def do() -> None:
+            async with Access(kubeconfig, context).client() as client:
+                await drain(
+                    client,
+                    target,
+                    namespace,
+                    rules,
+                    grace=None if grace_period < 0 else grace_period,
+                    limit=limit,
+                    dry_run=dry_run,
+                )
+
+        run(do())
+
+    return drain_command

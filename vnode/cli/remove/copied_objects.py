@@ -1,0 +1,38 @@
+"""Deletes the objects that were copied into a target for its delegate pods.
+
+The source's agent does this when a Target is deleted, but it does so some seconds later, when the
+command has already revoked its permissions in the target; and a source may have no agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vnode.api import keys, kinds
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.cli.remove.report import RemovalReport, counted
+from vnode.kube.client import Client
+
+
+async def remove_copies(
+    there: Client,
+    namespace: str | None,
+    is_meant: Callable[[Object], bool],
+    report: RemovalReport,
+    *,
+    where: str = "",
+) -> None:
+    """Delete the copies that `is_meant` selects; report those that could not be deleted."""
+    deleted = 0
+    for kind in kinds.FOLLOWING:
+        try:
+            found = await there.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
+            for copy in filter(is_meant, found):
+                await there.discard(kind, copy)
+                deleted += 1
+        except VnodeError as error:
+            report.left.append(f"{where}copied {kind.plural} not deleted: {error}")
+
+    if deleted:
+        report.say(f"{where}deleted {counted(deleted, 'copied object')}")

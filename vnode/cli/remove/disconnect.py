@@ -1,0 +1,185 @@
+"""`vnode disconnect`: deletes what `vnode connect` created, in each cluster that can be reached.
+
+In the source, it deletes the Target, and its Secret once no pod of the Target runs. In the target,
+it deletes the Source. The source comes first, so that its credentials keep working until its
+delegate pods have terminated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import Denied, NotFound, VnodeError
+from vnode.api.objects import Object, Objects
+from vnode.cli import access, identity, manifests, naming
+from vnode.cli.access import Access
+from vnode.cli.connect import desired
+from vnode.cli.main import run
+from vnode.cli.remove import source_side, target_side
+from vnode.cli.remove.report import RemovalReport, remove
+from vnode.cli.remove.source_side import Ends
+from vnode.kube.client import Client
+from vnode.targets import expiry, model, secrets, source_rbac
+from vnode.targets.model import SecretReference
+
+
+async def disconnect(
+    here: Client,
+    name: str,
+    namespace: str | None,
+    there: Access | None,
+    *,
+    agent_namespace: str,
+    ends: Ends,
+    report: RemovalReport,
+) -> None:
+    """Delete the Target of that name and what belongs to it; report what could not be deleted."""
+    key, target = await naming.target(here, name, namespace)
+    reference = _secret_of(target)
+    user, secret = await _identity_there(here, reference)
+    led = await source_side.agent_leads(here, agent_namespace, SystemClock())
+    if not led:
+        report.say("No agent is running in this cluster, so this command does the agent's work.")
+
+    await source_side.end_targets(here, [target], led=bool(led), ends=ends, report=report)
+    if secret is not None and reference is not None:
+        await _remove_secret(here, secret, reference, key.name, report)
+
+    if objects.spec(target).get("self"):
+        return
+
+    kind = "Source" if key.namespace else "ClusterSource"
+    source = f"the {kind} of {user or 'this cluster'}"
+    if key.namespace:
+        source = f"{source} in namespace {key.namespace}"
+
+    if there is None:
+        report.left.append(
+            f"in the target cluster, {source}: delete it there (with --target FILE, vnode "
+            "disconnect does it)"
+        )
+        return
+
+    try:
+        async with there.client("target") as far:
+            await _remove_sources(far, key.namespace, user, report)
+    except VnodeError as error:
+        report.left.append(f"in the target cluster, {source}: {error}")
+
+
+def _secret_of(target: Object) -> SecretReference | None:
+    try:
+        return model.parse(target).secret
+    except VnodeError:  # one that cannot be used can still be removed
+        return None
+
+
+async def _identity_there(
+    here: Client, reference: SecretReference | None
+) -> tuple[str, Object | None]:
+    """Return the user that the source is in the target ("" if unknown), and the Secret."""
+    if reference is None:
+        return "", None
+
+    secret = None
+    try:
+        secret = await here.get(kinds.SECRETS, reference.name, reference.namespace)
+        end = expiry.of_kubeconfig(secrets.kubeconfig(secret, reference), reference.context)
+    except (NotFound, Denied):
+        return "", None
+    except VnodeError:
+        return "", secret
+
+    return (end.subject if end else ""), secret
+
+
+async def _remove_secret(
+    here: Client, secret: Object, reference: SecretReference, name: str, report: RemovalReport
+) -> None:
+    """Delete the Secret if `vnode connect` created it and no other Target uses it."""
+    users: Objects = []
+    for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
+        users += await here.list(kind)
+
+    used = any(_secret_of(other) == reference for other in users)
+    if reference.name == desired.secret_name(name) and not used:
+        await remove(here, kinds.SECRETS, secret, report)
+    else:
+        why = "another Target uses it" if used else "vnode connect did not create it"
+        report.left.append(f"secret/{reference.object_key} kept: {why}")
+
+
+async def _remove_sources(far: Client, namespace: str, user: str, report: RemovalReport) -> None:
+    kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
+    found = [source for source in await far.list(kind, namespace or None) if lets_in(source, user)]
+    if not found:
+        report.say(f"target: no {kind.kind} of {user or 'this cluster'} found")
+
+    quieter = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
+    await target_side.end_sources(far, found, quieter)
+
+
+def lets_in(source: Object, user: str) -> bool:
+    """Tell whether the Source is for that user or service account."""
+    try:
+        grant = source_rbac.parse(source)
+    except VnodeError:
+        return False
+
+    account = identity.account_of(user)
+    return bool(user) and (grant.user == user or (account is not None and grant.account == account))
+
+
+def command() -> click.Command:
+    """Return the click command."""
+
+    @click.command("disconnect")
+    @click.argument("name", metavar="TARGET")
+    @access.source_options
+    @access.namespaced
+    @click.option("--target", type=access.FILE, help="Kubeconfig of the target, if you have one.")
+    @click.option("--target-context", help="Context; the current one if not given.")
+    @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
+    @click.option(
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
+    )
+    def disconnect_command(
+        name: str,
+        kubeconfig: Path | None,
+        context: str | None,
+        namespace: str | None,
+        target: Path | None,
+        target_context: str | None,
+        agent_namespace: str,
+        timeout: int,
+    ) -> None:
+        """Delete a Target with its Secret and, with --target, the Source in the target cluster.
+
+        Its delegate pods terminate, and the owners of their proxy pods replace them elsewhere. To
+        respect disruption budgets, run vnode drain first. If the target is unreachable, the
+        command does the rest and prints what to delete there.
+        """
+        there = Access(target, target_context) if target or target_context else None
+
+        async def do() -> None:
+            report = RemovalReport()
+            async with Access(kubeconfig, context).client("source") as here:
+                await disconnect(
+                    here,
+                    name,
+                    namespace,
+                    there,
+                    agent_namespace=agent_namespace,
+                    ends=Ends(timeout),
+                    report=report,
+                )
+
+            report.finish()
+
+        run(do())
+
+    return disconnect_command

@@ -1,0 +1,152 @@
+"""Deletes what a source has in the cluster of a deleted Target: chaperons, and copied objects.
+
+Several Targets may lead to one cluster. A chaperon names the Target that it came through, so the
+chaperons of other Targets stay. A copied object does not, because all pods of a namespace share it:
+it is deleted from each namespace where the source has no chaperon left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError, VnodeError
+from vnode.api.identity import Identity
+from vnode.api.objects import Object, Objects
+from vnode.cli.remove import waiting
+from vnode.cli.remove.copied_objects import remove_copies
+from vnode.cli.remove.report import RemovalReport, counted
+from vnode.insight.collecting import connected
+from vnode.kube.client import Client
+
+_GREETING: Final = 6.0  # seconds for a target to answer
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteObjects:
+    """Selects what this cluster sent through one Target.
+
+    `ending` has the keys of all Targets that are being deleted.
+    """
+
+    target: Object
+    me: Identity
+    ending: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Return the key of the Target."""
+        return objects.key(self.target)
+
+    @property
+    def command(self) -> str:
+        """Return the command that deletes our chaperons, to be run in the target cluster."""
+        namespace = objects.namespace(self.target)
+        where = f"-n {namespace}" if namespace else "-A"
+        return f"kubectl delete podchaperons {where} -l {self.me.selector}"
+
+    def owns(self, chaperon: Object) -> bool:
+        """Tell whether the chaperon is ours and not known to be another Target's."""
+        return self.is_ours(chaperon) and self._sender(chaperon) == self.name
+
+    def is_anothers(self, chaperon: Object) -> bool:
+        """Tell whether the chaperon is ours and of a Target that is not being deleted."""
+        return self.is_ours(chaperon) and self._sender(chaperon) not in self.ending
+
+    def is_ours(self, obj: Object) -> bool:
+        """Compare the cluster UID only: an object without one may be any cluster's."""
+        return objects.annotations(obj).get(keys.PARENT_CLUSTER_UID) == self.me.uid
+
+    def _sender(self, chaperon: Object) -> str:
+        return objects.annotations(chaperon).get(keys.TARGET, self.name)
+
+
+async def delete(
+    client: Client, share: RemoteObjects, seconds: float, report: RemovalReport
+) -> None:
+    """Delete our chaperons in a target and wait until they are gone; for clusters without agent."""
+    namespace = objects.namespace(share.target) or None
+    try:
+        async with (
+            asyncio.timeout(_GREETING + 2 * seconds),
+            connected(client, share.target) as far,
+        ):
+            async with asyncio.timeout(_GREETING):
+                found = list(filter(share.owns, await _ours(far, share)))
+
+            for chaperon in found:
+                await far.discard(kinds.POD_CHAPERONS, chaperon)
+
+            left = await waiting.until_gone(
+                far, kinds.POD_CHAPERONS, share.owns, seconds, namespace=namespace
+            )
+            if found:
+                ended = len(found) - len(left)
+                report.say(f"target {share.name}: deleted {ended} of {len(found)} PodChaperons")
+
+            await _settle(far, share, report)
+    except (VnodeError, TimeoutError) as error:
+        _note_unreachable(share, error, report)
+
+
+async def find(client: Client, share: RemoteObjects, report: RemovalReport, count: int) -> None:
+    """Report what the agent left in a target, of `count` pods, and delete unused copies."""
+    try:
+        async with asyncio.timeout(_GREETING), connected(client, share.target) as far:
+            await _settle(far, share, report)
+    except (VnodeError, TimeoutError) as error:
+        if count:
+            _note_unreachable(share, error, report)
+
+
+def _note_unreachable(share: RemoteObjects, error: BaseException, report: RemovalReport) -> None:
+    why = str(error) or "no answer"
+    if isinstance(error, ConfigError):
+        why = f"its credentials cannot be used: {error}"
+
+    report.left.append(
+        f"target {share.name} is unreachable ({why}); its delegate pods keep running. "
+        f"To delete them, run in that cluster: {share.command}"
+    )
+
+
+async def _settle(far: Client, share: RemoteObjects, report: RemovalReport) -> None:
+    """Report the chaperons that are left; if this Target has none, delete copies no pod uses."""
+    present = await _ours(far, share)
+    left = list(filter(share.owns, present))
+    others = list(filter(share.is_anothers, present))
+    both = "them, and those of other Targets" if others else "them"
+    if left:
+        report.left.append(
+            f"target {share.name}: {counted(left, 'delegate pod')} not terminated. "
+            f"To delete {both}, run in that cluster: {share.command}"
+        )
+    else:
+        await _take_along(far, share, {objects.namespace(chaperon) for chaperon in present}, report)
+
+    if others:
+        report.left.append(
+            f"target {share.name}: {counted(others, 'delegate pod')} kept, sent through other "
+            "Targets of this cluster"
+        )
+
+
+async def _take_along(
+    far: Client, share: RemoteObjects, inhabited: set[str], report: RemovalReport
+) -> None:
+    """Delete our copies outside of these namespaces, and this Target's tokens everywhere."""
+
+    def is_meant(copy: Object) -> bool:
+        is_token = objects.annotations(copy).get(keys.TARGET) == share.name
+        return share.is_ours(copy) and (is_token or objects.namespace(copy) not in inhabited)
+
+    namespace, where = objects.namespace(share.target) or None, f"target {share.name}: "
+    await remove_copies(far, namespace, is_meant, report, where=where)
+
+
+async def _ours(far: Client, share: RemoteObjects) -> Objects:
+    """List the chaperons of this cluster, of all its Targets."""
+    found = await far.list(kinds.POD_CHAPERONS, objects.namespace(share.target) or None)
+    return list(filter(share.is_ours, found))

@@ -1,0 +1,163 @@
+"""Removes a target's side in an uninstall: chaperons, delegate pods, Sources and their bindings.
+
+First, sources lose the permission to create chaperons, but keep the one to watch them: each source
+sees its delegate pods terminate and releases its proxy pods. To keep delegate pods, this removes
+only finalizers and, before the CRDs are deleted, owner references: the garbage collector would
+delete the pods with their chaperons. Delegate pods that their source has already deleted terminate
+in any case, because it takes the end of the chaperon for the end of the pod and may then start
+another one elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound
+from vnode.api.objects import Object, Objects
+from vnode.cli import tables
+from vnode.cli.remove import waiting
+from vnode.cli.remove.finalizer_removal import FinalizerRemover, remove_finalizers
+from vnode.cli.remove.report import RemovalReport, counted, remove
+from vnode.cli.remove.source_side import Ends
+from vnode.kube.client import Client
+from vnode.targets import source_rbac
+
+_AGENTS_TIME: Final = 5.0  # seconds within which a running agent has reacted
+
+
+async def close(client: Client, report: RemovalReport) -> None:
+    """Revoke the right of sources to create chaperons; they can still watch and delete them."""
+    try:
+        role = await client.get(kinds.CLUSTER_ROLES, source_rbac.SOURCE_ROLE)
+    except NotFound:
+        return
+
+    await client.patch(
+        kinds.CLUSTER_ROLES, source_rbac.SOURCE_ROLE, {"rules": without_create(role)}
+    )
+    report.say("sources can no longer send pods")
+
+
+def without_create(role: Object) -> Objects:
+    """Return the rules of a role without the right to create chaperons. Pure."""
+    return [
+        {**rule, "verbs": [verb for verb in rule.get("verbs") or () if verb != "create"]}
+        if kinds.POD_CHAPERONS.plural in (rule.get("resources") or ())
+        else rule
+        for rule in role.get("rules") or ()
+    ]
+
+
+async def end_delegates(client: Client, *, led: bool, ends: Ends, report: RemovalReport) -> int:
+    """Delete all chaperons with their delegate pods; return how many are left in the end.
+
+    Where an agent leads, it deletes the delegate pods; where none does, this function does.
+    """
+    found = await client.list(kinds.POD_CHAPERONS)
+    for chaperon in found:
+        await client.discard(kinds.POD_CHAPERONS, chaperon)
+
+    if found:
+        report.say(f"deleted {counted(found, 'PodChaperon')}; their delegate pods are terminating")
+
+    return await _see_end(client, _any, found, led=led, ends=ends, report=report)
+
+
+async def _see_end(
+    client: Client,
+    is_meant: Callable[[Object], bool],
+    found: Objects,
+    *,
+    led: bool,
+    ends: Ends,
+    report: RemovalReport,
+) -> int:
+    """Wait until deleted chaperons, such as those `found`, are gone; return how many are left."""
+    left = found
+    if led:
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, ends.seconds)
+
+    if left:
+        await _end_without_agent(client, is_meant, ends)
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, _AGENTS_TIME)
+
+    if left:
+        report.left.append(
+            f"{counted(left, 'delegate pod')} did not terminate within {ends.seconds:.0f} s "
+            f"(first: {objects.key(left[0])}): run vnode uninstall again when none is left"
+        )
+
+    return len(left)
+
+
+def _any(_obj: Object) -> bool:
+    return True
+
+
+async def _end_without_agent(
+    client: Client, is_meant: Callable[[Object], bool], ends: Ends
+) -> None:
+    """Do an agent's work for deleted chaperons: delete the pod, then remove the finalizer."""
+    found = await client.list(kinds.POD_CHAPERONS)
+    chaperons = {objects.uid(obj): obj for obj in found if is_meant(obj)}
+
+    def is_delegate(pod: Object) -> bool:
+        return objects.controller_uid(pod) in chaperons
+
+    for pod in await client.list(kinds.PODS, label_selector=keys.PARENT_UID):
+        if is_delegate(pod) and not objects.is_terminating(pod):
+            await client.discard(kinds.PODS, pod)
+
+    left = await waiting.until_gone(
+        client, kinds.PODS, is_delegate, ends.seconds, label_selector=keys.PARENT_UID
+    )
+    running = {objects.controller_uid(pod) for pod in left}
+    for uid, chaperon in chaperons.items():
+        if uid not in running:
+            await remove_finalizers(client, chaperon)
+
+
+async def keep_delegates(
+    client: Client, *, detach: bool, led: bool, ends: Ends, report: RemovalReport
+) -> int:
+    """Remove the finalizers from chaperons; `detach` also removes the pods' owner references.
+
+    Return how many chaperons are left after `ends.seconds`: those that were being deleted already,
+    which keep their finalizer until their pod is gone, and those that arrived too late.
+    """
+    keeper = FinalizerRemover(client, detach=detach)
+    late, count = await keeper.run(ends.seconds), len(keeper.staying)
+    if late:
+        report.left.append(
+            f"{counted(late, 'delegate pod')} not released within {ends.seconds:.0f} s "
+            f"(first: {objects.key(late[0])}): run vnode uninstall again"
+        )
+    elif count and detach:
+        report.left.append(f"{counted(count, 'delegate pod')} kept as ordinary pods, as requested")
+    elif count:
+        report.left.append(
+            f"{counted(count, 'PodChaperon')} kept with their delegate pods, as requested: a new "
+            "agent would take them over, and deleting a PodChaperon deletes its pod"
+        )
+
+    ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
+    left = await _see_end(client, objects.is_terminating, ending, led=led, ends=ends, report=report)
+    return len(late) + left
+
+
+async def end_sources(client: Client, sources: Objects, report: RemovalReport) -> None:
+    """Delete Sources, and their bindings, which would stay in a cluster without an agent.
+
+    The garbage collector deletes their service accounts.
+    """
+    for source in sources:
+        await remove(client, tables.source_kind(source), source, report)
+
+    gone = {objects.key(source) for source in sources}
+    label = f"{source_rbac.MADE_FOR_SOURCE}=true"
+    for kind in (kinds.ROLE_BINDINGS, kinds.CLUSTER_ROLE_BINDINGS):
+        for binding in await client.list(kind, label_selector=label):
+            if gone.intersection(source_rbac.binding_source(binding)):
+                await client.discard(kind, binding)

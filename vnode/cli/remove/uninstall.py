@@ -1,0 +1,221 @@
+"""`vnode uninstall`: removes vnode from a cluster, be it a source, a target, or both.
+
+It deletes the webhook first, so that no new proxy pods are created; then the source's side
+(Targets, proxy pods, virtual nodes), the target's side (chaperons, Sources), and last what `vnode
+install` created. It deletes the CRDs only with --crds, because all chaperons and their delegate
+pods go with them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Objects
+from vnode.cli import access, manifests
+from vnode.cli.access import Access
+from vnode.cli.installed import helm_release
+from vnode.cli.main import run
+from vnode.cli.remove import source_side, target_side
+from vnode.cli.remove.copied_objects import remove_copies
+from vnode.cli.remove.report import RemovalReport, remove, remove_named
+from vnode.cli.remove.source_side import Ends
+from vnode.cli.remove.waiting import until_gone
+from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
+from vnode.kube.client import Client
+from vnode.runtime.certs import authority, issued
+from vnode.runtime.leader import AGENT_LEASE as LEASE
+
+_AGENT_FIRST: Final = (
+    "agent {holder} is running, and would delete the delegate pods with their Targets: stop it "
+    "first (kubectl -n {namespace} scale deployment --all --replicas 0, then wait 30 s)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UninstallOptions:
+    """Holds the options of the command."""
+
+    namespace: str
+    keep: bool
+    crds: bool
+    seconds: float
+
+
+async def uninstall(client: Client, options: UninstallOptions, report: RemovalReport) -> None:
+    """Remove all of vnode from the cluster of `client`; report what is left behind."""
+    ends = Ends(options.seconds, keep=options.keep)
+    targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+    sources = await _listed(client, kinds.SOURCES, kinds.CLUSTER_SOURCES)
+    holder = await source_side.agent_leads(client, options.namespace, SystemClock())
+    if holder and options.keep and targets:
+        raise ConfigError(_AGENT_FIRST.format(holder=holder, namespace=options.namespace))
+
+    if options.crds:
+        await _check_crds(client)
+
+    await remove_named(client, kinds.MUTATING_WEBHOOKS, "vnode", report)
+    await source_side.end_targets(client, targets, led=bool(holder), ends=ends, report=report)
+    await source_side.forget_proxies(client, report)
+    left = await _end_target_side(client, sources, options, ends, report, led=bool(holder))
+    if options.crds and left:
+        report.left.append(
+            "CRDs kept: deleting them would delete delegate pods that are still running"
+        )
+
+    if holder:
+        report.left.append(f"agent {holder} is still running, without permissions: stop it")
+
+    await _remove_installation(client, options, report, crds=options.crds and not left)
+
+
+async def _end_target_side(
+    client: Client,
+    sources: Objects,
+    options: UninstallOptions,
+    ends: Ends,
+    report: RemovalReport,
+    *,
+    led: bool,
+) -> int:
+    """Remove the target's side; return how many chaperons are left that still own a pod."""
+    left = 0
+    await target_side.close(client, report)
+    # A source may have created a chaperon that the list does not show yet.
+    if sources or await _listed(client, kinds.POD_CHAPERONS):
+        if options.keep:
+            left = await target_side.keep_delegates(
+                client, detach=options.crds, led=led, ends=ends, report=report
+            )
+        else:
+            left = await target_side.end_delegates(client, led=led, ends=ends, report=report)
+
+    await target_side.end_sources(client, sources, report)
+    if not options.keep and not left:  # no source has write access any more
+        await remove_copies(client, None, lambda _copy: True, report)
+
+    return left
+
+
+async def _listed(client: Client, *kinds_: Kind) -> Objects:
+    """List the objects of these kinds; a kind whose CRD is gone has none."""
+    found: Objects = []
+    for kind in kinds_:
+        try:
+            found += await client.list(kind)
+        except NotFound:
+            continue
+        except Denied as error:
+            raise ConfigError(
+                f"cannot list {kind.plural}: {error.message}; use an administrator's kubeconfig"
+            ) from error
+
+    return found
+
+
+async def _check_crds(client: Client) -> None:
+    for crd in await client.list(kinds.CRDS, label_selector=manifests.PART_OF):
+        if release := helm_release(crd):
+            raise ConfigError(
+                f"the CRDs belong to the Helm release {release}: uninstall it, or omit --crds"
+            )
+
+
+async def _remove_installation(
+    client: Client, options: UninstallOptions, report: RemovalReport, *, crds: bool
+) -> None:
+    """Delete what `vnode install` created, and what the agents created for themselves."""
+    namespace = options.namespace
+    for name in (authority.SECRET, issued.CLIENT):
+        await remove_named(client, kinds.SECRETS, name, report, namespace)
+
+    for name in (LEASE, SCHEDULER_LEASE):
+        await remove_named(client, kinds.LEASES, name, report, namespace)
+
+    for obj in reversed(manifests.rbac(namespace)):
+        await remove(client, manifests.kind_of(obj), obj, report)
+
+    # Last, because an agent that still has its permissions would create it again. Without it,
+    # sources no longer take this cluster for one that runs vnode, and put no finalizer on chaperons
+    # that nobody here would remove.
+    with suppress(NotFound):
+        await client.delete(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+
+    if crds:
+        for crd in manifests.crds():
+            await remove(client, kinds.CRDS, crd, report)
+
+        here = manifests.PART_OF
+        left = await until_gone(client, kinds.CRDS, lambda _crd: True, 30, label_selector=here)
+        report.left += [f"crd/{objects.name(crd)} is still terminating" for crd in left]
+    elif not options.crds:
+        report.left.append("CRDs kept: --crds deletes them, too")
+
+    await _remove_namespace(client, namespace, report)
+
+
+async def _remove_namespace(client: Client, name: str, report: RemovalReport) -> None:
+    """Delete the namespace if it is empty: the Deployments of a chart are Helm's to delete."""
+    pods = await client.list(kinds.PODS, name)
+    deployments = await client.list(kinds.DEPLOYMENTS, name)
+    if pods or deployments:
+        some = objects.name((deployments or pods)[0])
+        report.left.append(
+            f"namespace/{name} kept: {some} is in it; run helm uninstall, or delete it"
+        )
+    elif name not in ("default", "kube-system"):
+        await remove_named(client, kinds.NAMESPACES, name, report)
+
+
+def command() -> click.Command:
+    """Return the click command."""
+
+    @click.command("uninstall")
+    @access.options
+    @click.option(
+        "--delegates",
+        type=click.Choice(("delete", "keep")),
+        required=True,
+        help="Delete or keep delegate pods: of sources, here; of this cluster, in its targets.",
+    )
+    @click.option(
+        "--crds", is_flag=True, help="Also delete the CRDs, and with them all their objects."
+    )
+    @click.option("--agent-namespace", default=manifests.NAMESPACE, show_default=True)
+    @click.option(
+        "--timeout", type=click.IntRange(1), default=60, show_default=True, help="Seconds per step."
+    )
+    def uninstall_command(
+        kubeconfig: Path | None,
+        context: str | None,
+        delegates: str,
+        crds: bool,
+        agent_namespace: str,
+        timeout: int,
+    ) -> None:
+        """Remove vnode from a cluster. No finalizer stays, even if targets are unreachable.
+
+        It works while the agent runs and after you have stopped it. With --delegates=keep, delegate
+        pods keep running: those in this cluster stay with their PodChaperons or, with --crds, as
+        ordinary pods.
+        """
+
+        async def do() -> None:
+            report = RemovalReport()
+            async with Access(kubeconfig, context).client() as client:
+                options = UninstallOptions(agent_namespace, delegates == "keep", crds, timeout)
+                await uninstall(client, options, report)
+
+            report.finish()
+
+        run(do())
+
+    return uninstall_command

@@ -1,0 +1,79 @@
+"""The page of one pod: how it stands, what to do, and its story chapter by chapter. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from vnode.api import objects
+from vnode.dashboard import page
+from vnode.dashboard.markup import Content, Markup, join, tag
+from vnode.dashboard.page import Paths
+from vnode.insight import status_text
+from vnode.insight.judging import Verdict
+from vnode.insight.story import Chapter, Line, Story
+
+
+def build(story: Story, paths: Paths, *, cluster: str, now: datetime) -> bytes:
+    """The page."""
+    live = join(
+        [
+            _now(story.word, story.verdict),
+            tag(
+                "section",
+                tag("ol", *(_chapter(chapter, now) for chapter in story.chapters), class_="story"),
+                class_="card",
+                aria_label="What happened, in order",
+            ),
+        ]
+    )
+    return _framed(paths, story.pod, live, cluster, now)
+
+
+def absent(key: str, why: str, paths: Paths, *, cluster: str, now: datetime) -> bytes:
+    """The page of a pod that is not there."""
+    live = tag("section", page.empty(f"{why}. "), class_="card")
+    return _framed(paths, key, live, cluster, now)
+
+
+def _framed(paths: Paths, key: str, live: Markup, cluster: str, now: datetime) -> bytes:
+    back = tag("p", tag("a", "All pods", href=paths.pods()), class_="back")
+    return page.frame(paths, key, live, cluster=cluster, now=now, here="", above=back, pod=key)
+
+
+def _now(word: str, verdict: Verdict) -> Markup:
+    state, status = verdict.state.value, tag("span", word, class_="status")
+    tone = "good" if verdict.state.is_good else "bad"
+    cures: Content = None
+    if verdict.cures:
+        cures = join(
+            [
+                tag("h3", "What to do"),
+                tag("ul", *(tag("li", cure) for cure in verdict.cures)),
+            ]
+        )
+
+    return tag(
+        "section",
+        tag("h2", page.badge(state, tone), None if word == state else status),
+        tag("p", verdict.text, class_="verdict"),
+        cures,
+        class_="card",
+        aria_label="How it stands now",
+    )
+
+
+def _chapter(chapter: Chapter, now: datetime) -> Markup:
+    return tag(
+        "li",
+        tag("h2", chapter.title),
+        tag("ul", *(_line(line, now) for line in chapter.lines)),
+    )
+
+
+def _line(line: Line, now: datetime) -> Markup:
+    moment = objects.parse_timestamp(line.at) if line.at else None
+    ago: Content = None
+    if moment is not None:
+        ago = tag("time", f"{status_text.age(line.at, now)} ago", datetime=line.at, title=line.at)
+
+    return tag("li", tag("span", ago, class_="when"), tag("span", line.text))

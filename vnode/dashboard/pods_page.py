@@ -1,0 +1,123 @@
+"""The page of pods: a form that narrows them down, and a row for each, which leads to its story.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from vnode.api import objects
+from vnode.dashboard import page
+from vnode.dashboard import view_model as boards
+from vnode.dashboard.markup import Markup, join, tag
+from vnode.dashboard.page import Paths
+from vnode.dashboard.stages import Placed, Stage
+from vnode.dashboard.view_model import ViewModel
+from vnode.insight import status_text
+
+MOST: Final = 300
+"""Rows of one page: more would be slow to draw, and nobody reads them."""
+
+_HEADS: Final = ("Namespace", "Name", "Stage", "Status", "Target", "Ready", "Age")
+_NUMBERS: Final = ("Ready", "Age")
+_WORDS: Final = {boards.NO_TARGET: "no target yet"}
+FILTERS: Final = ("namespace", "target", "stage", "text")
+
+
+def build(board: ViewModel, paths: Paths, given: Mapping[str, str]) -> bytes:
+    """The page; `given` is what the form sent."""
+    filters = {name: given.get(name, "") for name in FILTERS}
+    found = boards.matching(board, **filters)
+    live = join([page.notices(board.notices), _table(board, paths, found, filters)])
+    return page.frame(
+        paths,
+        "Pods",
+        live,
+        cluster=board.cluster,
+        now=board.now,
+        here="Pods",
+        above=_form(board, paths, filters),
+    )
+
+
+def _form(board: ViewModel, paths: Paths, filters: Mapping[str, str]) -> Markup:
+    namespaces = sorted({objects.namespace(one.pod) for one in board.pods})
+    choices = {
+        "namespace": namespaces,
+        "target": [*(target.name for target in board.targets), boards.NO_TARGET],
+        "stage": [stage.value for stage in Stage],
+    }
+    return tag(
+        "form",
+        *(_choice(name, options, filters[name]) for name, options in choices.items()),
+        tag("label", "Name", tag("input", type="search", name="text", value=filters["text"])),
+        tag("button", "Show", type="submit"),
+        tag("a", "all", href=paths.pods()) if any(filters.values()) else None,
+        action=paths.pods(),
+        role="search",
+        aria_label="Which pods",
+    )
+
+
+def _choice(name: str, options: list[str], chosen: str) -> Markup:
+    shown = options if not chosen or chosen in options else [*options, chosen]
+    return tag(
+        "label",
+        name.capitalize(),
+        tag(
+            "select",
+            tag("option", "all", value=""),
+            *(
+                tag("option", _WORDS.get(text, text), value=text, selected=text == chosen)
+                for text in shown
+            ),
+            name=name,
+        ),
+    )
+
+
+def _table(
+    board: ViewModel, paths: Paths, found: list[Placed], filters: Mapping[str, str]
+) -> Markup:
+    if not found:
+        why = "No pods are like this." if any(filters.values()) else "No pods run in targets yet. "
+        how = None if any(filters.values()) else tag("span", "Annotate one to elect it.")
+        return page.empty(why, how)
+
+    rest = len(found) - MOST
+    table = tag(
+        "table",
+        tag("thead", tag("tr", *map(_head, _HEADS))),
+        tag("tbody", *(_row(board, paths, one, board.now) for one in found[:MOST])),
+        class_="pods",
+    )
+    more = tag("p", f"{rest} more: narrow them down.", class_="empty") if rest > 0 else None
+    return tag("section", tag("div", table, class_="wide"), more, class_="card", aria_label="Pods")
+
+
+def _head(word: str) -> Markup:
+    return tag("th", word, scope="col", class_="number" if word in _NUMBERS else None)
+
+
+def _row(board: ViewModel, paths: Paths, one: Placed, now: datetime) -> Markup:
+    pod = one.pod
+    namespace, name = objects.namespace(pod), objects.name(pod)
+    created = objects.metadata(pod).get("creationTimestamp")
+    where = ", ".join(board.target_name(node) for node in one.asked or (one.node,) if node)
+    return tag(
+        "tr",
+        tag("td", namespace),
+        tag(
+            "th",
+            tag("a", name, href=paths.pod(namespace, name), id=f"pod-{namespace}-{name}"),
+            scope="row",
+        ),
+        tag("td", page.badge(one.stage.title, one.stage.value)),
+        tag("td", one.word, tag("span", one.why, class_="said") if one.why else None),
+        tag("td", where + (" ?" if one.asked else "")),
+        tag("td", status_text.ready(pod), class_="number"),
+        tag("td", status_text.age(str(created or ""), now), class_="number"),
+    )

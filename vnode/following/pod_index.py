@@ -1,0 +1,78 @@
+"""Which proxy pods there are, by namespace: their labels, and the virtual nodes they are on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from vnode.api import objects
+from vnode.api.objects import Object
+
+
+class IndexedPod(NamedTuple):
+    """What counts of a pod."""
+
+    labels: dict[str, str]
+    node: str  # "" while pending
+
+
+class PodIndex:
+    """Kept by `see`; pods that have finished are behind no Service, and do not count."""
+
+    def __init__(self) -> None:
+        # By namespace: the pods by key, and how many are on each node; nothing empty, no zeros.
+        self._pods: dict[str, dict[str, IndexedPod]] = {}
+        self._nodes: dict[str, Counter[str]] = {}
+
+    def see(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
+        """A pod came, changed or went; the states, before and after, between which it moved."""
+        pod = new or old or {}
+        namespace, key = objects.namespace(pod), objects.key(pod)
+        before, after = self._pods.get(namespace, {}).get(key), _resident(new)
+        if before == after:
+            return []
+
+        if before is not None:
+            self._drop(namespace, key, before)
+
+        if after is not None:
+            self._pods.setdefault(namespace, {})[key] = after
+            if after.node:
+                self._nodes.setdefault(namespace, Counter())[after.node] += 1
+
+        return [state for state in (before, after) if state is not None]
+
+    def _drop(self, namespace: str, key: str, before: IndexedPod) -> None:
+        pods, nodes = self._pods[namespace], self._nodes.get(namespace, Counter())
+        del pods[key]
+        if not pods:
+            del self._pods[namespace]
+
+        if before.node:
+            nodes[before.node] -= 1
+            if not nodes[before.node]:
+                del nodes[before.node]
+
+            if not nodes:
+                del self._nodes[namespace]
+
+    def namespaces(self) -> Iterable[str]:
+        """Those that have pods."""
+        return self._pods.keys()
+
+    def nodes(self, namespace: str) -> Counter[str]:
+        """How many pods of a namespace are on each node."""
+        return self._nodes.get(namespace, Counter())
+
+    def has(self, namespace: str, selector: dict[str, str]) -> bool:
+        """Some pod of the namespace is selected; by an empty selector, none is."""
+        pods, wanted = self._pods.get(namespace, {}).values(), selector.items()
+        return bool(wanted) and any(wanted <= pod.labels.items() for pod in pods)
+
+
+def _resident(pod: Object | None) -> IndexedPod | None:
+    if pod is None or objects.is_finished(pod):
+        return None
+
+    return IndexedPod(objects.labels(pod), objects.node_name(pod))

@@ -1,0 +1,184 @@
+"""Which pods use which objects, and in which targets: the index that following decides by.
+
+Only the source's own objects count. A bound pod uses what it refers to in the target that it is
+bound to; a pending one in the targets for which a candidate of it is being made, or was made, by
+this process (a claim). What a target says (that it has a candidate of a pending pod) can keep a
+copy there, but never bring one: else a target could ask for any Secret.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.following import references
+from vnode.following.references import Ref
+from vnode.runtime.links import Link
+
+_CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
+
+_T = TypeVar("_T")
+
+
+class Key(NamedTuple):
+    """One object in one target: what is reconciled. `node` is the target's virtual node."""
+
+    node: str
+    ref: Ref
+
+
+class Need(enum.Enum):
+    """Whether an object has to be in a target."""
+
+    WANTED = enum.auto()
+    CLAIMED = enum.auto()  # wanted for a candidate that is being made, and may never be
+    TOLERATED = enum.auto()  # it may stay where it is, but is not brought
+    NONE = enum.auto()
+
+
+def strongest(needs: Iterable[Need]) -> Need:
+    """What they come to, of several that need one object."""
+    return min(needs, key=lambda need: need.value, default=Need.NONE)
+
+
+class _Use(NamedTuple):
+    uid: str
+    node: str  # "" while pending
+    refs: tuple[Ref, ...]
+
+
+class ReferenceIndex:
+    """Follows pods, by `see`; `wake` hears of every key about which `need` may have changed."""
+
+    def __init__(self, wake: Callable[[Key], None], clock: Clock) -> None:
+        self.wake = wake
+        self._clock = clock
+        self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
+        self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
+        self._pending: dict[Ref, set[str]] = {}  # pod keys; no empty sets
+        self._claims: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
+        self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """A pod came, changed or went; as an informer calls its subscribers."""
+        key = objects.key(new or old or {})
+        before, after = self._uses.get(key), _use(new) if new is not None else None
+        if before == after:
+            return
+
+        changed: set[Key] = set()
+        if before is not None:
+            self._drop(key, before)
+            changed.update(self._keys(before))
+
+        if after is not None:
+            changed.update(self._keys(after))
+            self._put(key, after)
+
+        if before is not None and (after is None or after.node or after.uid != before.uid):
+            self._claims.pop(before.uid, None)
+
+        for entry in changed:
+            self.wake(entry)
+
+    def claim(self, pod: Object, node: str) -> list[Key]:
+        """A candidate of a pod is about to be made: all that it refers to is wanted there."""
+        refs = references.of(pod)
+        if refs and not objects.node_name(pod):
+            until = self._clock.monotonic() + _CLAIM
+            self._claims.setdefault(objects.uid(pod), {})[node] = until
+
+        return [Key(node, ref) for ref in refs]
+
+    def need(self, key: Key, link: Link) -> Need:
+        """Whether the object has to be in the target of `link`, whose node the key names."""
+        if key in self._bound:
+            return Need.WANTED
+
+        needs: set[Need] = set()
+        for pod in self._pending.get(key.ref, ()):
+            uid = self._uses[pod].uid
+            candidate = link.candidate(uid) is not None
+            until = self._claims.get(uid, {}).get(key.node)
+            if candidate:
+                needs.add(Need.WANTED if until is not None else Need.TOLERATED)
+            elif until is not None and until > self._clock.monotonic():
+                needs.add(Need.CLAIMED)
+
+        return strongest(needs)
+
+    def about(self, key: Key) -> Iterator[Object]:
+        """References to the pods that use an object in a target, for Events."""
+        for pod, use in self._uses.items():
+            if key.ref in use.refs and (
+                use.node == key.node or key.node in self._claims.get(use.uid, ())
+            ):
+                namespace, name = objects.split_key(pod)
+                body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
+                yield objects.reference(body, kinds.PODS.kind, kinds.PODS.api_version)
+
+    def on(self, node: str) -> list[Key]:
+        """All that pods use in one target, and what those that have a claim there would."""
+        claimed = (
+            Key(node, ref)
+            for ref, pods in self._pending.items()
+            if any(node in self._claims.get(self._uses[pod].uid, ()) for pod in pods)
+        )
+        return list({*(key for key in self._bound if key.node == node), *claimed})
+
+    def release(self, pod_key: str, uid: str, node: str) -> None:
+        """The candidate of that very pod is gone from a target."""
+        use = self._uses.get(pod_key)
+        if use is not None and use.uid == uid:
+            self._claims.get(use.uid, {}).pop(node, None)
+            for ref in use.refs:
+                self.wake(Key(node, ref))
+
+    def in_namespace(self, namespace: str) -> bool:
+        """Any pod of that namespace refers to something."""
+        return namespace in self._namespaces
+
+    def _keys(self, use: _Use) -> Iterator[Key]:
+        nodes = {use.node} if use.node else set()
+        nodes.update(self._claims.get(use.uid, ()))
+        return (Key(node, ref) for node in nodes for ref in use.refs)
+
+    def _put(self, key: str, use: _Use) -> None:
+        self._uses[key] = use
+        self._namespaces[objects.split_key(key)[0]] += 1
+        for ref in use.refs:
+            if use.node:
+                self._bound[Key(use.node, ref)] += 1
+            else:
+                self._pending.setdefault(ref, set()).add(key)
+
+    def _drop(self, key: str, use: _Use) -> None:
+        del self._uses[key]
+        _decrement(self._namespaces, objects.split_key(key)[0])
+        for ref in use.refs:
+            if use.node:
+                _decrement(self._bound, Key(use.node, ref))
+            else:
+                self._pending[ref].discard(key)
+                if not self._pending[ref]:
+                    del self._pending[ref]
+
+
+def _use(pod: Object) -> _Use | None:
+    """None for a pod that uses nothing, or not any more: its containers never start again."""
+    refs = references.of(pod)
+    if not refs or objects.is_finished(pod):
+        return None
+
+    return _Use(objects.uid(pod), objects.node_name(pod), refs)
+
+
+def _decrement(counts: Counter[_T], key: _T) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

@@ -1,0 +1,132 @@
+"""Tokens of the source's service accounts: who wants one, how it is asked for, how it travels.
+
+A token is bound to its proxy pod: the source's API server takes it no more once that pod is gone,
+whatever a target keeps. It is never logged, and held no longer than it takes to write it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from vnode.api import keys, kinds, names, objects, service_tokens
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.api.service_tokens import USUAL, Wanted
+from vnode.following.references import ROOT_CA
+from vnode.kube.client import Client
+from vnode.runtime.links import Link
+
+_REFRESH: Final = 0.8  # of the life, as kubelets do
+_SPREAD: Final = 0.1  # of the life: pods that came together do not refresh together
+_MINTER: Final = "vnode-token-minter"
+
+
+class IssuedToken(NamedTuple):
+    """A Secret for a target, and when to replace it."""
+
+    secret: Object
+    refresh: datetime
+
+
+def wants(pod: Object) -> bool:
+    """The pod mounts a token of its service account."""
+    return bool(service_tokens.of(objects.spec(pod)))
+
+
+class TokenRequester:
+    """Asks the source's API server. `chance` (0 to 1) spreads refreshes."""
+
+    def __init__(
+        self, local: Client, identity: Identity, clock: Clock, chance: Callable[[], float]
+    ) -> None:
+        self._local = local
+        self._identity = identity
+        self._clock = clock
+        self._chance = chance
+
+    async def mint(self, pod: Object, link: Link) -> IssuedToken:
+        """New tokens for a pod; ConfigError says what an administrator has to do first.
+
+        They are replaced together, ahead of the end of the first.
+        """
+        wanted = service_tokens.of(objects.spec(pod))
+        files, ends = {}, []
+        for key, token in wanted.items():
+            files[key], end = await self._request(pod, token)
+            ends.append(end)
+
+        if USUAL in wanted:
+            files["ca.crt"] = await self._authority(objects.namespace(pod))
+            files["namespace"] = objects.namespace(pod)
+
+        now = self._clock.now()
+        share = _REFRESH - _SPREAD * self._chance()
+        refresh = now + timedelta(seconds=(min(ends) - now).total_seconds() * share)
+        return IssuedToken(secret(pod, self._identity, str(link.target), files, refresh), refresh)
+
+    async def _request(self, pod: Object, token: Wanted) -> tuple[str, datetime]:
+        account = str(objects.spec(pod).get("serviceAccountName") or "default")
+        bound = {"apiVersion": "v1", "kind": "Pod"}
+        bound |= {"name": objects.name(pod), "uid": objects.uid(pod)}
+        spec: Object = {"expirationSeconds": token.seconds, "boundObjectRef": bound}
+        if token.audience:
+            spec["audiences"] = [token.audience]
+
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        try:
+            answer = await self._local.create(
+                *(kinds.SERVICE_ACCOUNTS, body, objects.namespace(pod)),
+                name=account,
+                subresource="token",
+            )
+        except Denied as error:
+            raise ConfigError(
+                f"the agent may not make tokens: {error.message}; run kubectl --namespace "
+                f"{objects.namespace(pod)} create rolebinding {_MINTER} --clusterrole={_MINTER} "
+                f"--serviceaccount=vnode:vnode, or remove annotation {keys.TOKENS} of the Target"
+            ) from error
+
+        status = objects.status(answer)
+        ends = objects.parse_timestamp(str(status.get("expirationTimestamp")))
+        return str(status["token"]), ends or self._clock.now() + timedelta(seconds=token.seconds)
+
+    async def _authority(self, namespace: str) -> str:
+        try:
+            found = await self._local.get(kinds.CONFIG_MAPS, ROOT_CA, namespace)
+        except NotFound as error:
+            raise ConfigError(
+                f"ConfigMap {ROOT_CA} of namespace {namespace} is not there yet: pods need it to "
+                "trust the API server"
+            ) from error
+
+        return str((found.get("data") or {}).get("ca.crt") or "")
+
+
+def secret(
+    pod: Object, identity: Identity, target: str, files: Mapping[str, str], refresh: datetime
+) -> Object:
+    """The Secret that stands for the token volumes of a pod: pure."""
+    return {
+        "metadata": {
+            "name": names.token_secret(objects.name(pod), objects.uid(pod)),
+            "namespace": objects.namespace(pod),
+            "labels": {
+                keys.PARENT_UID: objects.uid(pod),
+                keys.PARENT_CLUSTER_NAME: identity.name,
+                keys.TOKEN: "",
+            },
+            "annotations": {
+                keys.PARENT_NAMESPACE: objects.namespace(pod),
+                keys.PARENT_NAME: objects.name(pod),
+                keys.PARENT_CLUSTER_UID: identity.uid,
+                keys.TARGET: target,
+                keys.TOKEN_REFRESH: objects.timestamp(refresh),
+            },
+        },
+        "data": {name: base64.b64encode(text.encode()).decode() for name, text in files.items()},
+    }

@@ -1,0 +1,103 @@
+"""Writes on Services and Ingresses of the source what `write_back_patches` has to say about them.
+
+Marks that make a Service global, addresses that targets gave to copies, selectors that Admiralty
+replaced. A Ref wakes it; nothing is written that an object says already.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Invalid, NotFound
+from vnode.api.objects import Object
+from vnode.following import write_back_patches
+from vnode.following.references import Ref
+from vnode.kube.client import Client
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+
+log = logging.getLogger(__name__)
+
+
+class WriteBackController:
+    """`original` gives an object of the source, `follows` says whether it is to, `copies_of` what
+    each target has of it. Unless `active`, only Admiralty's doings are undone."""
+
+    def __init__(
+        self,
+        local: Client,
+        *,
+        original: Callable[[Ref], Object | None],
+        follows: Callable[[Ref], bool],
+        copies_of: Callable[[Ref], dict[str, Object | None]],
+        target_exists: Callable[[str], bool],
+        active: bool,
+    ) -> None:
+        self._local = local
+        self._original = original
+        self._follows = follows
+        self._copies_of = copies_of
+        self._target_exists = target_exists
+        self._active = active
+        self._echoes = Expectations(self.wake)
+        self._controller: Controller[Ref] = Controller("services", self._reconcile, workers=4)
+
+    def wake(self, ref: Ref) -> None:
+        """Look at that object."""
+        self._controller.add(ref)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        await self._controller.run()
+
+    async def _reconcile(self, ref: Ref) -> float | None:
+        obj = self._original(ref)
+        if obj is None:
+            self._echoes.forget(ref)
+            return None
+
+        if self._echoes.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
+            return None
+
+        body = write_back_patches.restoration(obj) if ref.kind is kinds.SERVICES else {}
+        if body:
+            log.info("%s gets its own selector back", objects.key(obj))
+        elif self._active and ref.kind is kinds.SERVICES and self._follows(ref):
+            body = write_back_patches.global_marks(obj)
+
+        if body:
+            await self._patch(ref, obj, body)
+            return None
+
+        body = write_back_patches.addresses(
+            obj,
+            self._copies_of(ref),
+            self._target_exists,
+            is_service=ref.kind is kinds.SERVICES,
+        )
+        if body and self._active:
+            await self._patch(ref, obj, body, subresource="status")
+
+        return None
+
+    async def _patch(
+        self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
+    ) -> None:
+        # Lists are replaced whole, and others write addresses, too: Conflict if they just have.
+        body["metadata"] |= {
+            "uid": objects.uid(obj),
+            "resourceVersion": objects.resource_version(obj),
+        }
+        try:
+            after = await self._local.patch(
+                ref.kind, ref.name, body, ref.namespace, subresource=subresource
+            )
+        except NotFound:
+            return
+        except Invalid as error:  # a target's addresses, as its API server has them
+            log.warning("%s was not changed: %s", ref, error)
+            return
+
+        self._echoes.expect(ref, obj, after)

@@ -1,0 +1,1 @@
+"""Authentication and authorization of the kubelet API of virtual nodes."""

@@ -1,0 +1,131 @@
+"""What a caller may do on a virtual node: the kubelet's mapping of requests to `nodes/SUBRESOURCE`.
+
+The API server decides, by SubjectAccessReview; here it is only asked, the most specific subresource
+first, and its answers are kept for a while.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api import kinds
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kubelet.auth.authentication import UserInfo
+from vnode.kubelet.auth.cache import ExpiringCache
+from vnode.kubelet.refusal import Refused
+
+ALLOWED_FOR: Final = 300.0  # seconds, the kubelet's default
+DENIED_FOR: Final = 30.0  # seconds, the kubelet's default
+_LIMIT: Final = 8192  # answers
+
+_VERBS: Final = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+
+# Path -> subresources in the order in which they are tried. Everything else needs `proxy`.
+_SUBRESOURCES: Final = (
+    ("/pods", ("pods", "proxy")),
+    ("/runningpods", ("pods", "proxy")),
+    ("/healthz", ("healthz", "proxy")),
+    ("/configz", ("configz", "proxy")),
+    ("/stats", ("stats",)),
+    ("/metrics", ("metrics",)),
+    ("/logs", ("log",)),
+    ("/checkpoint", ("checkpoint",)),
+    ("/statusz", ("statusz",)),
+    ("/flagz", ("configz",)),
+)
+
+
+def verb_of(method: str) -> str:
+    """The API verb of an HTTP method, "" for one that has none."""
+    return _VERBS.get(method.upper(), "")
+
+
+def subresources_of(path: str) -> tuple[str, ...]:
+    """The subresources of `nodes` any of which opens that path, in the order to try them."""
+    for prefix, subresources in _SUBRESOURCES:
+        if path == prefix or path.startswith(prefix + "/"):
+            return subresources
+
+    return ("proxy",)
+
+
+class Authorizer:
+    """Asks the API server whether a caller may."""
+
+    def __init__(self, client: Client, clock: Clock | None = None) -> None:
+        self._client = client
+        self._answers: ExpiringCache[tuple[UserInfo, str, str, str], bool] = ExpiringCache(
+            _LIMIT, clock or SystemClock()
+        )
+
+    async def authorize(self, caller: UserInfo, node: str, method: str, path: str) -> None:
+        """Return if the caller may; raises Refused (403; 500 if it cannot be found out)."""
+        verb, subresources = verb_of(method), subresources_of(path)
+        for subresource in subresources:
+            try:
+                allowed = await self._may(caller, node, verb, subresource)
+            except VnodeError as error:
+                raise Refused(
+                    500,
+                    f"Authorization error (user={caller.user}, verb={verb}, resource=nodes, "
+                    f"subresource={subresource})",
+                ) from error
+
+            if allowed:
+                return
+
+        raise Refused(
+            403,
+            f"Forbidden (user={caller.user}, verb={verb}, resource=nodes, "
+            f"subresource(s)=[{' '.join(subresources)}])\n",
+        )
+
+    async def _may(self, caller: UserInfo, node: str, verb: str, subresource: str) -> bool:
+        key = (caller, node, verb, subresource)
+        known = self._answers.get(key)
+        if known is None:
+            answer = await self._client.create(
+                kinds.SUBJECT_ACCESS_REVIEWS, review(caller, node, verb, subresource)
+            )
+            known = bool((answer.get("status") or {}).get("allowed"))
+            self._answers.put(key, known, ALLOWED_FOR if known else DENIED_FOR)
+
+        return known
+
+
+def review(caller: UserInfo, node: str, verb: str, subresource: str) -> Object:
+    """The SubjectAccessReview that asks whether `caller` may."""
+    return {
+        "apiVersion": kinds.SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": kinds.SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": {
+            **subject(caller),
+            "resourceAttributes": {
+                "verb": verb,
+                "version": "v1",
+                "resource": "nodes",
+                "subresource": subresource,
+                "name": node,
+            },
+        },
+    }
+
+
+def subject(caller: UserInfo) -> Object:
+    """The part of a SubjectAccessReview's spec that says whom it is about."""
+    return {
+        "user": caller.user,
+        "groups": list(caller.groups),
+        "uid": caller.uid,
+        "extra": {key: list(values) for key, values in caller.extra},
+    }

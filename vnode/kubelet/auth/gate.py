@@ -1,0 +1,48 @@
+"""The gate before every route: who calls, and whether they may.
+
+Order as in a kubelet: 401 before 403 before anything that depends on the path, so that a stranger
+learns nothing from the difference between answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+from cryptography import x509
+
+from vnode.api.clock import Clock
+from vnode.kubelet.auth import client_certificates
+from vnode.kubelet.auth.authentication import Authenticator
+from vnode.kubelet.auth.authorization import Authorizer
+from vnode.kubelet.auth.tls import shown
+from vnode.kubelet.refusal import Refused
+
+
+class Gate:
+    """Lets a request to a virtual node pass, or refuses it."""
+
+    def __init__(
+        self,
+        authorities: Callable[[], Sequence[x509.Certificate]],
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        clock: Clock,
+    ) -> None:
+        self._authorities = authorities  # those that clients' certificates are of, as of now
+        self._authenticator = authenticator
+        self._clock = clock
+        self._authorizer = authorizer
+
+    async def check(self, node_name: str, request: web.Request) -> None:
+        """Raises Refused: 401 for nobody we know, 403 for somebody who may not."""
+        certificate = client_certificates.verified(
+            shown(request), self._authorities(), self._clock.now()
+        )
+        caller = await self._authenticator.authenticate(
+            certificate, request.headers.get("Authorization")
+        )
+        if caller is None:
+            raise Refused(401, "Unauthorized")
+
+        await self._authorizer.authorize(caller, node_name, request.method, request.path)

@@ -1,0 +1,103 @@
+"""`run`: one command in a container, its output as the answer. Old; `exec` has taken its place.
+
+The command runs by exec over WebSocket in the target. As with a kubelet whatever goes wrong, a
+command that fails included, is a 500 that says so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from vnode.api import documents
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube import websockets
+from vnode.kubelet.delegates import Delegate, ServedNode, has_container
+from vnode.kubelet.refusal import Refused
+
+_PROTOCOL: Final = "v4.channel.k8s.io"
+_STDOUT, _STDERR, _STATUS = 1, 2, 3
+_LIMIT: Final = 16 * 1024 * 1024  # bytes of output, what a container runtime lets a kubelet have
+
+
+async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
+    """Run `?cmd=` (words by spaces, no shell) and answer with its output."""
+    where = request.match_info
+    pod = await node.pod(where["namespace"], where["pod"], where.get("uid", ""))
+    container = where["container"]
+    if not has_container(pod, container):
+        raise Refused(500, f'container not found ("{container}")')
+
+    command = request.query.get("cmd", "").split(" ")
+    delegate = node.delegate(pod)
+    try:
+        out, err, status = await _run(delegate, container, command)
+    except VnodeError as error:
+        if isinstance(error, Refused):
+            raise
+
+        raise Refused(500, f"target {delegate.client.name}: {error}") from error
+
+    if status.get("status") != "Success":
+        raise Refused(500, failure(command, status, err.decode(errors="replace")))
+
+    return web.Response(body=out + err, content_type="application/json")
+
+
+async def _run(
+    delegate: Delegate, container: str, command: list[str]
+) -> tuple[bytes, bytes, Object]:
+    """Standard output, standard error, and the status at the end."""
+    query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+    query += [("command", word) for word in command]
+    parts: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray(), _STATUS: bytearray()}
+    async with websockets.connect(
+        delegate.client, delegate.path("exec"), query, _PROTOCOL
+    ) as socket:
+        async for message in socket:
+            if message.type is aiohttp.WSMsgType.BINARY and message.data:
+                parts.get(message.data[0], bytearray()).extend(message.data[1:])
+                if sum(map(len, parts.values())) > _LIMIT:
+                    raise Refused(500, f"the command prints more than {_LIMIT} bytes")
+
+    try:
+        status = msgspec.json.decode(bytes(parts[_STATUS]))
+    except documents.NO_JSON:
+        status = None
+
+    if not isinstance(status, dict):
+        raise Refused(500, f"target {delegate.client.name} broke off before the command ended")
+
+    return bytes(parts[_STDOUT]), bytes(parts[_STDERR]), status
+
+
+def failure(command: list[str], status: Object, printed: str) -> str:
+    """What a kubelet says of a command that failed, or could not be run."""
+    try:
+        known = msgspec.convert(status, _ExitStatus)
+    except msgspec.ValidationError:
+        known = _ExitStatus()
+
+    for cause in known.details.causes:
+        if cause.reason == "ExitCode":
+            return f"command '{' '.join(command)}' exited with {cause.message}: {printed}"
+
+    return known.message or "the command failed"
+
+
+class _ExitCause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _ExitDetails(msgspec.Struct):
+    causes: list[_ExitCause] = []
+
+
+class _ExitStatus(msgspec.Struct):
+    message: str = ""
+    details: _ExitDetails = msgspec.field(default_factory=_ExitDetails)

@@ -1,0 +1,1 @@
+"""Routes that become streams to the target: `exec`, `attach` and `portForward`."""

@@ -1,0 +1,94 @@
+"""Annotations have writers on both sides: which of two that disagree is the newer one.
+
+The proxy's annotations go to the delegate, and the delegate's come back to the proxy. Each side
+may change any of them at any time, so two values say nothing about which came later. What tells is
+the value that both sides last agreed upon: what the source last sent (a record on the chaperon), or
+what the target last sent back (a record on the proxy, written in the same patch as the value).
+Whoever differs from that has changed it; if both have, the source has the last word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from vnode.api import documents, keys, objects
+from vnode.api.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class MergedAnnotations:
+    """What to write: merge patches of annotations, and what the source's record must then be.
+
+    `down` goes to the chaperon, `up` to the proxy, with the record of what was fed back in it.
+    """
+
+    down: Object
+    sent: Object
+    up: Object
+
+
+def settle(proxy: Object, chaperon: Object, sent: Object) -> MergedAnnotations:
+    """Settle a bound proxy's annotations with its chaperon's; `sent` is what the source sent last.
+
+    Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
+    those of a queue to the cluster they are in.
+    """
+    here, there = foreign(proxy), foreign(chaperon)
+    known = read(proxy, keys.FED_BACK)
+    fed, sent, down, up = dict(known), dict(sent), {}, {}
+    for key in filter(keys.travels, here.keys() | there.keys() | known.keys() | sent.keys()):
+        ours, theirs = here.get(key), there.get(key)
+        agreed = known[key] if key in known else sent.get(key)
+        if ours == theirs:
+            _agree(key, ours, agreed, sent, fed)
+        elif ours == agreed:
+            up[key] = fed[key] = theirs
+        else:
+            down[key] = ours
+            _put(sent, key, ours)
+
+    if fed != known:
+        up[keys.FED_BACK] = text(fed) if fed else None
+
+    return MergedAnnotations(down, sent, up)
+
+
+def _agree(key: str, value: str | None, agreed: str | None, sent: Object, fed: Object) -> None:
+    """Both say the same; the records are to say so too, and no more than they must."""
+    if value == sent.get(key):
+        fed.pop(key, None)
+    elif value != agreed:
+        fed[key] = value
+
+
+def _put(record: Object, key: str, value: str | None) -> None:
+    if value is None:
+        record.pop(key, None)
+    else:
+        record[key] = value
+
+
+def foreign(obj: Object) -> Object:
+    """The annotations of others on an object."""
+    return {k: v for k, v in objects.annotations(obj).items() if keys.is_foreign(k)}
+
+
+def read(obj: Object, key: str) -> Object:
+    """The JSON object in an annotation of ours; empty if there is none, or it was spoilt."""
+    value = objects.annotations(obj).get(key)
+    if not value:
+        return {}
+
+    try:
+        record = msgspec.json.decode(value)
+    except documents.NO_JSON:
+        return {}
+
+    return record if isinstance(record, dict) else {}
+
+
+def text(record: Object) -> str:
+    """A record as an annotation; the same record always gives the same text."""
+    return msgspec.json.encode(record, order="deterministic").decode()

@@ -1,0 +1,342 @@
+"""One pending proxy pod through the candidate phase: from feasible targets to one that has a place.
+
+A scheduling cycle has ranked the targets; from here on the pod has a task of its own, which sleeps
+until one of its candidates moves. What to do next is decided by `candidates.decide`; this module
+does it: has chaperons created and deleted, and says why if no target has a place. The phase itself
+never waits for a target: requests run beside it, and end with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.clock import TICK, Clock, happens_within
+from vnode.api.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+    VnodeError,
+)
+from vnode.api.objects import Object
+from vnode.pods.source import candidates
+from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
+from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.candidates import (
+    Bind,
+    Candidate,
+    CandidateSettings,
+    CandidateState,
+    Create,
+    GiveUp,
+    Wait,
+)
+from vnode.runtime.links import Link, Links
+from vnode.scheduling.assumptions import Assumptions
+from vnode.telemetry import metrics
+
+_DELETING: Final = 5.0  # seconds that the end of a phase waits for candidates to be deleted
+
+_Start = Callable[..., asyncio.Task[None]]
+"""Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
+
+Renew = Callable[[Object, Link], None]
+"""Has what a pod refers to looked at again, for a candidate that is there already."""
+
+log = logging.getLogger(__name__)
+
+
+class CandidatePhase:
+    """Runs candidate phases."""
+
+    def __init__(
+        self,
+        links: Links,
+        requests: CandidateRequests,
+        assumptions: Assumptions,
+        *,
+        settings: CandidateSettings,
+        lookup: Callable[[str], Object | None],
+        fetch: Callable[[str], Awaitable[Object | None]],
+        renew: Renew,
+        clock: Clock,
+    ) -> None:
+        self._links = links
+        self._requests = requests
+        self._assumptions = assumptions
+        self._settings = settings
+        self._lookup = lookup  # the pod of a key as the informer has it
+        self._fetch = fetch  # as the API server has it
+        self._renew = renew
+        self._clock = clock
+        self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
+
+    def heard(self, node: str) -> None:
+        """The target behind the node has answered about one of its candidates."""
+        self._heard[node] = self._clock.monotonic()
+
+    async def place(
+        self, phase: Attempt, bind: Callable[[str], Awaitable[bool]]
+    ) -> tuple[Outcome, dict[str, str]]:
+        """Try candidates until one wins or none is left; the second value says why, by node.
+
+        `bind` binds the pod to a node; False means that the target is given back and the pod is
+        tried again later. The pod stays assumed wherever it was; whoever calls forgets it there.
+        """
+        self._renew_earlier(phase)
+        async with asyncio.TaskGroup() as group:
+            decided = await self._decide(phase, group.create_task)
+            for task in phase.creating.values():
+                task.cancel()
+
+            if phase.deleting and isinstance(decided, AttemptEnded):
+                await asyncio.wait(phase.deleting, timeout=_DELETING)
+
+            for task in phase.deleting:
+                task.cancel()
+
+        if isinstance(decided, AttemptEnded):
+            return decided.outcome, decided.reasons
+
+        phase.winner = decided.node
+        return ended(await bind(decided.node))
+
+    async def _decide(self, phase: Attempt, start: _Start) -> Bind | AttemptEnded:
+        self._withdraw(phase, start)
+        while True:
+            phase.moved.clear()
+            pod = self._lookup(phase.key)
+            if not _is_pending(pod, phase.uid):
+                return AttemptEnded(Outcome.GONE)
+
+            assert pod is not None
+            known = self.known(phase)
+            self._count_rejections(phase, known)
+            action = candidates.decide(
+                phase.ranked, known, self._heard, self._clock.monotonic(), self._settings
+            )
+            match action:
+                case Bind(node):
+                    self._measure(phase, node, "reserved")
+                    refusal = self._assumptions.confirm(pod, node)
+                    if refusal.is_success:
+                        return action
+
+                    phase.refused[node] = refusal
+                    self._delete(phase, (node,), start)
+                case Create(node):
+                    self._begin(phase, pod, node, start)
+                case Wait(seconds):
+                    await happens_within(phase.moved, max(TICK, seconds))
+                case GiveUp():
+                    self._give_up(phase, known, start)
+                    return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(phase, known))
+
+    def known(self, phase: Attempt) -> dict[str, Candidate]:
+        """Every candidate of the pod, by node, as far as we have seen.
+
+        A target says itself that a candidate is reserved. It is believed only where scheduling
+        would have the pod, so that a hostile target cannot draw pods that are not for it.
+        """
+        found: dict[str, Candidate] = {}
+        for link in self._allowed_links(phase):
+            candidate = self._known_at(link, phase)
+            if candidate is not None:
+                found[link.node_name] = candidate
+
+        for node in phase.ranked:
+            if self._links.get(node) is None:
+                found.setdefault(
+                    node,
+                    Candidate(CandidateState.FAILED, phase.started, "the target is not connected"),
+                )
+
+        return found
+
+    def _known_at(self, link: Link, phase: Attempt) -> Candidate | None:
+        existing = link.candidate(phase.uid)
+        node, since = link.node_name, phase.created.get(link.node_name, phase.started)
+        if node in phase.refused:
+            return Candidate(CandidateState.FAILED, since, phase.refused[node].message)
+
+        if existing is not None and not objects.is_terminating(existing):
+            return _with_health(candidates.read(existing, since), link)
+
+        if node in phase.failed:
+            return Candidate(CandidateState.FAILED, since, phase.failed[node])
+
+        if node not in phase.ranked:
+            return None
+
+        if existing is not None:
+            return Candidate(CandidateState.FAILED, since, "the candidate there is being deleted")
+
+        if node in phase.creating:
+            # A target that creates others meanwhile is busy: this one waits for its turn.
+            since = max(since, self._requests.answered(link) or since)
+
+        if node in phase.created or not link.health.healthy:
+            return _with_health(Candidate(CandidateState.WAITING, since), link)
+
+        return None
+
+    def _allowed_links(self, phase: Attempt) -> list[Link]:
+        namespace, _name = objects.split_key(phase.key)
+        links = self._links.covering(namespace)
+        return [link for link in links if link.node_name not in phase.barred]
+
+    def _explanations(self, phase: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
+        silent = (
+            f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
+            "scheduler of the target run?)"
+        )
+        said = {node: candidate.message or silent for node, candidate in known.items()}
+        notes = {node: f" ({note})" for node, note in phase.notes.items()}
+        return {node: text + notes.get(node, "") for node, text in said.items()}
+
+    def _renew_earlier(self, phase: Attempt) -> None:
+        """Candidates of earlier attempts, where this one would make them too."""
+        pod = self._lookup(phase.key)
+        if pod is None or not _is_pending(pod, phase.uid):
+            return
+
+        for node in phase.ranked:
+            link = self._links.get(node)
+            if link is not None and link.candidate(phase.uid) is not None:
+                self._renew(pod, link)
+
+    def _begin(self, phase: Attempt, pod: Object, node: str, start: _Start) -> None:
+        """Have a candidate created; it counts from now on."""
+        phase.created[node] = self._clock.monotonic()
+        link = self._links.get(node)
+        if link is None:
+            return
+
+        # Other pods may have come there while this one asked elsewhere.
+        refusal = self._assumptions.assume(pod, node, phase.generation)
+        if not refusal.is_success:
+            phase.refused[node] = refusal
+            return
+
+        name = f"create candidate of {phase.key} on {node}"
+        phase.creating[node] = start(self._create(phase, pod, link), name=name)
+
+    async def _create(self, phase: Attempt, pod: Object, link: Link) -> None:
+        node = link.node_name
+        try:
+            if note := await self._requests.create(pod, link):
+                phase.notes[node] = note
+
+            # Its silence begins now, not while it waited in our own queue.
+            phase.created[node] = self._clock.monotonic()
+        except AlreadyExists:
+            log.debug("candidate of %s on %s exists", phase.key, node)
+        except VnodeError as error:
+            phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
+            # A Conflict is about a quota that many creations change at once.
+            passing = (Unreachable, ServerError, TooManyRequests, Conflict)
+            phase.shaky |= isinstance(error, passing)
+            self._measure(phase, node, "failed")
+            phase.moved.set()
+
+        del phase.creating[node]
+
+    def _delete(
+        self,
+        phase: Attempt,
+        nodes: Iterable[str],
+        start: _Start,
+        *,
+        expected: bool = True,
+    ) -> None:
+        """Have the pod's candidates on those nodes deleted, where there are any."""
+        for node in nodes:
+            link = self._links.get(node)
+            existing = link.candidate(phase.uid) if link else None
+            if link is not None and existing is not None:
+                name = f"delete candidate of {phase.key} on {node}"
+                deletion = self._requests.delete(existing, link, expected=expected)
+                phase.deleting.add(start(deletion, name=name))
+
+    def _withdraw(self, phase: Attempt, start: _Start) -> None:
+        """Have candidates deleted where the pod may not be any more: its target was cordoned, say.
+
+        Nobody allows a candidate before its pod is bound. So whatever one there claims, if the API
+        server says that the pod is pending, it is not to run.
+        """
+        self._delete(phase, phase.barred, start)
+        for node in phase.barred:
+            link = self._links.get(node)
+            existing = link.candidate(phase.uid) if link else None
+            if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):
+                assert link is not None
+                name = f"withdraw candidate of {phase.key} on {node}"
+                phase.deleting.add(start(self._delete_allowed(phase, existing, link), name=name))
+
+    async def _delete_allowed(self, phase: Attempt, candidate: Object, link: Link) -> None:
+        try:
+            pod = await self._fetch(phase.key)
+        except VnodeError as error:
+            log.info("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
+            return
+
+        if _is_pending(pod, phase.uid):
+            await self._requests.delete(candidate, link, allowed=True)
+
+    def _give_up(self, phase: Attempt, known: Mapping[str, Candidate], start: _Start) -> None:
+        """Delete what is of no use to a later attempt, or to anybody's autoscaler."""
+        for node, candidate in known.items():
+            if candidate.state is CandidateState.WAITING:
+                self._measure(phase, node, "silent")
+
+        asked = {**phase.asked, **dict.fromkeys(phase.created, phase.started)}
+        surplus = candidates.surplus(phase.ranked, known, asked, self._settings)
+        self._delete(phase, surplus, start)
+        lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
+        self._delete(phase, lost, start, expected=False)  # so that its pod is tried again then
+
+    def _count_rejections(self, phase: Attempt, known: Mapping[str, Candidate]) -> None:
+        for node, candidate in known.items():
+            if candidate.state is CandidateState.REJECTED and node not in phase.rejected:
+                phase.rejected.add(node)
+                self._measure(phase, node, "rejected")
+
+    def _measure(self, phase: Attempt, node: str, outcome: str) -> None:
+        if (created := phase.created.get(node)) is not None:
+            link = self._links.get(node)
+            target = str(link.target) if link else node
+            seconds = self._clock.monotonic() - created
+            metrics.CANDIDATE_SECONDS.labels(target, outcome).observe(seconds)
+
+
+def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
+    """The end of a phase that came as far as binding."""
+    return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
+
+
+def _with_health(candidate: Candidate, link: Link) -> Candidate:
+    """A target that does not answer cannot take a pod now, but a decision stands."""
+    if link.health.healthy:
+        return candidate
+
+    state = (
+        CandidateState.HELD
+        if candidate.state is CandidateState.COMMITTED
+        else CandidateState.FAILED
+    )
+    return Candidate(state, candidate.since, link.health.message)
+
+
+def _is_pending(pod: Object | None, uid: str) -> bool:
+    return (
+        pod is not None
+        and objects.uid(pod) == uid
+        and not objects.is_terminating(pod)
+        and not objects.node_name(pod)
+    )

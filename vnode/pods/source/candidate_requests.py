@@ -1,0 +1,113 @@
+"""What the candidate phase asks of targets: some requests at a time for each of them.
+
+The bounds belong to links, so that a target that hangs holds up only who asks something of it; and
+whoever has waited for its turn at a target that no longer answers is sent away instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ApiError, Unreachable
+from vnode.api.objects import Object
+from vnode.pods import chaperons
+from vnode.pods.chaperons import Parent
+from vnode.runtime.links import Link
+
+_AT_ONCE: Final = 16  # requests to one target: who has a reservation there must not wait long
+
+Bring = Callable[[Object, Link], Awaitable[str]]
+"""Sees that a target has what a pod refers to, before its candidate is created there. The answer,
+if not "", is for the pod's user; VnodeError if the target must not have the pod now."""
+
+log = logging.getLogger(__name__)
+
+
+class CandidateRequests:
+    """Creates and deletes candidates."""
+
+    def __init__(self, parent: Parent, bring: Bring, clock: Clock) -> None:
+        self._parent = parent
+        self._bring = bring
+        self._clock = clock
+        # Entries live as long as their links.
+        self._turns: WeakKeyDictionary[Link, asyncio.Semaphore] = WeakKeyDictionary()
+        self._answered: WeakKeyDictionary[Link, float] = WeakKeyDictionary()
+        # UIDs of chaperons that were deleted here, until their informer says that they are gone.
+        self._deleted: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()
+
+    def answered(self, link: Link) -> float | None:
+        """When (monotonic) the target last answered the creation of a candidate."""
+        return self._answered.get(link)
+
+    async def create(self, pod: Object, link: Link) -> str:
+        """Create a candidate of the pod; the answer is that of `Bring`.
+
+        Raises VnodeError if it could not be created, AlreadyExists if it is there.
+        """
+        built = chaperons.for_link(pod, self._parent, link, allowed=False)
+        _must_answer(link)
+        note = await self._bring(pod, link)
+        async with self._turn(link):
+            try:
+                await link.client.create(kinds.POD_CHAPERONS, built)
+            except ApiError:
+                self._answered[link] = self._clock.monotonic()
+                raise
+
+            self._answered[link] = self._clock.monotonic()
+
+        return note
+
+    async def delete(
+        self, candidate: Object, link: Link, *, expected: bool = True, allowed: bool = False
+    ) -> None:
+        """Delete a candidate that cannot win; one that cannot be deleted now is found again later.
+
+        One that is allowed to run is only deleted if the caller has seen to it that nobody could
+        have allowed it: `allowed`. `expected`: that it is gone is then no news.
+        """
+        is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
+        if objects.is_terminating(candidate) or (is_allowed and not allowed):
+            return
+
+        deleted, uid = self._deleted.setdefault(link, set()), objects.uid(candidate)
+        if expected:
+            deleted.add(uid)
+
+        try:
+            async with self._turn(link):
+                await link.client.discard(kinds.POD_CHAPERONS, candidate)
+        except BaseException as error:
+            deleted.discard(uid)
+            if not isinstance(error, (ApiError, Unreachable)):
+                raise
+
+            log.debug("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
+
+    def expected(self, candidate: Object, link: Link) -> bool:
+        """Whether a candidate that is gone was deleted here; asked once, when it is gone."""
+        deleted, uid = self._deleted.get(link, set()), objects.uid(candidate)
+        if uid not in deleted:
+            return False
+
+        deleted.discard(uid)
+        return True
+
+    @asynccontextmanager
+    async def _turn(self, link: Link) -> AsyncIterator[None]:
+        async with self._turns.setdefault(link, asyncio.Semaphore(_AT_ONCE)):
+            _must_answer(link)
+            yield
+
+
+def _must_answer(link: Link) -> None:
+    if not link.health.healthy:
+        raise Unreachable(link.health.message)

@@ -1,0 +1,178 @@
+"""The candidate phase as a pure decision: what to do next about a pod that targets could take.
+
+Candidates are tried best target first. The next target is tried when one rejects, or when one is
+silent: it says nothing about this candidate, nor about any other, for a short while. A target that
+answers its candidates one after the other is busy, not silent, so a burst does not send every pod
+everywhere. The first candidate to become reserved wins; an earlier rejection does not exclude that.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.pods import delegate
+
+
+class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How candidates are tried. Times in seconds."""
+
+    parallel: int = 1
+    """How many targets are asked at once; more find a place sooner and cost writes everywhere."""
+    stagger: float = 2.0
+    """After how long without a word the next target is asked as well."""
+    patience: float = 30.0
+    """After how long without an answer a candidate no longer keeps its pod from being reported."""
+    keep_rejected: int = 3
+    """How many rejected candidates stay, for the autoscalers of their targets to see."""
+
+
+class CandidateState(enum.Enum):
+    """What a target has said about a candidate."""
+
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    REJECTED = "rejected"
+    FAILED = "failed"  # it could not be created
+    LOST = "lost"  # its delegate was deleted: only a new candidate can find a place
+    COMMITTED = "committed"  # allowed already: the decision is made, whoever made it
+    HELD = "held"  # committed, as far as known, but its target does not answer: nobody else may run
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate; `since` is when it was created, by the monotonic clock."""
+
+    state: CandidateState
+    since: float
+    message: str = ""
+
+
+def read(chaperon: Object, since: float) -> Candidate:
+    """The state of a candidate by its chaperon.
+
+    A reservation is newer than a rejection: the target withdraws it when it rejects again. Without
+    a delegate there is neither, whatever was said before.
+    """
+    notes = objects.annotations(chaperon)
+    if keys.IS_ALLOWED in notes:
+        return Candidate(CandidateState.COMMITTED, since)
+
+    if keys.POD_MISSING_SINCE in notes:
+        return Candidate(CandidateState.LOST, since, "the candidate pod was deleted in the target")
+
+    if keys.IS_RESERVED in notes:
+        return Candidate(CandidateState.RESERVED, since)
+
+    reason = delegate.rejection(objects.status(chaperon))
+    if reason is not None:
+        return Candidate(CandidateState.REJECTED, since, reason or "unschedulable")
+
+    return Candidate(CandidateState.WAITING, since)
+
+
+def has_place(chaperon: Object) -> bool:
+    """The target has found a node for the delegate, and so counts it in what it says is free."""
+    scheduled = objects.condition(chaperon, "PodScheduled") or {}
+    return keys.IS_RESERVED in objects.annotations(chaperon) or scheduled.get("status") == "True"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind the proxy to this node: its candidate has a place."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Try this node next."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until a candidate moves, or for that many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """No target has a place now; candidates that stay may find one later."""
+
+
+Action = Bind | Create | Wait | GiveUp
+
+
+def decide(
+    ranked: Sequence[str],
+    candidates: Mapping[str, Candidate],
+    heard: Mapping[str, float],
+    now: float,
+    settings: CandidateSettings,
+) -> Action:
+    """The next step for one pod.
+
+    `ranked` are the nodes that scheduling found feasible, best first; `candidates` those that
+    exist, on whichever node; `heard` is when each node's target last answered about any candidate.
+    """
+    order = {node: place for place, node in enumerate(ranked)}
+    for state in (CandidateState.COMMITTED, CandidateState.RESERVED):
+        winners = [node for node, candidate in candidates.items() if candidate.state is state]
+        if winners:
+            return Bind(min(winners, key=lambda node: (order.get(node, len(order)), node)))
+
+    if any(candidate.state is CandidateState.HELD for candidate in candidates.values()):
+        return GiveUp()
+
+    waiting = {n: c for n, c in candidates.items() if c.state is CandidateState.WAITING}
+    silent_at = {n: _silent_at(n, c, heard, settings) for n, c in waiting.items()}
+    untried = [node for node in ranked if node not in candidates]
+    speaking = sum(1 for moment in silent_at.values() if moment > now)
+    if untried and speaking < settings.parallel:
+        return Create(untried[0])
+
+    given_up_at = {n: c.since + settings.patience for n, c in waiting.items()}
+    moments = [m for m in given_up_at.values() if m > now]
+    if not moments:
+        return GiveUp()
+
+    if untried:
+        moments += [moment for moment in silent_at.values() if moment > now]
+
+    return Wait(min(moments) - now)
+
+
+def _silent_at(
+    node: str, candidate: Candidate, heard: Mapping[str, float], settings: CandidateSettings
+) -> float:
+    """When the target counts as silent about this candidate, if nothing is heard until then."""
+    last_word = max(candidate.since, heard.get(node, candidate.since))
+    return min(last_word + settings.stagger, candidate.since + settings.patience)
+
+
+def surplus(
+    ranked: Sequence[str],
+    candidates: Mapping[str, Candidate],
+    asked: Mapping[str, float],
+    settings: CandidateSettings,
+) -> list[str]:
+    """The rejected candidates that need not stay: those beyond the limit that were asked longest
+    ago, by the attempts at `asked`, and of one attempt the least preferred."""
+    order = {node: place for place, node in enumerate(ranked)}
+
+    def age(node: str) -> tuple[float, int, str]:
+        return -asked.get(node, -math.inf), order.get(node, len(order)), node
+
+    rejected = [
+        n for n, candidate in candidates.items() if candidate.state is CandidateState.REJECTED
+    ]
+    return sorted(rejected, key=age)[settings.keep_rejected :]

@@ -1,0 +1,103 @@
+"""Deletes the chaperons that no pod has a use for: losers of a candidate phase, and orphans.
+
+A loser is on another target than the one its pod was bound to; an orphan's pod is gone. Each is
+deleted in its own target, at that target's pace: keys are (virtual node, key of the pod), and a
+target that does not answer holds up no other, nor the pods that have moved on. A chaperon is an
+orphan only if the API server of the source itself says that its pod is not there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied, NotFound, ServerError, Unreachable
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.pods.source import proxy_state
+from vnode.runtime.controller import Controller
+from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
+
+_AGAIN: Final = 30.0  # seconds until a target that refused a deletion is asked again
+_AT_ONCE: Final = 8  # deletions under way in one target
+
+log = logging.getLogger(__name__)
+
+
+class _Place(NamedTuple):
+    """Where the chaperons of one pod are looked at."""
+
+    node: str
+    pod: str
+
+
+class ChaperonGC:
+    """Runs in the leader; `find` returns the proxy pod of a key, as far as it is known."""
+
+    def __init__(self, client: Client, links: Links, find: Callable[[str], Object | None]) -> None:
+        self._client = client
+        self._links = links
+        self._find = find
+        self._controller: Controller[_Place] = Controller(
+            "chaperon-gc", self._reconcile, workers=_AT_ONCE, lane=lambda place: place.node
+        )
+
+    async def run(self) -> None:
+        """Delete until cancelled; proxy pods must be known."""
+        await self._controller.run()
+
+    def on_pod(self, key: str) -> None:
+        """Look at all chaperons of a pod that has changed, or is gone."""
+        for link in self._links.covering(objects.split_key(key)[0]):
+            self._look(link, key)
+
+    def on_chaperon(self, link: Link, chaperon: Object) -> None:
+        """Look at the chaperons of the pod that this one names."""
+        self._look(link, parent_key(chaperon))
+
+    def _look(self, link: Link, key: str) -> None:
+        if any(self._suspects(link, key)):
+            self._controller.add(_Place(link.node_name, key))
+
+    def _suspects(self, link: Link, key: str) -> list[Object]:
+        """List the chaperons of a pod there that are not, or no longer, its own."""
+        pod = self._find(key)
+        return [
+            chaperon
+            for chaperon in link.chaperons.store.by_index(PARENT_KEY_INDEX, key)
+            if not objects.is_terminating(chaperon)
+            and (
+                proxy_state.is_loser(chaperon, pod, link.node_name)
+                or proxy_state.is_orphan(chaperon, pod)
+            )
+        ]
+
+    async def _reconcile(self, place: _Place) -> float | None:
+        link = self._links.get(place.node)
+        if link is None or not link.answers:
+            return None  # its return wakes us
+
+        for chaperon in self._suspects(link, place.pod):
+            is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))
+            if is_orphan and not await self._pod_is_gone(chaperon, place.pod):
+                continue
+
+            try:
+                await link.client.discard(kinds.POD_CHAPERONS, chaperon)
+            except (Unreachable, Denied, ServerError) as error:
+                log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
+                return _AGAIN
+
+        return None
+
+    async def _pod_is_gone(self, chaperon: Object, key: str) -> bool:
+        namespace, name = objects.split_key(key)
+        try:
+            pod = await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return True
+
+        return objects.uid(pod) != objects.labels(chaperon).get(keys.PARENT_UID)

@@ -1,0 +1,178 @@
+"""Feeds the scheduler: virtual nodes, health and summaries of targets -> cache and move events.
+
+The cache holds what a scheduling cycle looks at; the queue hears what changed, so that pods which
+that may help are tried again, and no others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import documents, keys, objects, resources
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+from vnode.kube.informer import Informer
+from vnode.runtime.links import Link, Links, TargetKey
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.snapshot import VirtualNode
+
+_FREE_LIMIT: Final = 64 * 1024  # bytes; the annotation comes from another cluster
+
+log = logging.getLogger(__name__)
+
+
+class EventHandlers:
+    """Keeps the cache in step; nothing runs, all is done as informers call."""
+
+    def __init__(self, nodes: Informer, links: Links, cache: Cache, queue: SchedulingQueue) -> None:
+        self._nodes = nodes
+        self._links = links
+        self._cache = cache
+        self._queue = queue
+
+    def open(self) -> None:
+        """Begin to follow; what is known already is taken in at once."""
+        self._nodes.subscribe(self._on_node)
+        self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
+
+    def unconnected(self, namespace: str) -> dict[TargetKey, str]:
+        """The targets of that namespace's pods that there is no connection to, and why.
+
+        The cache does not have them, since nothing can go there: a Secret is missing, say.
+        """
+        found = {}
+        for node in self._nodes.store.values():
+            labels, ready = objects.labels(node), objects.condition(node, "Ready") or {}
+            home = labels.get(keys.TARGET_NAMESPACE, "")
+            name = labels.get(keys.CLUSTER_TARGET_NAME) or labels.get(keys.TARGET_NAME)
+            idle = ready.get("status") == "False" and self._links.get(objects.name(node)) is None
+            if name and idle and home in ("", namespace):
+                reason = str(ready.get("message") or ready.get("reason") or "")
+                found[TargetKey(home, name)] = reason
+
+        return found
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        name = objects.name(new or old or {})
+        if new is None:
+            self._cache.remove_node(name)
+            return
+
+        self._update(name)
+        for kind in _changes(old, new):
+            self._queue.move(ClusterEvent(kind, name))
+
+    def _on_link(self, link: Link) -> None:
+        link.summaries.subscribe(lambda old, new: self._on_summary(link, old, new))
+        link.on_health(lambda: self._on_health(link))
+        self._update(link.node_name)
+        self._queue.move(ClusterEvent(EventKind.NODE_ADD, link.node_name))
+        self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+
+    def _on_health(self, link: Link) -> None:
+        self._update(link.node_name)
+        if link.health.healthy:
+            self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, link.node_name))
+
+    def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
+        free, largest = read_free(link.summary)
+        self._update(link.node_name)
+        said = (objects.annotations(obj or {}).get(keys.CLUSTER_UID) for obj in (old, new))
+        if len(set(said)) > 1:
+            self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+
+        if self._cache.update_free(link.node_name, free, largest):
+            self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
+
+    def _update(self, name: str) -> None:
+        node, link = self._nodes.store.get(name), self._links.get(name)
+        if node is None or link is None:
+            return
+
+        health = link.health
+        since = objects.timestamp(health.since)
+        self._cache.update_node(
+            VirtualNode(
+                name,
+                node,
+                (link.target.namespace, link.target.name),
+                target_namespace=link.target.namespace or None,
+                healthy=health.healthy,
+                unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
+                allocatable=_allocatable(link.summary),
+                cluster_uid=link.cluster_uid,
+            )
+        )
+
+
+def proxy_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
+    """What a change of a proxy may mean to pods that wait, as the cache counts it."""
+    before, after = _node_of(old), _node_of(new)
+    if after and after != before:
+        return ClusterEvent(EventKind.POD_ADD, after)
+
+    if before and (not after or (_is_ending(new) and not _is_ending(old))):
+        return ClusterEvent(EventKind.POD_DELETE, before)
+
+    return None
+
+
+def _node_of(pod: Object | None) -> str:
+    """Where the pod holds resources."""
+    if pod is None or objects.is_finished(pod):
+        return ""
+
+    return objects.node_name(pod)
+
+
+def _is_ending(pod: Object | None) -> bool:
+    """The pod holds its resources, but others need keep away from it no longer."""
+    return pod is not None and objects.is_terminating(pod)
+
+
+def _allocatable(summary: Object | None) -> Resources | None:
+    if summary is None or "allocatable" not in summary:
+        return None
+
+    try:
+        return resources.parse(summary["allocatable"])
+    except (ConfigError, AttributeError, TypeError) as error:
+        log.warning("a target's summary cannot be read: %s", error)
+        return None
+
+
+def read_free(summary: Object | None) -> tuple[Resources | None, Resources | None]:
+    """(free on all nodes, most free on any one) by a ClusterSummary; None if it does not say."""
+    text = objects.annotations(summary or {}).get(keys.FREE_RESOURCES)
+    if not isinstance(text, str) or len(text) > _FREE_LIMIT:
+        return None, None
+
+    try:
+        said: Any = msgspec.json.decode(text)
+        return resources.parse(said["sum"]), resources.parse(said["largest"])
+    except (*documents.NO_JSON, ConfigError, KeyError, TypeError, AttributeError) as error:
+        log.warning("a target's free resources cannot be read: %s", error)
+        return None, None
+
+
+def _changes(old: Object | None, new: Object) -> list[EventKind]:
+    if old is None:
+        return [EventKind.NODE_ADD]
+
+    changed = []
+    if objects.labels(old) != objects.labels(new):
+        changed.append(EventKind.NODE_LABELS)
+
+    if objects.spec(old) != objects.spec(new):
+        changed.append(EventKind.NODE_TAINTS)
+
+    if objects.status(old).get("allocatable") != objects.status(new).get("allocatable"):
+        changed.append(EventKind.NODE_ALLOCATABLE)
+
+    return changed

@@ -1,0 +1,248 @@
+"""From a chaperon back to its proxy pod: pure decisions of the source's side.
+
+The delegate's status replaces the proxy's, so that every tool sees the pod as it is in the target;
+what only makes sense there (containers that the target injected, its own QoS verdict) stays behind,
+and conditions that the source's own controllers have set stay (`conditions`).
+Annotations of others on the delegate come back too; ours stay. Another cluster wrote all that: its
+size is bounded, and addresses that no pod can have stay behind (the API server takes no
+EndpointSlice with one, so they would take a Service's other pods down with them).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.pods import annotation_merge, changes, conditions, observed_generation
+from vnode.pods.source.proxy_state import MANIFEST_BYTES
+
+_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName"})
+# Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
+_MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
+_CONTAINERS: Final = {
+    "containerStatuses": "containers",
+    "initContainerStatuses": "initContainers",
+    "ephemeralContainerStatuses": "ephemeralContainers",
+}
+_DISRUPTED: Final = "DisruptionTarget"
+# Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
+# takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
+STATUS_LIMIT: Final = 128 * 1024
+ANNOTATIONS_LIMIT: Final = 192 * 1024
+# Bytes of keys and values of all annotations that an API server takes.
+_TOTAL_LIMIT: Final = 256 * 1024
+
+
+def status_patch(proxy: Object, chaperon: Object) -> Object:
+    """The strategic merge patch for the proxy's status; empty if nothing is new.
+
+    It also writes down, in an annotation, which conditions are the delegate's.
+    """
+    reported = objects.without_nulls(objects.status(chaperon))
+    if objects.is_finished(proxy) and not objects.is_finished(chaperon):
+        return {}
+
+    status = observed_generation.by_proxy(proxy, chaperon, reported)
+    diff = _fields_patch(proxy, status)
+    metadata: Object = {"uid": objects.uid(proxy)}
+    if reported.get("phase") or "conditions" in reported:
+        told = {**chaperon, "status": status}
+        wanted, fed = conditions.merged(proxy, told, changes.sent_conditions(chaperon))
+        if entries := conditions.patch(conditions.of(proxy), wanted):
+            diff["conditions"] = entries
+
+        if fed != annotation_merge.read(proxy, keys.FED_BACK_CONDITIONS):
+            record = annotation_merge.text(fed) if fed else None
+            metadata["annotations"] = {keys.FED_BACK_CONDITIONS: record}
+
+    if not diff and "annotations" not in metadata:
+        return {}
+
+    return {"metadata": metadata, "status": diff}
+
+
+def _fields_patch(proxy: Object, status: Object) -> Object:
+    """What differs beside the conditions."""
+    wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND and not k.startswith("$")}
+    for field, containers in _CONTAINERS.items():
+        if field in wanted:
+            own = {entry.get("name") for entry in objects.spec(proxy).get(containers) or ()}
+            wanted[field] = [entry for entry in wanted[field] if entry.get("name") in own]
+
+    _drop_special_addresses(wanted)
+    known = objects.without_nulls(objects.status(proxy))
+    apart = _STAYS_BEHIND | {"conditions"} | ({observed_generation.FIELD} - wanted.keys())
+    patch: Object = {}
+    for field in sorted((known.keys() | wanted.keys()) - apart):
+        if field in wanted:
+            if field not in known or known[field] != wanted[field]:
+                patch[field] = _replacement(field, wanted[field])
+        elif status.get("phase"):  # while there is no delegate, its target can only say why
+            patch[field] = None
+
+    return patch
+
+
+def _replacement(field: str, value: Any) -> Any:
+    """The value as a strategic merge patch has it that replaces what is there."""
+    if isinstance(value, dict):
+        return {**value, "$patch": "replace"}
+
+    if field in _MERGED_LISTS and isinstance(value, list):
+        return [{"$patch": "replace"}, *value]
+
+    return value
+
+
+def exceeds(proxy: Object, patch: Object) -> str:
+    """What the pod would have after this patch, if it cannot be taken over; else "".
+
+    The result counts: many small patches come to as much as a large one. Honest clusters have no
+    reason for as much, unless the pod's own annotations leave no room.
+    """
+    if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), STATUS_LIMIT):
+        return f"a status of over {STATUS_LIMIT} bytes"
+
+    news = objects.annotations(patch)
+    if not news:
+        return ""
+
+    known = dict(objects.annotations(proxy))
+    manifest = {k: v for k in (keys.SOURCE_POD_MANIFEST,) if (v := known.pop(k, None)) is not None}
+    after = objects.without_nulls(objects.merge_patches(known, news))
+    if _outgrows(known, after, ANNOTATIONS_LIMIT):
+        return f"annotations of over {ANNOTATIONS_LIMIT} bytes"
+
+    if _total(after) + (_total(manifest) or proxy.get(MANIFEST_BYTES, 0)) > _TOTAL_LIMIT:
+        return f"more than the {_TOTAL_LIMIT} bytes of annotations that a pod may have"
+
+    return ""
+
+
+def without_record(patch: Object) -> Object:
+    """A patch of status that leaves the annotations alone."""
+    metadata = {k: v for k, v in objects.metadata(patch).items() if k != "annotations"}
+    return {**patch, "metadata": metadata}
+
+
+def _after(proxy: Object, patch: Object) -> Object:
+    """The status after a patch; replacements still have the directive that says so."""
+    if not patch:
+        return objects.status(proxy)
+
+    fields = {k: v for k, v in patch.items() if k != "conditions"}
+    entries = conditions.patched(conditions.of(proxy), patch.get("conditions") or [])
+    after: Object = {**objects.status(proxy), **fields, "conditions": entries}
+    return {k: v for k, v in after.items() if v is not None}
+
+
+def _outgrows(known: Object, after: Object, limit: int) -> bool:
+    """Whether something is over the limit after a patch, and not smaller than it was."""
+    size = len(msgspec.json.encode(after))
+    return size > limit and size > len(msgspec.json.encode(known))
+
+
+def _total(notes: Object) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in notes.items())
+
+
+def _drop_special_addresses(wanted: Object) -> None:
+    if "podIPs" in wanted:
+        wanted["podIPs"] = [e for e in wanted["podIPs"] if _is_ordinary(e.get("ip"))]
+
+    if "podIP" in wanted and not _is_ordinary(wanted["podIP"]):
+        del wanted["podIP"]
+
+
+def _is_ordinary(text: object) -> bool:
+    """What may be an endpoint of a Service (ValidateNonSpecialIP of Kubernetes)."""
+    try:
+        ip = ipaddress.ip_address(str(text))
+    except ValueError:
+        return False
+
+    return not (ip.is_unspecified or ip.is_loopback or ip.is_link_local or ip.is_multicast)
+
+
+def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Object:
+    """The merge patch for the proxy's annotations; empty if nothing is new.
+
+    With `two_way` the proxy's changes go to the delegate as well, and only what the target changed
+    comes back. Admiralty's targets take no changes: there the delegate's annotations count, and
+    those that it does not have are kept.
+    """
+    if two_way:
+        news = changes.settle(proxy, chaperon).up
+    else:
+        known = objects.annotations(proxy)
+        reported = annotation_merge.foreign(chaperon).items()
+        news = {k: v for k, v in reported if keys.travels(k) and known.get(k) != v}
+
+    if not news:
+        return {}
+
+    return {"metadata": {"uid": objects.uid(proxy), "annotations": news}}
+
+
+def has_started(proxy: Object) -> bool:
+    """A container of the pod has been seen to run, or the pod is finished."""
+    status = objects.status(proxy)
+    if status.get("phase") not in (None, "", "Pending"):
+        return True
+
+    return any(
+        "waiting" not in (entry.get("state") or {"waiting": {}}) or entry.get("restartCount")
+        for field in _CONTAINERS
+        for entry in status.get(field) or ()
+    )
+
+
+def disrupted(proxy: Object, message: str, now: str) -> Object:
+    """Build the strategic merge patch of the status of a pod that ends for no fault of its own.
+
+    The condition is the one by which a Job's pod failure policy tells disruptions from failures;
+    Kubernetes' garbage collector of pods sets it on those of a node that is gone. Empty if the pod
+    has it.
+    """
+    if objects.condition(proxy, _DISRUPTED) is not None:
+        return {}
+
+    condition = {
+        "type": _DISRUPTED,
+        "status": "True",
+        "reason": "DelegateLost",
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
+
+
+def failed_unseen(proxy: Object, now: str) -> Object:
+    """Build the strategic merge patch of the status of a pod whose end nobody has reported."""
+    message = "vnode: the pod was deleted, and its last status did not come from the target"
+    status = {"phase": "Failed", "reason": "DelegateLost", "message": message}
+    status |= objects.status(disrupted(proxy, message, now))
+    return {"metadata": {"uid": objects.uid(proxy)}, "status": status}
+
+
+def without_finalizers(
+    proxy: Object, stays: Callable[[str], bool] = keys.is_foreign
+) -> Object | None:
+    """The merge patch that takes off all finalizers but those that stay; None if all do."""
+    present = objects.finalizers(proxy)
+    kept = [entry for entry in present if stays(entry)]
+    if kept == present:
+        return None
+
+    return {
+        "metadata": {
+            "uid": objects.uid(proxy),
+            "resourceVersion": objects.resource_version(proxy),
+            "finalizers": kept,
+        }
+    }

@@ -1,0 +1,172 @@
+"""Chaperons of this source that the Target which sent them does not reach.
+
+Each Target looks after the chaperons that name it (`vnode.dev/target`). It no longer can where it
+came to be another cluster, or was deleted while its cluster did not answer. Whatever other Target
+leads to the cluster in which they are sees them too, and has them deleted, once they are surely of
+no use: the API server says that the pod is gone or bound elsewhere, or the Target that sent them is
+known to be another cluster than the one in which they are.
+
+The delegate of a pod is never deleted because something is not known: which cluster this is, which
+one the Target is, or whether there is such a Target.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied, NotFound, ServerError, Unreachable
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods.source import proxy_state
+from vnode.runtime.controller import Controller
+from vnode.runtime.links import OTHERS_INDEX, Link, Links, TargetKey
+
+_LOOK_AGAIN: Final = 60.0  # seconds; no event tells that a pod is gone that we did not schedule
+
+log = logging.getLogger(__name__)
+
+
+class ParentState(Enum):
+    """What has become of the pod that a chaperon was made for."""
+
+    GONE = auto()  # or replaced by a later one of its name
+    PENDING = auto()
+    BOUND = auto()  # to the virtual node of the Target that sent the chaperon
+    ELSEWHERE = auto()  # bound to another node, or ending without ever having been bound
+
+
+def parent_of(chaperon: Object, pod: Object | None, node_name: str) -> ParentState:
+    """What the pod, if there is one of that name, says; `node_name` is the sending Target's."""
+    if pod is None or proxy_state.is_orphan(chaperon, pod):
+        return ParentState.GONE
+
+    if proxy_state.is_loser(chaperon, pod, node_name):
+        return ParentState.ELSEWHERE
+
+    return ParentState.BOUND if objects.node_name(pod) else ParentState.PENDING
+
+
+def is_of_no_use(parent: ParentState, here: str, sender: str | None) -> bool:
+    """Whether a chaperon may be deleted by another link than that of the Target that sent it.
+
+    `here` is the UID of the cluster in which it is, `sender` that of the cluster which the Target
+    is; both are "" if unknown, and `sender` is None if there surely is no such Target.
+    """
+    if parent in (ParentState.GONE, ParentState.ELSEWHERE):
+        return True
+
+    if sender is None:  # a pod that is bound to its node is deleted for that, and then gone
+        return parent is ParentState.PENDING
+
+    return "" not in (here, sender) and here != sender
+
+
+class OrphanController:
+    """Deletes them; made anew for each term of a leader.
+
+    `cluster_of` gives the UID of the cluster that a Target is, "" if unknown, and None if there is
+    no such Target; it changes with what `targets` hold.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        links: Links,
+        targets: Iterable[Informer],
+        cluster_of: Callable[[TargetKey], str | None],
+    ) -> None:
+        self._client = client
+        self._proxies = proxies
+        self._links = links
+        self._targets = targets
+        self._cluster_of = cluster_of
+        self._controller: Controller[str] = Controller("orphans", self._reconcile, workers=4)
+
+    async def run(self) -> None:
+        """Look after them until cancelled; keys are those of the pods that they were made for."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(self._on_proxy)
+        for informer in self._targets:
+            informer.subscribe(lambda _old, _new: self._look_at_all())
+
+        self._links.subscribe(self._on_link, lambda _link: self._look_at_all())
+        await self._controller.run()
+
+    def _on_proxy(self, old: Object | None, new: Object | None) -> None:
+        if new is None or objects.node_name(new) != objects.node_name(old or {}):
+            self._controller.add(objects.key(new or old or {}))
+
+    def _on_link(self, link: Link) -> None:
+        link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))
+        link.summaries.subscribe(lambda old, new: None if old and new else self._look_at(link))
+        link.on_health(lambda: self._look_at(link))
+
+    def _on_chaperon(self, link: Link, chaperon: Object | None) -> None:
+        if chaperon is not None and not link.target.sent(chaperon):
+            self._controller.add(parent_key(chaperon))
+
+    def _look_at_all(self) -> None:
+        for link in self._links:
+            self._look_at(link)
+
+    def _look_at(self, link: Link) -> None:
+        """More is known of who reaches what."""
+        for key in link.chaperons.store.values_of(OTHERS_INDEX):
+            self._controller.add(key)
+
+    async def _reconcile(self, key: str) -> float | None:
+        again = None
+        for link in self._links.covering(objects.split_key(key)[0]):
+            if not (link.synced and link.health.healthy):
+                continue
+
+            for chaperon in link.chaperons.store.by_index(OTHERS_INDEX, key):
+                if not objects.is_terminating(chaperon) and self._is_suspect(chaperon, key, link):
+                    again = again or await self._look_closely(chaperon, key, link)
+
+        return again
+
+    def _is_suspect(self, chaperon: Object, key: str, link: Link) -> bool:
+        """As far as we have seen, it is of no use, and no link of its own reaches it."""
+        own = self._links.get(_sender(chaperon).node_name)
+        if own is not None and own.cluster_uid and own.cluster_uid == link.cluster_uid:
+            return False
+
+        return self._is_of_no_use(chaperon, self._proxies.store.get(key), link)
+
+    async def _look_closely(self, chaperon: Object, key: str, link: Link) -> float | None:
+        """Ask the API server for the pod, and delete the chaperon if it is still of no use."""
+        namespace, name = objects.split_key(key)
+        try:
+            pod = await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            pod = None
+
+        if not self._is_of_no_use(chaperon, pod, link):
+            return _LOOK_AGAIN
+
+        log.info(
+            "deleting chaperon %s in %s: no Target needs it", objects.key(chaperon), link.target
+        )
+        try:
+            await link.client.discard(kinds.POD_CHAPERONS, chaperon)
+        except (Unreachable, Denied, ServerError) as error:
+            log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
+
+        return None
+
+    def _is_of_no_use(self, chaperon: Object, pod: Object | None, link: Link) -> bool:
+        sender = _sender(chaperon)
+        parent = parent_of(chaperon, pod, sender.node_name)
+        return is_of_no_use(parent, link.cluster_uid or "", self._cluster_of(sender))
+
+
+def _sender(chaperon: Object) -> TargetKey:
+    return TargetKey(*objects.split_key(objects.annotations(chaperon).get(keys.TARGET, "")))

@@ -1,0 +1,285 @@
+"""The source's side of a bound pod: everything that follows from `spec.nodeName`.
+
+Binding is the decision (docs/decisions/0002): the virtual node in a proxy pod's spec is the one
+durable record of which target won. From it follows, each time anew, what must be so: the winner's
+candidate is allowed, all others are deleted, the delegate's status is the proxy's, what changes of
+the proxy is sent, and the proxy ends when its delegate has. Any process may die between any two of
+these steps; the next one finds the same pod and goes on.
+
+Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
+chaperon is lost only if the target itself says that there is none. Keys wait in a lane for each
+target, and a target that does not answer is asked nothing, so that it holds up its own pods only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, names, objects, route
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.pods import chains, chaperons
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source.candidate_requests import Bring
+from vnode.pods.source.change_sender import ChangeSender, expectation_key
+from vnode.pods.source.chaperon_gc import ChaperonGC
+from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
+from vnode.pods.source.status_writer import StatusWriter
+from vnode.pods.source.termination import LOOK_AGAIN, Termination
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link, Links
+
+_COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
+_REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
+_AT_ONCE: Final = 16  # pods of one target that are reconciled at once
+
+log = logging.getLogger(__name__)
+
+
+class ProxyController:
+    """Reconciles bound proxy pods with their chaperons in all targets.
+
+    `proxies` has the index `proxy.NODE_INDEX`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        links: Links,
+        parent: Parent,
+        *,
+        target_exists: Callable[[str], bool],
+        trim: Callable[[Object], Object],
+        bring: Bring,
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._proxies = proxies
+        self._links = links
+        self._parent = parent
+        self._target_exists = target_exists  # by node name; True while in doubt
+        self._bring = bring
+        self._events = events
+        self._clock = clock
+        self._controller: Controller[str] = Controller(
+            "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
+        )
+        self._mirror = StatusWriter(client, events, clock, self._controller.add)
+        self._ending = Termination(client, links, self._mirror, target_exists, clock)
+        self._candidates = Expectations()  # writes to chaperons, in all targets
+        self._sender = ChangeSender(client, parent, events, self._candidates)
+        self._gc = ChaperonGC(client, links, self._find)
+        self.bound = ExternallyBoundPods(client, self._on_pod, trim)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled, once the list of proxy pods is complete."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(lambda old, new: self._on_pod(objects.key(new or old or {})))
+        self._links.subscribe(self._on_link, self._on_link_gone)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._gc.run(), name="chaperon-gc")
+            group.create_task(self._controller.run(), name="bound-proxies")
+
+    def _find(self, key: str) -> Object | None:
+        return self._proxies.store.get(key) or self.bound.get(key)
+
+    def _node_of(self, key: str) -> str:
+        """Return the node that a pod is bound to, whose target its work may ask; else ""."""
+        return objects.node_name(self._find(key) or {})
+
+    def _on_pod(self, key: str) -> None:
+        self._controller.add(key)
+        self._gc.on_pod(key)
+
+    def _on_link(self, link: Link) -> None:
+        self.bound.watch(link.node_name)
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
+        link.on_health(lambda: self._on_health(link))
+
+    def _on_link_gone(self, link: Link) -> None:
+        """If the Target was deleted, pods on its node may end without it."""
+        if not self._target_exists(link.node_name):
+            self._look_at_pods_on(link.node_name)
+            self.bound.forget(link.node_name)
+
+    def _look_at_pods_on(self, node_name: str) -> None:
+        ours = self._proxies.store.by_index(proxy_state.NODE_INDEX, node_name)
+        for pod in (*ours, *self.bound.on(node_name)):
+            self._controller.add(objects.key(pod))
+
+    def _on_health(self, link: Link) -> None:
+        """Look at all pods and chaperons of a target that is back: they have waited for it."""
+        if link.answers:
+            for chaperon in link.chaperons.store.values():
+                self._on_chaperon(link, None, chaperon)
+
+            self._look_at_pods_on(link.node_name)
+
+    def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
+        chaperon = new or old or {}
+        key = parent_key(chaperon)
+        if new is not None:
+            self._gc.on_chaperon(link, new)
+            self._mirror.expect(key)
+            self._controller.add_after(key, _COALESCE)
+            return
+
+        self._candidates.forget(expectation_key(link, chaperon))
+        if self._node_of(key) == link.node_name:
+            self._ending.saw_last(key, chaperon)
+
+        self._controller.add(key)
+
+    async def _reconcile(self, key: str) -> float | None:
+        proxy = self._find(key)
+        if proxy is None:
+            self._mirror.forget(key)
+            self._ending.forget(key)
+            self._sender.forget(key)
+            return None
+
+        if self._mirror.pending(key, proxy):
+            return None
+
+        node_name = objects.node_name(proxy)
+        if node_name and not names.may_be_virtual_node(node_name):
+            await self._ending.leave_to_kubelet(proxy)
+            return None
+
+        if objects.is_terminating(proxy):
+            return await self._ending.end(proxy, node_name)
+
+        if not node_name or is_daemon(proxy):
+            self._mirror.nothing_to_feed(key)
+            return None
+
+        if not self._target_exists(node_name):
+            await self._lost(proxy, "its Target was deleted")
+            return None
+
+        link = self._links.get(node_name)
+        if link is None or not link.synced:
+            return None
+
+        candidate = link.candidate(objects.uid(proxy))
+        if candidate is not None:
+            return await self._with_candidate(proxy, candidate, link)
+
+        return await self._without_candidate(proxy, link) if link.answers else None
+
+    async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
+        if proxy_state.has_lost_delegate(proxy, candidate):
+            await self._mirror.feed_back(proxy, candidate, link)
+            told = keys.DELEGATE_DELETED in objects.annotations(candidate)
+            await self._lost(proxy, _gone_in(link), disrupted=not told)
+            return None
+
+        annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
+        asks = link.answers and not leaving
+        if asks and keys.POD_MISSING_SINCE in annotations:  # the pod is complete: nothing is lost
+            await link.client.discard(kinds.POD_CHAPERONS, candidate)
+            return None
+
+        if asks and keys.IS_ALLOWED not in annotations:
+            await self._allow(link, candidate)
+
+        refused = await self._mirror.feed_back(proxy, candidate, link)
+        sends = asks and link.runs_vnode
+        later = await self._sender.send(proxy, candidate, link) if sends else None
+        return min((wait for wait in (refused, later) if wait is not None), default=None)
+
+    async def _allow(self, link: Link, candidate: Object) -> None:
+        key = expectation_key(link, candidate)
+        if self._candidates.pending(key, candidate):
+            return
+
+        body = {
+            "metadata": {"uid": objects.uid(candidate), "annotations": {keys.IS_ALLOWED: "true"}}
+        }
+        after = await link.client.patch(
+            kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
+        )
+        self._candidates.expect(key, candidate, after)
+
+    async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
+        """A bound pod whose chaperon is not there: never made, or lost.
+
+        One that went through a reservation had one, so it is lost, and the proxy goes, for its
+        owner to replace. A pod that is complete just outlives its delegate.
+        """
+        uid, namespace = objects.uid(proxy), objects.namespace(proxy)
+        if not link.covers(namespace):
+            why = f"node {link.node_name} is not for pods of namespace {namespace}"
+            self._warn(proxy, "DelegateRefused", why)
+            return None
+
+        if proxy_state.is_complete(proxy):
+            return None
+
+        if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
+            return await self._create(proxy, link)
+
+        if await link.look_for_candidate(uid, namespace) is not None:
+            return LOOK_AGAIN
+
+        await self._lost(proxy, _gone_in(link))
+        return None
+
+    async def _lost(self, proxy: Object, why: str, *, disrupted: bool = True) -> None:
+        """Delete a pod that has no delegate any more.
+
+        It was disrupted, unless its target has told of the delegate's own deletion: then the
+        delegate's conditions say why.
+        """
+        log.info("deleting pod %s: %s", objects.key(proxy), why)
+        body = feedback.disrupted(proxy, why, objects.timestamp(self._clock.now()))
+        if disrupted and body:
+            await self._mirror.patch(proxy, body, subresource="status")
+
+        text = f"{why}; deleting this pod, for its owner to replace it"
+        self._warn(proxy, "DelegateLost", text)
+        await self._client.discard(kinds.PODS, proxy)
+
+    async def _create(self, proxy: Object, link: Link) -> float | None:
+        live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
+        if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
+            return None
+
+        try:
+            chaperon = chaperons.for_link(live, self._parent, link, allowed=True)
+            await self._bring(live, link)
+            await link.client.create(kinds.POD_CHAPERONS, chaperon)
+        except AlreadyExists:
+            return None
+        except (Denied, Invalid, NotFound, ConfigError) as error:
+            if isinstance(error, ConfigError):
+                message = f"the pod is not sent to target {link.target}: {error}"
+            else:
+                message = f"target {link.target} refused the pod: {error.message}"
+
+            self._warn(proxy, "DelegateRefused", message)
+            if route.is_delegate(live) and objects.status(live).get("message") != message:
+                await self._mirror.patch(proxy, chains.stuck(live, message), subresource="status")
+
+            return _REFUSED
+
+        return None
+
+    def _warn(self, proxy: Object, reason: str, text: str) -> None:
+        self._events.event(objects.reference(proxy, "Pod", "v1"), "Warning", reason, text)
+
+
+def _gone_in(link: Link) -> str:
+    return f"the delegate pod in target {link.target} was deleted there"

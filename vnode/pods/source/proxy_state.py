@@ -1,0 +1,113 @@
+"""What a proxy pod is to us, and its chaperons to it: pure.
+
+A bound proxy is kept without what only scheduling and the making of chaperons needs. A chaperon
+whose pod is bound elsewhere is a loser; one whose pod is not there is an orphan, as far as we have
+seen: only the API server's own word settles that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from vnode.api import changeable, keys, objects
+from vnode.api.objects import Object
+
+NODE_INDEX: Final = "node"
+
+# Of an object that was trimmed: the bytes of the annotation that it lacks, since they count.
+MANIFEST_BYTES: Final = "manifestBytes"
+
+_KEPT_SPEC: Final = frozenset(
+    {
+        "nodeName",
+        "schedulerName",
+        "restartPolicy",
+        "overhead",
+        "priority",
+        "affinity",
+        "terminationGracePeriodSeconds",
+        "readinessGates",
+    }
+)
+
+
+def node_of(pod: Object) -> Iterator[str]:
+    """For an index: the node that the pod is bound to, nothing while it is not."""
+    if name := objects.node_name(pod):
+        yield name
+
+
+def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
+    """The chaperon is on the target of `node_name`, and its pod is bound to another, or is ending
+    without ever having been bound."""
+    if proxy is None or is_orphan(chaperon, proxy):
+        return False
+
+    bound_to = objects.node_name(proxy)
+    return bound_to != node_name if bound_to else objects.is_terminating(proxy)
+
+
+def is_orphan(chaperon: Object, proxy: Object | None) -> bool:
+    """The pod is not there, or is a later one of the same name."""
+    return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
+
+
+def is_complete(pod: Object) -> bool:
+    """Tell whether a pod has finished and outlives its delegate, as a Job's pods do.
+
+    One that is meant to run always only finishes on its way out.
+    """
+    always = objects.spec(pod).get("restartPolicy", "Always") == "Always"
+    return not always and objects.is_finished(pod)
+
+
+def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
+    """Tell whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
+
+    A deletion cannot be taken back: the pod's owner replaces it at once, as it would on a node. A
+    target that runs Admiralty only says that the delegate is missing; then a pod that is complete
+    has lost nothing.
+    """
+    annotations = objects.annotations(chaperon)
+    if keys.DELEGATE_DELETED in annotations:
+        return True
+
+    if keys.POD_MISSING_SINCE not in annotations and not objects.is_terminating(chaperon):
+        return False
+
+    reported = {**proxy, "status": objects.status(chaperon)}
+    return not (is_complete(proxy) or is_complete(reported))
+
+
+def asked_grace(proxy: Object) -> int | None:
+    """Return the grace period in seconds of a pod's deletion, if it is not the pod's own.
+
+    `kubectl delete --now` makes it 1, `--force` 0.
+    """
+    own = objects.spec(proxy).get("terminationGracePeriodSeconds")
+    asked = objects.metadata(proxy).get("deletionGracePeriodSeconds")
+    if asked is None or asked == own or objects.is_finished(proxy):
+        return None
+
+    return int(asked)
+
+
+def trim(pod: Object) -> Object:
+    """What is kept of a proxy pod: all of it until it is bound."""
+    if not objects.node_name(pod):
+        return pod
+
+    spec = objects.spec(pod)
+    kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC} | changeable.trim(spec)
+
+    notes = objects.annotations(pod)
+    metadata = {
+        **objects.metadata(pod),
+        "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
+    }
+    trimmed = {**pod, "metadata": metadata, "spec": kept}
+    if (manifest := notes.get(keys.SOURCE_POD_MANIFEST)) is not None:
+        trimmed[MANIFEST_BYTES] = len(keys.SOURCE_POD_MANIFEST) + len(manifest.encode())
+
+    return trimmed

@@ -1,0 +1,68 @@
+"""Which full targets see a pod, attempt by attempt.
+
+Only the target itself knows whether it can make room, by growing or by preemption, and only for a
+pod that it sees. So a pod that has been rejected goes on to targets that it has not asked, each
+after the back-off of the queue, until all were asked once; from then on, every attempt asks the one
+that was asked longest ago. `CandidateProbe` chooses; here is what that may cost.
+
+Each further candidate costs writes in two clusters, and there are attempts for many reasons.
+Thousands of pods that fit nowhere must not move their candidates about for ever: all of them
+together get a bounded number of further candidates. The first of each pod is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from vnode.pods import chaperons
+from vnode.pods.source.attempt import Attempt
+from vnode.runtime.links import Links
+from vnode.runtime.token_bucket import TokenBucket
+from vnode.scheduling.queued_pod import QueuedPod
+from vnode.scheduling.result import CycleResult
+
+RATE: Final = 10.0  # further candidates a second, over time
+BURST: Final = 600  # further candidates at once: a minute's worth
+
+
+class Rotation:
+    """Remembers in each queued pod whom it has asked."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._further = TokenBucket(RATE, BURST)
+
+    def next(self, queued: QueuedPod, result: CycleResult, now: float) -> list[str]:
+        """The nodes that did not pass on which the pod is to have a candidate all the same.
+
+        None without a reservation: nothing would keep the pod from running there, and elsewhere.
+        """
+        if not result.nominated or chaperons.skips_reservation(queued.pod):
+            return []
+
+        return [
+            node
+            for node in result.nominated
+            if not queued.asked or self._is_seen(node, queued.uid) or self._further.take(now)
+        ]
+
+    def asked(
+        self, queued: QueuedPod, phase: Attempt, result: CycleResult, reasons: Iterable[str]
+    ) -> bool:
+        """Note whom a phase that came to nothing has asked; whether to ask others soon.
+
+        That is so as long as each attempt asks somebody new, so at most once for each target.
+        """
+        went_on = any(node not in queued.asked for node in phase.created)
+        for node in reasons:
+            queued.asked.setdefault(node, phase.started)
+
+        for node in (*phase.created, *phase.ranked[len(result.feasible) :]):
+            queued.asked[node] = phase.started
+
+        return went_on and any(node not in queued.asked for node in result.full())
+
+    def _is_seen(self, node: str, uid: str) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.candidate(uid) is not None

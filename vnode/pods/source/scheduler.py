@@ -1,0 +1,332 @@
+"""The proxy scheduler: pending proxy pods -> queue -> scheduling cycle -> candidate phase.
+
+Cycles run one after the other, in memory, over a snapshot of the virtual nodes; each pod that some
+target could take then goes on in a task of its own (`candidate_phase`), hundreds at once. Informers
+wake: proxies feed the queue, nodes and summaries feed the cache, chaperons wake the tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.pods import chaperons, delegate
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import candidate_phase, candidates, event_handlers
+from vnode.pods.source.attempt import Attempt, Outcome
+from vnode.pods.source.binding import Binder
+from vnode.pods.source.candidate_phase import CandidatePhase, Renew
+from vnode.pods.source.candidate_requests import Bring, CandidateRequests
+from vnode.pods.source.candidates import CandidateSettings, CandidateState
+from vnode.pods.source.rotation import Rotation
+from vnode.runtime.links import Link, Links, TargetKey
+from vnode.scheduling import diagnosis
+from vnode.scheduling.assumptions import Assumptions
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEventWithHint, EventKind
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.queued_pod import QueuedPod
+from vnode.scheduling.result import CycleResult
+from vnode.scheduling.status import Code
+from vnode.telemetry import metrics
+
+CANDIDATES: Final = "Candidates"
+"""What the queue is told to have rejected a pod where its candidates have."""
+
+REGISTRATIONS: Final = {
+    CANDIDATES: frozenset(
+        ClusterEventWithHint(kind)
+        for kind in (
+            EventKind.NODE_ALLOCATABLE,
+            EventKind.TARGET_FREE,
+            EventKind.TARGET_HEALTH,
+            EventKind.TARGET_CHANGED,
+        )
+    )
+}
+"""The events after which targets that rejected candidates are worth another attempt."""
+
+log = logging.getLogger(__name__)
+
+
+class ProxyScheduler:
+    """Runs in the leader of every cluster that has targets."""
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        links: Links,
+        parent: Parent,
+        *,
+        framework: Framework,
+        queue: SchedulingQueue,
+        cache: Cache,
+        settings: CandidateSettings,
+        allowed: Callable[[Object], Awaitable[None]],
+        bring: Bring,
+        renew: Renew,
+        unconnected: Callable[[str], dict[TargetKey, str]],
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._proxies = proxies
+        self._links = links
+        self._framework = framework
+        self._queue = queue
+        self._cache = cache
+        self._unconnected = unconnected  # why targets of a namespace have no link
+        self._events = events
+        self._clock = clock
+        self._phases: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
+        self._rotation = Rotation(links)
+        self._assumptions = Assumptions(framework, cache, queue, clock)
+        self._requests = CandidateRequests(parent, bring, clock)
+        self._placer = CandidatePhase(
+            links,
+            self._requests,
+            self._assumptions,
+            settings=settings,
+            lookup=proxies.store.get,
+            fetch=self._fetch,
+            renew=renew,
+            clock=clock,
+        )
+        self._binder = Binder(
+            client,
+            links,
+            framework,
+            lookup=proxies.store.get,
+            allowed=allowed,
+            clock=clock,
+        )
+
+    async def run(self) -> None:
+        """Schedule until cancelled, once the list of proxy pods is complete."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(self._on_proxy)
+        self._links.subscribe(self._on_link, self._on_link_gone)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                queued = await self._queue.pop()
+                self._cycle(queued, group)
+                await asyncio.sleep(0)
+
+    def count_pending(self) -> None:
+        """Bring the gauge of pending pods up to date."""
+        for place, count in self._queue.statistics().items():
+            metrics.PENDING_PODS.labels(place).set(count)
+
+    def _on_proxy(self, old: Object | None, new: Object | None) -> None:
+        pod = new or old or {}
+        uid = objects.uid(pod)
+        if new is None or objects.is_terminating(new) or objects.node_name(new):
+            self._queue.delete(uid)
+            self._wake(uid)
+        else:
+            self._queue.add(new)
+
+        if new is None:
+            self._cache.remove_pod(uid)
+        else:
+            self._cache.set_pod(new)
+
+        if event := event_handlers.proxy_event(old, new):
+            self._queue.move(event)
+
+    def _on_link(self, link: Link) -> None:
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
+        link.on_health(lambda: self._on_health(link))
+
+    def _on_link_gone(self, link: Link) -> None:
+        for phase in self._phases.values():
+            phase.moved.set()
+
+    def _on_health(self, link: Link) -> None:
+        for phase in self._phases.values():
+            if link.node_name in phase.created or link.node_name in phase.ranked:
+                phase.moved.set()
+
+    def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None and link.target.sent(old):
+                self._on_candidate_gone(link, old)
+
+            return
+
+        uid = objects.labels(new).get(keys.PARENT_UID, "")
+        if link.candidate(uid) is None:
+            return  # by way of another Target of the same cluster
+
+        state = candidates.read(new, 0.0).state
+        if state is not CandidateState.WAITING:
+            self._placer.heard(link.node_name)
+
+        if state is CandidateState.RESERVED or (
+            state is CandidateState.COMMITTED and candidates.has_place(new)
+        ):
+            self._cache.observe(uid, link.node_name)
+
+        if state in (CandidateState.RESERVED, CandidateState.COMMITTED):
+            self._queue.activate(uid)
+        elif state is CandidateState.LOST:
+            self._queue.requeue(uid)
+
+        self._wake(uid)
+
+    def _on_candidate_gone(self, link: Link, gone: Object) -> None:
+        uid = objects.labels(gone).get(keys.PARENT_UID, "")
+        if self._requests.expected(gone, link):
+            self._wake(uid)
+            return
+
+        if phase := self._phases.get(uid):
+            phase.lost(link.node_name)
+
+        self._queue.requeue(uid)
+
+    def _wake(self, uid: str) -> None:
+        if phase := self._phases.get(uid):
+            phase.moved.set()
+
+    def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
+        """One scheduling cycle; the pod goes on in a task if there is anything to wait for."""
+        pod, now = queued.pod, self._clock.monotonic()
+        with metrics.SCHEDULING_CYCLE_SECONDS.time():
+            result = self._framework.schedule(pod, self._cache.snapshot(now), queued.asked)
+
+        if result.status.code is Code.ERROR:
+            log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)
+            metrics.SCHEDULING_ATTEMPTS.labels("error").inc()
+            self._queue.retry(queued.uid)
+            return
+
+        phase = Attempt(
+            objects.key(pod),
+            queued.uid,
+            (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now)),
+            now,
+            barred=frozenset(node for node in result.barred if self._answers(node)),
+            asked=queued.asked,
+            generation=self._cache.generation,
+        )
+        if result.feasible and chaperons.skips_reservation(pod):
+            phase.winner = phase.ranked[0]
+            self._assumptions.assume(pod, phase.winner, phase.generation)
+
+        self._phases[queued.uid] = phase
+        group.create_task(self._attempt(queued, phase, result), name=f"place {phase.key}")
+
+    def _answers(self, node: str) -> bool:
+        link = self._links.get(node)
+        return link is not None and link.health.healthy
+
+    async def _attempt(self, queued: QueuedPod, phase: Attempt, result: CycleResult) -> None:
+        outcome = Outcome.UNSCHEDULABLE
+        try:
+            if phase.winner:
+                bound = await self._binder.bind(queued, phase.winner, result.state)
+                outcome, reasons = candidate_phase.ended(bound)
+            else:
+                outcome, reasons = await self._placer.place(
+                    phase, lambda node: self._binder.bind(queued, node, result.state)
+                )
+
+            await self._conclude(queued, phase, outcome, result, reasons)
+        except VnodeError as error:
+            log.warning("placing %s failed, trying again: %s", phase.key, error)
+            self._queue.retry(queued.uid)
+        except Exception:
+            log.exception("placing %s failed, trying again", phase.key)
+            self._queue.retry(queued.uid)
+        finally:
+            del self._phases[queued.uid]
+            self._forget_all_but(phase, phase.winner if outcome is Outcome.BOUND else "")
+
+    def _forget_all_but(self, phase: Attempt, winner: str) -> None:
+        """The attempt is over: the pod is on no way any more, unless it has arrived."""
+        bound = self._proxies.store.get(phase.key)
+        if bound is not None and objects.uid(bound) == phase.uid:
+            winner = winner or objects.node_name(bound)
+
+        for node in {*phase.created, phase.winner} - {winner}:
+            self._assumptions.forget(phase.uid, node)
+
+    async def _conclude(
+        self,
+        queued: QueuedPod,
+        phase: Attempt,
+        outcome: Outcome,
+        result: CycleResult,
+        reasons: dict[str, str],
+    ) -> None:
+        if outcome is not Outcome.UNSCHEDULABLE:
+            self._queue.done(queued.uid)
+            return
+
+        metrics.SCHEDULING_ATTEMPTS.labels("unschedulable").inc()
+        if reasons or not result.feasible:
+            await self._explain(queued.pod, result, reasons)
+
+        more = bool(reasons) and self._rotation.asked(queued, phase, result, reasons)
+        if phase.shaky or (more and self._framework.nominates):
+            self._queue.retry(queued.uid)
+            return
+
+        rejections = result.rejections()
+        for node in reasons:
+            refusal = phase.refused.get(node)
+            rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
+
+        self._queue.reject(queued.uid, rejections)
+
+    async def _fetch(self, key: str) -> Object | None:
+        namespace, name = objects.split_key(key)
+        try:
+            return await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return None
+
+    async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
+        """Say on the pod, for each target of its namespace, why it is pending."""
+        namespace = objects.namespace(pod)
+        verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
+        targets = {
+            link.target: verdicts[link.node_name]
+            for link in self._links.covering(namespace)
+            if link.node_name in verdicts
+        }
+        message = diagnosis.explain(targets | self._unconnected(namespace), namespace)
+        current = self._proxies.store.get(objects.key(pod)) or pod
+        known = objects.condition(current, "PodScheduled") or {}
+        self._events.event(
+            objects.reference(pod, "Pod", "v1"), "Warning", "FailedScheduling", message
+        )
+        if known.get("message") == message:
+            return
+
+        since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
+        condition = delegate.rejected(message, since)
+        body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(
+                kinds.PODS,
+                objects.name(pod),
+                body,
+                objects.namespace(pod),
+                subresource="status",
+                strategic=True,
+            )
+        except NotFound:
+            log.debug("pod %s is gone", objects.key(pod))

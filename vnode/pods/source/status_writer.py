@@ -1,0 +1,155 @@
+"""Writing to a proxy pod what its delegate tells, and remembering what was written.
+
+A status that a target reports goes through here to the source's API server: built by `feedback`,
+bounded in size, since the other cluster may be hostile, and timed from the moment at which the
+chaperon's change was seen. Until the informer has shown the result of a write, decisions about that
+pod rest: they would be made on what was before. Annotations and status are written each by itself,
+so that one that is refused does not keep the other back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import Denied, Invalid, NotFound, ServerError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder
+from vnode.pods.source import feedback
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link
+from vnode.telemetry import metrics
+
+AGAIN: Final = 30.0  # seconds until feedback that was refused is tried again
+_PARTS: Final = (None, "status")  # subresources that are written
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedWrite:
+    """A patch that the API server did not take, and when it may be asked again."""
+
+    body: Object
+    until: float  # monotonic
+
+
+class StatusWriter:
+    """Writes to proxy pods; `wake` is called with the key of one whose write was never seen."""
+
+    def __init__(
+        self,
+        client: Client,
+        events: EventRecorder,
+        clock: Clock,
+        wake: Callable[[str], None] = lambda _key: None,
+    ) -> None:
+        self._client = client
+        self._events = events
+        self._clock = clock
+        self._echoes = Expectations(wake)
+        self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
+        # By key and subresource; an entry goes when that part was taken, or has nothing to write.
+        self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
+
+    def pending(self, key: str, proxy: Object) -> bool:
+        """Whether a write to this pod is still to be seen by its informer."""
+        return self._echoes.pending(key, proxy)
+
+    def expect(self, key: str) -> None:
+        """A chaperon of this pod has changed: the time to the pod's own change begins."""
+        self._lags.start(key)
+
+    def nothing_to_feed(self, key: str) -> None:
+        """The change that was expected needs no write."""
+        self._lags.forget(key)
+
+    def forget(self, key: str) -> None:
+        """The pod is gone."""
+        self._echoes.forget(key)
+        self._lags.forget(key)
+        for part in _PARTS:
+            self._refusals.pop((key, part), None)
+
+    async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
+        """Take over annotations and status of the delegate, as far as they have changed.
+
+        Annotations go first: who hears that a pod is ready may look for them. When to look again,
+        if the API server refused some of it: what refuses may change unseen.
+        """
+        key = objects.key(proxy)
+        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
+        failure: ServerError | None = None
+        try:
+            proxy = await self._offer(proxy, notes, None) or proxy
+        except ServerError as error:  # a webhook that is away need not be asked about statuses
+            failure = error
+
+        status = feedback.status_patch(proxy, candidate)
+        if objects.annotations(status) and feedback.exceeds(proxy, {**status, "status": {}}):
+            status = feedback.without_record(status)
+
+        if await self._offer(proxy, status, "status") is not None:
+            self._lags.stop(key)
+        else:
+            self._lags.forget(key)
+
+        if failure is not None:
+            raise failure
+
+        return self._again_in(key)
+
+    def _again_in(self, key: str) -> float | None:
+        refusals = (self._refusals.get((key, part)) for part in _PARTS)
+        times = [refusal.until for refusal in refusals if refusal is not None]
+        return max(0.0, min(times) - self._clock.monotonic()) if times else None
+
+    async def _offer(self, proxy: Object, body: Object, subresource: str | None) -> Object | None:
+        """Patch a proxy with what its target says; None if nothing was written."""
+        part = objects.key(proxy), subresource
+        known = self._refusals.get(part)
+        if not body:
+            self._refusals.pop(part, None)
+            return None
+
+        if known is not None and known.body == body and self._clock.monotonic() < known.until:
+            return None
+
+        if what := feedback.exceeds(proxy, body):
+            self._tell(proxy, f"the delegate pod would give this pod {what}: not taken over")
+            return None
+
+        try:
+            after = await self.patch(proxy, body, subresource=subresource)
+        except (Denied, Invalid) as error:
+            self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + AGAIN)
+            what = subresource or "annotations"
+            self._tell(proxy, f"the delegate pod's {what} cannot be taken over: {error.message}")
+            return None
+
+        self._refusals.pop(part, None)
+        return after
+
+    def _tell(self, proxy: Object, text: str) -> None:
+        about = objects.reference(proxy, "Pod", "v1")
+        self._events.event(about, WARNING, "FeedbackRefused", text)
+
+    async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
+        """Patch a proxy pod (its status by a strategic merge patch); it comes back as it is now, or
+        as it was if it is gone."""
+        try:
+            after = await self._client.patch(
+                kinds.PODS,
+                objects.name(proxy),
+                body,
+                objects.namespace(proxy),
+                subresource=subresource,
+                strategic=subresource == "status",
+            )
+        except NotFound:
+            return proxy
+
+        self._echoes.expect(objects.key(proxy), proxy, after)
+        return after

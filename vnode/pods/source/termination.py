@@ -1,0 +1,162 @@
+"""The end of a proxy pod: its finalizer goes when nothing of it can run any more.
+
+A terminating proxy first has its chaperon deleted, which reports until its delegate is gone; that
+end tells that the containers have stopped, and how. Only then is the finalizer released. As long as
+the target cannot be asked, the pod stays, because its name must not be taken while its predecessor
+may still run. A pod that others hold, and of whose end nothing came, is made Failed, as Kubernetes
+does with pods of nodes that are gone: nobody else will ever finish it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source.externally_bound import is_daemon
+from vnode.pods.source.status_writer import StatusWriter
+from vnode.runtime.links import Link, Links
+
+LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
+
+
+class Termination:
+    """Lets terminating proxy pods go."""
+
+    def __init__(
+        self,
+        client: Client,
+        links: Links,
+        mirror: StatusWriter,
+        target_exists: Callable[[str], bool],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._links = links
+        self._mirror = mirror
+        self._target_exists = target_exists  # by node name; True while in doubt
+        self._clock = clock
+        # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
+        # when that chaperon ends, so has the delegate. Goes with the pod.
+        self._held: dict[str, str] = {}
+        # By key, what the chaperon of a bound pod said last. Goes when the pod has been let go.
+        self._last: dict[str, Object] = {}
+
+    def saw_last(self, key: str, chaperon: Object) -> None:
+        """Remember the last state of a bound pod's chaperon, which is gone."""
+        self._last[key] = chaperon
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a pod that is gone."""
+        self._held.pop(key, None)
+        self._last.pop(key, None)
+
+    async def end(self, proxy: Object, node_name: str | None) -> float | None:
+        """Let a terminating pod go as soon as nothing of it can run any more."""
+        if node_name and not is_daemon(proxy):
+            link = self._links.get(node_name)
+            if link is None and self._target_exists(node_name):
+                return None  # the link's return wakes us
+
+            if link is not None and link.covers(objects.namespace(proxy)):
+                if not link.synced or not link.answers:
+                    return None  # so does its health
+
+                if await self._ask_to_end(proxy, link):
+                    return None  # the chaperon's end wakes us
+
+                if await self._lingers(proxy, link):
+                    return LOOK_AGAIN
+
+                await self._take_over_last(proxy, link)
+
+            await self._finish(proxy)
+
+        if not self._mirror.pending(objects.key(proxy), proxy):  # else its event wakes us
+            await self._release(proxy)
+
+        return None
+
+    async def leave_to_kubelet(self, proxy: Object) -> None:
+        """Somebody gave the pod to a real node, whose kubelet runs and ends it; we let it go."""
+        body = feedback.without_finalizers(proxy)
+        if objects.is_terminating(proxy) and body is not None:
+            await self._mirror.patch(proxy, body)
+
+    async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
+        """Delete the chaperon of a pod, and take over what it reports; False if it has none."""
+        candidate = link.candidate(objects.uid(proxy))
+        if candidate is None:
+            return False
+
+        ended: Object | None = candidate
+        await self._pass_grace_on(proxy, candidate, link)
+        if not objects.is_terminating(candidate):  # the answer counts: our copy may be an old one
+            ended = await link.client.discard(kinds.POD_CHAPERONS, candidate)
+
+        if keys.DELEGATE_FINALIZER in objects.finalizers(ended or {}):
+            self._held[objects.key(proxy)] = objects.uid(proxy)
+
+        await self._mirror.feed_back(proxy, candidate, link)
+        return True
+
+    async def _pass_grace_on(self, proxy: Object, candidate: Object, link: Link) -> None:
+        """Have the delegate end in the time that the pod's deletion gives it."""
+        grace = proxy_state.asked_grace(proxy)
+        known = objects.annotations(candidate).get(keys.GRACE_PERIOD)
+        if grace is None or known == str(grace) or not link.runs_vnode:
+            return
+
+        annotations = {keys.GRACE_PERIOD: str(grace)}
+        body = {"metadata": {"uid": objects.uid(candidate), "annotations": annotations}}
+        await link.client.patch(
+            kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
+        )
+
+    async def _lingers(self, proxy: Object, link: Link) -> bool:
+        """Whether something of the pod is there that no event tells of.
+
+        It can be a chaperon that has not come to our knowledge, or a delegate that outlives its
+        chaperon, which only one without our finalizer can: that one reports by itself.
+        """
+        if self._held.get(objects.key(proxy)) == objects.uid(proxy):
+            return False
+
+        uid, namespace = objects.uid(proxy), objects.namespace(proxy)
+        if (unseen := await link.look_for_candidate(uid, namespace)) is not None:
+            await link.client.discard(kinds.POD_CHAPERONS, unseen)
+            return True
+
+        selector = f"{keys.PARENT_UID}={uid}"
+        delegates = await link.client.list(kinds.PODS, namespace, label_selector=selector)
+        if delegates:
+            await self._mirror.feed_back(proxy, delegates[0], link)
+
+        return bool(delegates)
+
+    async def _take_over_last(self, proxy: Object, link: Link) -> None:
+        """Take over what the chaperon said at last, if no reconciliation has seen that."""
+        last = self._last.get(objects.key(proxy))
+        if last is not None and objects.labels(last).get(keys.PARENT_UID) == objects.uid(proxy):
+            await self._mirror.feed_back(proxy, last, link)
+
+    async def _finish(self, proxy: Object) -> None:
+        """Make a pod Failed that others keep, and of which no kubelet will ever tell the end."""
+        pending = self._mirror.pending(objects.key(proxy), proxy)
+        kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
+        if kept and not pending and not objects.is_finished(proxy):
+            body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
+            await self._mirror.patch(proxy, body, subresource="status")
+
+    async def _release(self, proxy: Object) -> None:
+        if (body := feedback.without_finalizers(proxy)) is not None:
+            proxy = await self._mirror.patch(proxy, body)
+
+        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
+            await self._client.discard(kinds.PODS, proxy, grace=0)
+
+        self._last.pop(objects.key(proxy), None)

@@ -1,0 +1,303 @@
+"""The target's side of a pod: PodChaperon -> delegate pod -> status of the PodChaperon.
+
+Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
+created again if it is lost, while the source cannot be reached. What the source changes later is
+done to the delegate by `delegate_updater`. A chaperon that is deleted takes its delegate with it,
+and, if it carries our finalizer, stays until the delegate is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods import delegate
+from vnode.pods.delegate import Absence
+from vnode.pods.target.delegate_updater import AGAIN, DelegateUpdater
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+
+_COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
+_LOOK_AGAIN: Final = 0.5  # seconds until the informer has surely caught up
+_REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
+
+log = logging.getLogger(__name__)
+
+
+def trim_chaperon(chaperon: Object) -> Object:
+    """Without the spec once a delegate has been made of it."""
+    if not objects.status(chaperon).get("phase"):
+        return chaperon
+
+    policy = objects.spec(chaperon).get("restartPolicy", "Always")
+    return {**chaperon, "spec": {"restartPolicy": policy}}
+
+
+def trim_delegate(pod: Object) -> Object:
+    """Without the spec but for where it runs and who schedules it."""
+    spec = objects.spec(pod)
+    kept = {field: spec[field] for field in ("nodeName", "schedulerName") if field in spec}
+    return {**pod, "spec": kept}
+
+
+def informers(client: Client) -> tuple[Informer, Informer]:
+    """The chaperons of this cluster, and their delegates."""
+    chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon)
+    delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
+    return chaperons, delegates
+
+
+class ChaperonController:
+    """Makes delegates of chaperons, and reports back."""
+
+    def __init__(
+        self,
+        client: Client,
+        chaperons: Informer,
+        delegates: Informer,
+        *,
+        goes_on: Callable[[Object], bool],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._goes_on = goes_on  # the delegate of a chaperon may be sent to a target of ours
+        self._chaperons = chaperons
+        self._delegates = delegates
+        self._clock = clock
+        self._updater = DelegateUpdater(client, clock)
+        # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
+        # next delegate of that key.
+        self._last: dict[str, Object] = {}
+        self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
+        self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
+        self._echoes = Expectations(self._controller.add)
+
+    async def run(self) -> None:
+        """Reconcile until cancelled, once both lists are complete."""
+        await self._chaperons.synced.wait()
+        await self._delegates.synced.wait()
+        self._chaperons.subscribe(self._on_chaperon)
+        self._delegates.subscribe(self._on_delegate)
+        await self._controller.run()
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        self._controller.add(objects.key(obj))
+
+    def _on_delegate(self, old: Object | None, new: Object | None) -> None:
+        key = objects.key(new or old or {})
+        if new is None:
+            self._last[key] = old or {}
+        else:
+            self._last.pop(key, None)
+
+        if new is None or objects.is_terminating(new):
+            self._controller.add(key)
+        else:
+            self._controller.add_after(key, _COALESCE)
+
+    async def _reconcile(self, key: str) -> float | None:
+        chaperon = self._chaperons.store.get(key)
+        if chaperon is None:
+            self._echoes.forget(key)
+            self._updater.forget(key)
+            self._last.pop(key, None)
+            self._failures.pop(key, None)
+            return None
+
+        if self._echoes.pending(key, chaperon):
+            return None
+
+        pod = self._delegates.store.get(key)
+        if objects.is_terminating(chaperon):
+            return await self._end(chaperon, pod)
+
+        if pod is None:
+            return await self._replace(chaperon)
+
+        if objects.controller_uid(pod) != objects.uid(chaperon):
+            return await self._end_stranger(pod)
+
+        return await self._keep(chaperon, pod)
+
+    async def _keep(self, chaperon: Object, pod: Object) -> float | None:
+        """Bring the delegate up to date with its chaperon, and then the chaperon with it."""
+        if self._updater.under_way(pod):
+            return None
+
+        refusal = None
+        if not objects.is_terminating(pod):
+            refusal = await self._updater.bring(chaperon, pod)
+            if refusal != objects.annotations(chaperon).get(keys.REFUSED):
+                notes = {keys.REFUSED: refusal}
+                chaperon = await self._patch(
+                    chaperon, {"metadata": _named(chaperon, annotations=notes)}
+                )
+
+            if self._updater.under_way(pod):
+                return None
+
+        later = delegate.settles_in(objects.status(pod), self._clock.now()).total_seconds()
+        if not later:
+            await self._report(chaperon, pod)
+
+        return later or (AGAIN if refusal else None)
+
+    async def _replace(self, chaperon: Object) -> float | None:
+        what, later = delegate.on_absence(chaperon, self._clock.now())
+        if what is Absence.CREATE:
+            return await self._create(chaperon)
+
+        if what is Absence.MARK:
+            if await self._fetch(chaperon) is not None:
+                return _LOOK_AGAIN
+
+            chaperon = await self._report_last(chaperon)
+            since = objects.timestamp(self._clock.now())
+            notes = {keys.POD_MISSING_SINCE: since}
+            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=notes)})
+
+        return later.total_seconds() or None
+
+    async def _create(self, chaperon: Object) -> float | None:
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        if "containers" not in objects.spec(chaperon):
+            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
+
+        pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
+        try:
+            await self._client.create(kinds.PODS, pod, namespace)
+        except AlreadyExists:
+            return await self._name_taken(chaperon)
+        except (Denied, Invalid, NotFound) as error:
+            await self._refused(chaperon, error.message)
+            return _REFUSED
+        except (Conflict, ServerError) as error:
+            await self._failed(chaperon, error)
+            raise
+
+        self._failures.pop(objects.key(chaperon), None)
+        return None
+
+    async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
+        """Tell of an error that may pass, such as that of a webhook, once it has not."""
+        key = objects.key(chaperon)
+        self._failures[key] = self._failures.get(key, 0) + 1
+        if self._failures[key] > 1:
+            await self._refused(chaperon, error.message)
+
+    async def _name_taken(self, chaperon: Object) -> float | None:
+        """The delegate is there already, and not in the store; or a namesake is."""
+        if await self._fetch(chaperon) is not None:
+            return None
+
+        await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
+        return _REFUSED
+
+    async def _refused(self, chaperon: Object, message: str) -> None:
+        """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
+        known = objects.condition(chaperon, "PodScheduled") or {}
+        if known.get("message") == message:
+            return
+
+        condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
+        body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
+        await self._patch(chaperon, body, subresource="status")
+
+    async def _report(self, chaperon: Object, pod: Object) -> Object:
+        """Bring the chaperon up to date with its delegate; returns it as it is then."""
+        report = delegate.report(chaperon, pod)
+        if report.metadata:
+            chaperon = await self._patch(chaperon, report.metadata)
+
+        if report.status:
+            chaperon = await self._patch(chaperon, report.status, subresource="status")
+
+        return chaperon
+
+    async def _report_last(self, chaperon: Object) -> Object:
+        """Report how a delegate that is gone has ended."""
+        pod = self._last.get(objects.key(chaperon))
+        if pod is None or objects.controller_uid(pod) != objects.uid(chaperon):
+            return chaperon
+
+        return await self._report(chaperon, pod)
+
+    async def _end_stranger(self, pod: Object) -> float | None:
+        """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
+        owner = objects.controller_reference(pod) or {}
+        if owner.get("kind") == kinds.POD_CHAPERONS.kind and not objects.is_terminating(pod):
+            await self._client.discard(kinds.PODS, pod)
+
+        return None
+
+    async def _end(self, chaperon: Object, pod: Object | None) -> float | None:
+        """Delete the delegate, report until it is gone, and then let the chaperon go."""
+        if pod is not None and objects.controller_uid(pod) == objects.uid(chaperon):
+            await self._delete(chaperon, pod)
+            await self._report(chaperon, pod)
+            return None
+
+        finalizers = objects.finalizers(chaperon)
+        if keys.DELEGATE_FINALIZER in finalizers:
+            if (unseen := await self._fetch(chaperon)) is not None:
+                await self._delete(chaperon, unseen)
+                return _LOOK_AGAIN
+
+            chaperon = await self._report_last(chaperon)
+            kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
+            await self._patch(chaperon, {"metadata": _named(chaperon, finalizers=kept)})
+
+        return None
+
+    async def _delete(self, chaperon: Object, pod: Object) -> None:
+        grace = delegate.asked_grace(chaperon, pod)
+        if grace is not None or not objects.is_terminating(pod):
+            await self._client.discard(kinds.PODS, pod, grace=grace)
+
+    async def _fetch(self, chaperon: Object) -> Object | None:
+        """Ask the API server for a delegate that the store does not show; None if there is none.
+
+        It may have been made a moment ago. Or somebody took off the label by which delegates are
+        listed: then that is put back.
+        """
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        try:
+            pod = await self._client.get(kinds.PODS, name, namespace)
+            if objects.controller_uid(pod) != objects.uid(chaperon):
+                return None
+
+            if keys.PARENT_UID not in objects.labels(pod):
+                labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
+                body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
+                return await self._client.patch(kinds.PODS, name, body, namespace)
+        except NotFound:
+            return None
+
+        return pod
+
+    async def _patch(
+        self, chaperon: Object, body: Object, *, subresource: str | None = None
+    ) -> Object:
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        try:
+            after = await self._client.patch(
+                kinds.POD_CHAPERONS, name, body, namespace, subresource=subresource
+            )
+        except NotFound:
+            return chaperon
+
+        self._echoes.expect(objects.key(chaperon), chaperon, after)
+        return after
+
+
+def _named(chaperon: Object, **metadata: object) -> Object:
+    """Metadata of a patch that must not hit a namesake."""
+    return {"uid": objects.uid(chaperon), **metadata}

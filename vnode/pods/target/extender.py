@@ -1,0 +1,113 @@
+"""The candidate scheduler's extender: a held `bind` is a reservation.
+
+The upstream kube-scheduler has found a node for a delegate, has set its resources aside, and asks
+us to bind it. We say so on the chaperon, wait until the source allows it (`reservations`), and only
+then bind. While we wait, the scheduler keeps the place; if we refuse, it takes the pod back.
+
+Only candidates that we know are bound: pods that a PodChaperon of this cluster controls.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from vnode.api import documents, kinds, objects
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods.reservations import Refusal, Reservations
+from vnode.runtime import serving
+from vnode.runtime.certs import issued
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BindRequest:
+    """An ExtenderBindingArgs of k8s.io/kube-scheduler/extender/v1."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
+def parse(payload: bytes) -> BindRequest | None:
+    """The request, or None if it is not one. Go writes these keys in either case."""
+    try:
+        raw: Any = msgspec.json.decode(payload)
+    except documents.NO_JSON:
+        return None
+
+    if not isinstance(raw, dict):
+        return None
+
+    fields = {str(key).lower(): str(value) for key, value in raw.items()}
+    try:
+        return BindRequest(
+            fields["podnamespace"], fields["podname"], fields["poduid"], fields["node"]
+        )
+    except KeyError:
+        return None
+
+
+class Extender:
+    """Answers `bind`. Every replica serves it."""
+
+    def __init__(self, client: Client, reservations: Reservations, delegates: Informer) -> None:
+        self._client = client
+        self._reservations = reservations
+        self._delegates = delegates
+
+    def app(self) -> web.Application:
+        """Return the application, which only the candidate scheduler may call."""
+        app = web.Application(middlewares=[serving.only(issued.CLIENT)])
+        app.add_routes([web.post("/bind", self.handle)])
+        return app
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Bind, or say why not in the `error` of an ExtenderBindingResult."""
+        wanted = parse(await request.read())
+        if wanted is None:
+            return web.json_response({"error": "not an ExtenderBindingArgs"}, status=400)
+
+        try:
+            await self._bind(wanted)
+        except VnodeError as error:
+            log.info("not bound: %s/%s: %s", wanted.namespace, wanted.name, error)
+            return web.json_response({"error": str(error)})
+
+        return web.json_response({})
+
+    async def _bind(self, wanted: BindRequest) -> None:
+        await self._reservations.allowed(await self._delegate(wanted))
+        await self._client.create(
+            kinds.PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": wanted.name, "uid": wanted.uid},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": wanted.node},
+            },
+            wanted.namespace,
+            name=wanted.name,
+            subresource="binding",
+        )
+
+    async def _delegate(self, wanted: BindRequest) -> Object:
+        """The pod to be bound; one that is too new for the informer is fetched."""
+        key = objects.join_key(wanted.namespace, wanted.name)
+        pod = self._delegates.store.get(key)
+        if pod is None or objects.uid(pod) != wanted.uid:
+            pod = await self._client.get(kinds.PODS, wanted.name, wanted.namespace)
+
+        if objects.uid(pod) != wanted.uid:
+            raise Refusal(f"{key} is another pod by now")
+
+        return pod

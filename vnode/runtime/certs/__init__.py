@@ -1,0 +1,1 @@
+"""Certificates: where they come from, when they are renewed, and who is handed them."""

@@ -1,0 +1,232 @@
+"""The agents' own CA, in the Secret `vnode-ca`, which all replicas share.
+
+Whoever comes first creates the Secret; the others find it. Near its end a successor is made: it is
+published in the bundle at once, signs only after everybody had a day to learn of it, and its
+predecessor stays in the bundle until it ends, and with it all that it signed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock, SystemClock
+from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
+from vnode.api.listeners import Listeners
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.certs import keypairs, renewal
+from vnode.runtime.certs.keypairs import CertificateRequest, Pair
+from vnode.telemetry import metrics
+
+SECRET: Final = "vnode-ca"  # noqa: S105 - its name
+PUBLISHED_BEFORE_USE: Final = timedelta(days=1)
+LOOK_AGAIN: Final = 3600.0  # seconds; the longest sleep, because wall clocks may be set
+_RETRY: Final = 5.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """The CA, and the one before it until that has ended."""
+
+    current: Pair
+    previous: Pair | None = None
+
+    def alive(self, now: datetime) -> list[Pair]:
+        """Those that have not ended, newest first."""
+        pairs = [pair for pair in (self.current, self.previous) if pair is not None]
+        return [pair for pair in pairs if keypairs.expiry(pair.x509) > now]
+
+    def signer(self, now: datetime) -> Pair:
+        """The one that signs: the newest that everybody has had time to learn of."""
+        alive = self.alive(now)
+        known = [p for p in alive if p.x509.not_valid_before_utc + PUBLISHED_BEFORE_USE <= now]
+        return (known or alive[::-1] or [self.current])[0]
+
+    def bundle(self, now: datetime) -> bytes:
+        """What others are to trust."""
+        return keypairs.bundle([p.certificate for p in self.alive(now)])
+
+    def successor(self, now: datetime) -> Generations:
+        """With a new CA in front; a predecessor that has ended is dropped."""
+        old = self.current if keypairs.expiry(self.current.x509) > now else None
+        return Generations(keypairs.make_authority(now), old)
+
+
+class Authority:
+    """The CA of this cluster's agents. Call `load` first, and keep `run` running."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock: Clock = clock or SystemClock()
+        self._chance = chance()  # fixed, so that the time of renewal does not wander
+        self._generations: Generations | None = None
+        self._listeners: Listeners[[]] = Listeners()
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever there is another CA. It must not await."""
+        self._listeners.add(listener)
+
+    @property
+    def bundle(self) -> bytes:
+        """The CA certificates to be trusted, in PEM, newest first."""
+        return self._known().bundle(self._clock.now())
+
+    def trusts(self, pair: Pair) -> bool:
+        """The certificate was issued by a CA that is in the bundle."""
+        return keypairs.issued_by(pair.x509, keypairs.parse_bundle(self.bundle))
+
+    async def issue(self, request: CertificateRequest) -> Pair:
+        """A new certificate and key."""
+        now = self._clock.now()
+        signer = self._known().signer(now)
+        return await asyncio.to_thread(keypairs.issue, signer, request, now)
+
+    async def load(self) -> None:
+        """Read the CA, create it where there is none, and renew it if that is due.
+
+        ConfigError if the Secret holds something else.
+        """
+        try:
+            secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
+        except NotFound:
+            await self._create()
+            return
+
+        generations = parse(secret)
+        self._adopt(generations)
+        if self._due(generations) <= self._clock.now():
+            await self._renew(secret, generations)
+
+    async def run(self) -> None:
+        """Follow the Secret, make it again if it is deleted, and renew the CA in time."""
+        informer = Informer.of_one(self._client, kinds.SECRETS, SECRET, self._namespace)
+        await renewal.keep_object(informer, self._look)
+
+    async def _look(self) -> float:
+        try:
+            await self.load()
+        except VnodeError as error:
+            log.warning("the CA in Secret %s/%s: %s", self._namespace, SECRET, error)
+            return _RETRY
+
+        return until(self._due(self._known()), self._clock)
+
+    def _due(self, generations: Generations) -> datetime:
+        return keypairs.renewal(generations.current.x509, self._chance)
+
+    async def _create(self) -> None:
+        pair = await asyncio.to_thread(keypairs.make_authority, self._clock.now())
+        generations = Generations(pair)
+        secret = build(self._namespace, generations, self._clock.now())
+        try:
+            await self._client.create(kinds.SECRETS, secret)
+        except AlreadyExists:
+            secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
+            generations = parse(secret)
+        else:
+            log.info("made a new CA in Secret %s/%s", self._namespace, SECRET)
+
+        self._adopt(generations)
+
+    async def _renew(self, secret: Object, generations: Generations) -> None:
+        now = self._clock.now()
+        renewed = await asyncio.to_thread(generations.successor, now)
+        body = {
+            "metadata": {"resourceVersion": objects.resource_version(secret)},
+            "data": build(self._namespace, renewed, now)["data"],
+        }
+        try:
+            await self._client.patch(kinds.SECRETS, SECRET, body, self._namespace)
+        except Conflict:
+            renewed = parse(await self._client.get(kinds.SECRETS, SECRET, self._namespace))
+        else:
+            log.info("made a successor of the CA in Secret %s/%s", self._namespace, SECRET)
+
+        self._adopt(renewed)
+
+    def _adopt(self, generations: Generations) -> None:
+        if generations == self._generations:
+            return
+
+        self._generations = generations
+        end = keypairs.expiry(generations.current.x509)
+        metrics.CERTIFICATE_EXPIRY.labels("ca").set(end.timestamp())
+        self._listeners.call()
+
+    def _known(self) -> Generations:
+        assert self._generations is not None, "load the authority first"
+        return self._generations
+
+
+def until(due: datetime, clock: Clock) -> float:
+    """Seconds to sleep before something is due: at least 1, and at most LOOK_AGAIN."""
+    return min(max((due - clock.now()).total_seconds(), 1.0), LOOK_AGAIN)
+
+
+def build(namespace: str, generations: Generations, now: datetime) -> Object:
+    """The Secret: the CA as tls.crt and tls.key, what to trust as ca.crt, and the previous CA."""
+    previous = generations.previous or Pair(b"", b"")
+    data = {
+        "tls.crt": generations.current.certificate,
+        "tls.key": generations.current.key,
+        "ca.crt": generations.bundle(now),
+        "previous.crt": previous.certificate,
+        "previous.key": previous.key,
+    }
+    return secret_of(namespace, SECRET, data)
+
+
+def secret_of(namespace: str, name: str, data: dict[str, bytes]) -> Object:
+    """A Secret of type kubernetes.io/tls."""
+    return {
+        "apiVersion": kinds.SECRETS.api_version,
+        "kind": kinds.SECRETS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "type": "kubernetes.io/tls",
+        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
+    }
+
+
+def data_of(secret: Object, key: str) -> bytes:
+    """One value of a Secret, b"" if it is absent or unreadable."""
+    try:
+        return base64.b64decode((secret.get("data") or {}).get(key) or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def parse(secret: Object) -> Generations:
+    """The CA in a Secret; ConfigError, with the cure, if there is none."""
+    current = Pair(data_of(secret, "tls.crt"), data_of(secret, "tls.key"))
+    previous = Pair(data_of(secret, "previous.crt"), data_of(secret, "previous.key"))
+    try:
+        keypairs.check_pair(current)
+        if previous.certificate:
+            keypairs.check_pair(previous)
+    except ConfigError as error:
+        raise ConfigError(
+            f"Secret {objects.key(secret)} holds no usable CA ({error}): delete it, and the agent "
+            "makes another"
+        ) from error
+
+    return Generations(current, previous if previous.certificate else None)

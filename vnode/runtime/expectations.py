@@ -1,0 +1,95 @@
+"""Writes whose echo has not come back through the informer yet.
+
+An informer is a moment behind. Whoever decides from its store right after a write would decide the
+same again, and write it again. So a writer notes which version it wrote upon; until the store shows
+another one, there is nothing to decide, and the event that brings it wakes the reconciler anyway.
+
+An echo that does not come for minutes never will: nobody listens for it (a target's chaperons that
+only one writer reads), or the API server was restored from a backup and has forgotten the write, or
+counts its versions from a lower number now. By then every watch has been resumed or failed, so what
+the store shows is what there is, and the key is looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple
+
+from vnode.api import objects
+from vnode.api.objects import Object
+
+LOST_AFTER: Final = 180.0  # seconds; a watch that says nothing is noticed in half of that
+
+
+class _Write(NamedTuple):
+    old: str  # versions before and after
+    new: str
+    at: float  # on the event loop's clock
+
+
+class Expectations:
+    """For each key, our last write, until its version or a newer one is seen, or it is lost.
+
+    `wake` hears of the keys whose echo was lost.
+    """
+
+    def __init__(self, wake: Callable[[Any], None] = lambda _key: None) -> None:
+        self._wake = wake
+        self._writes: dict[Hashable, _Write] = {}  # oldest first; no entry: none is under way
+        self._timer: asyncio.TimerHandle | None = None  # set while there are entries
+
+    def expect(self, key: Hashable, before: Object, after: Object) -> None:
+        """A write turned the version `before` into `after`; the same version means no event."""
+        old, new = objects.resource_version(before), objects.resource_version(after)
+        if old != new:
+            self._writes.pop(key, None)  # to be the last
+            self._writes[key] = _Write(old, new, asyncio.get_running_loop().time())
+            self._look_later()
+
+    def pending(self, key: Hashable, current: Object) -> bool:
+        """The store shows a version from before our last write."""
+        write = self._writes.get(key)
+        if write is None:
+            return False
+
+        if _is_before(objects.resource_version(current), write.old, write.new):
+            return True
+
+        del self._writes[key]
+        return False
+
+    def forget(self, key: Hashable) -> None:
+        """The object is gone."""
+        self._writes.pop(key, None)
+
+    def _look_later(self) -> None:
+        """At the oldest write, once its echo must have come."""
+        if self._timer is None and self._writes:
+            oldest = next(iter(self._writes.values()))
+            loop, me = asyncio.get_running_loop(), weakref.ref(self)
+            self._timer = loop.call_at(oldest.at + LOST_AFTER, _drop_lost, me, oldest.at)
+
+    def drop_lost(self, until: float) -> None:
+        """Drop the writes up to that moment, and wake their keys."""
+        self._timer = None
+        for key in [key for key, write in self._writes.items() if write.at <= until]:
+            del self._writes[key]
+            self._wake(key)
+
+        self._look_later()
+
+
+def _drop_lost(echoes: weakref.ref[Expectations], until: float) -> None:
+    """Drop what is lost, unless nobody has use for it: a timer must not keep a term in memory."""
+    if (alive := echoes()) is not None:
+        alive.drop_lost(until)
+
+
+def _is_before(current: str, old: str, new: str) -> bool:
+    """Versions of one kind compare as numbers (Kubernetes 1.35); any others for equality only."""
+    if current.isdecimal() and new.isdecimal():
+        return int(current) < int(new)
+
+    return current == old

@@ -1,0 +1,74 @@
+"""Chaperons in a target that bear the name of this cluster and come from another one.
+
+Two sources with one name see each other's chaperons there. Each lets the other's be, because it
+goes by the UID of the parent cluster as well; but quotas, dashboards and Admiralty peers go by the
+name alone, so whoever chose it should hear of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+
+class NameConflicts:
+    """Counts the chaperons of each other cluster; `see` is subscribed to an informer of ours."""
+
+    def __init__(self, own_uid: str, changed: Callable[[], None]) -> None:
+        self._own_uid = own_uid
+        self._changed = changed  # called when a cluster appears or disappears
+        self._origins: dict[str, str] = {}  # chaperon -> cluster UID, of strangers only
+        self._counts: Counter[str] = Counter()  # how often each UID is in _origins; none is zero
+
+    @property
+    def clusters(self) -> list[str]:
+        """The UIDs of the other clusters, sorted."""
+        return sorted(self._counts)
+
+    def see(self, old: Object | None, new: Object | None) -> None:
+        """Take note of a change; parameters as an informer gives them."""
+        key = objects.key(new or old or {})
+        before, origin = self._origins.pop(key, ""), self._origin(new) if new else ""
+        if origin:
+            self._origins[key] = origin
+
+        if before != origin:
+            self._recount(before, origin)
+
+    def _recount(self, before: str, origin: str) -> None:
+        known = self.clusters
+        if origin:
+            self._counts[origin] += 1
+
+        if before:
+            self._counts[before] -= 1
+            if not self._counts[before]:
+                del self._counts[before]
+
+        if self.clusters != known:
+            self._changed()
+
+    def _origin(self, chaperon: Object) -> str:
+        """The UID of the cluster that it comes from, "" if that is ours or not said."""
+        cluster = objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID, "")
+        return "" if cluster == self._own_uid else cluster
+
+
+def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:
+    """(holds, reason, message with the cure) of the condition ClusterNameUnique."""
+    if not clusters:
+        return True, "NoOtherSeen", f"no other cluster is seen to send pods as {name!r}"
+
+    others = ", ".join(clusters)
+    return (
+        False,
+        "ClusterNameTaken",
+        (
+            f"another cluster sends pods to this target under the name {name!r} too (UID of its "
+            f"kube-system namespace: {others}): start the agent of one of them with another "
+            "--cluster-name, and run vnode connect again with the same"
+        ),
+    )

@@ -1,0 +1,107 @@
+"""The Targets and ClusterTargets that exist, whether they work or not.
+
+All replicas follow them, and many ask: the webhook for finalizers, virtual nodes for what they
+stand for, pods whether what they were sent to is still wanted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import NamedTuple
+
+from vnode.api import kinds
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.links import TargetKey
+from vnode.targets import cluster_identity, model
+
+
+class _Keys(NamedTuple):
+    """What there is, looked up."""
+
+    by_node: dict[str, TargetKey]
+    finalizers: frozenset[str]
+
+
+class TargetLister:
+    """Those of the local cluster; `namespace` is for those who may see the Targets of one only."""
+
+    def __init__(self, local: Client, namespace: str | None = None) -> None:
+        self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
+        self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
+        self._keys: _Keys | None = None  # None when they must be made anew
+        for informer in self.informers:
+            informer.subscribe(self._on_key)
+
+    @property
+    def informers(self) -> tuple[Informer, Informer]:
+        """Those of Targets and ClusterTargets, for others to look into."""
+        return self._targets, self._cluster_targets
+
+    @property
+    def synced(self) -> bool:
+        """All are known; before that, an absent one means nothing."""
+        return self._targets.synced.is_set() and self._cluster_targets.synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return once all are known."""
+        await self._targets.synced.wait()
+        await self._cluster_targets.synced.wait()
+
+    async def run(self) -> None:
+        """Follow them until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._targets.run(), name="targets")
+            group.create_task(self._cluster_targets.run(), name="clustertargets")
+
+    def get(self, key: TargetKey) -> Object | None:
+        """The object, None if there is none."""
+        informer = self._targets if key.namespace else self._cluster_targets
+        return informer.store.get(str(key))
+
+    def cluster(self, key: TargetKey) -> str | None:
+        """The UID of the cluster that a Target is; "" if that is not known, None if there is no
+        such Target."""
+        if (obj := self.get(key)) is not None:
+            return cluster_identity.recorded(obj)
+
+        return None if self.synced else ""
+
+    def keys(self) -> Collection[TargetKey]:
+        """Every one that exists."""
+        return self._present.by_node.values()
+
+    def has_node(self, name: str) -> bool:
+        """A Node of that name stands for one that exists, or for one not known yet."""
+        return not self.synced or name in self._present.by_node
+
+    def has_finalizer(self, name: str) -> bool:
+        """That finalizer belongs to one that exists, or to one not known yet."""
+        return not self.synced or name in self._present.finalizers
+
+    def finalizers(self, namespace: str) -> list[str]:
+        """The finalizers that a proxy pod of that namespace carries, in a stable order."""
+        covering = [key for key in self.keys() if key.namespace in ("", namespace)]
+        return [key.finalizer for key in sorted(covering, key=str)]
+
+    def subscribe_keys(self, changed: asyncio.Event) -> None:
+        """Set `changed` whenever one comes or goes."""
+        for informer in self.informers:
+            informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
+
+    @property
+    def _present(self) -> _Keys:
+        """Asked for each pod, while Targets seldom come and go."""
+        if self._keys is None:
+            keys = [model.key_of(obj) for each in self.informers for obj in each.store.values()]
+            self._keys = _Keys(
+                {key.node_name: key for key in keys}, frozenset(key.finalizer for key in keys)
+            )
+
+        return self._keys
+
+    def _on_key(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None:
+            self._keys = None
