@@ -192,14 +192,14 @@ def running(pods: dict[str, Object], count: int) -> bool:
 
 async def new_namespace(client: Client, name: str, *, elected: bool = False) -> str:
     """A namespace that the webhook looks at."""
-    notes = {"multicluster.admiralty.io/elect": ""} if elected else {}
+    annotations = {"multicluster.admiralty.io/elect": ""} if elected else {}
     await client.create(
         kinds.NAMESPACES,
         {
             "metadata": {
                 "name": name,
                 "labels": {"multicluster-scheduler": "enabled"},
-                "annotations": notes,
+                "annotations": annotations,
             }
         },
     )

@@ -27,20 +27,20 @@ def link_to(
     clock: Clock,
     *,
     cluster_uid: str = "",
-    wishes: TargetOptions = NO_OPTIONS,
+    options: TargetOptions = NO_OPTIONS,
 ) -> Link:
     """Make a healthy link of the source with that identity to a target."""
     client = server.client(identity.name, name=str(target))
     secret = SecretReference(target.namespace, target.name, "config", "")
     connection = Connection(
-        TargetSpec(target, secret, "", wishes),
+        TargetSpec(target, secret, "", options),
         client.endpoint,
         identity=identity,
         links=Links(),
         clock=clock,
         expected=Expected,
         on_cluster=lambda _uid: None,
-        on_strangers=lambda: None,
+        on_name_conflicts=lambda: None,
     )
     link = connection._make_link(client)
     link.recognized_uid = cluster_uid

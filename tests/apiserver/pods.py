@@ -136,8 +136,8 @@ def bound(pod: Object, binding: Object, now: str) -> Object:
 
     result = copy.deepcopy(pod)
     result["spec"]["nodeName"] = node
-    if notes := objects.annotations(binding):
-        result["metadata"]["annotations"] = {**objects.annotations(pod), **notes}
+    if annotations := objects.annotations(binding):
+        result["metadata"]["annotations"] = {**objects.annotations(pod), **annotations}
 
     entry = {
         "type": "PodScheduled",

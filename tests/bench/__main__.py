@@ -53,7 +53,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(size) for size in text.split(","))
 
 
-def _wishes(nodes: int) -> Wishes:
+def _options(nodes: int) -> Wishes:
     return Wishes(
         CLUSTERS,
         clusters.Options(nodes=nodes),
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     plan = Plan(options.bursts, plain=not options.vnode_only, profile=options.profile)
     try:
-        with lent_fleet(options.fleet, _wishes(options.nodes)) as lent:
+        with lent_fleet(options.fleet, _options(options.nodes)) as lent:
             run = asyncio.run(sequence.measure(lent, plan))
     except (FleetError, VnodeError) as error:
         progress.say(f"hack/bench: {error}")

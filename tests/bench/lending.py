@@ -13,14 +13,14 @@ from hack.fleetlib.fleet import Fleet, Wishes
 
 
 @contextmanager
-def lent_fleet(directory: Path | None, wishes: Wishes) -> Iterator[Fleet]:
+def lent_fleet(directory: Path | None, options: Wishes) -> Iterator[Fleet]:
     """The fleet in `directory`, or else one as wished that is taken down at the end."""
     if directory is not None:
         yield Fleet(directory.resolve())
         return
 
     with tempfile.TemporaryDirectory(prefix="vnode-bench-") as folder:
-        started = fleet.up(Path(folder) / "fleet", wishes)
+        started = fleet.up(Path(folder) / "fleet", options)
         try:
             yield started
         finally:

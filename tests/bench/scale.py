@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def _wishes() -> Wishes:
+def _options() -> Wishes:
     return Wishes(
         CLUSTERS,
         clusters.Options(nodes=_NODES, size=NodeSize(pods=str(_PODS_A_NODE))),
@@ -117,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     failures: list[str] = []
     try:
-        with lent_fleet(options.fleet, _wishes()) as lent:
+        with lent_fleet(options.fleet, _options()) as lent:
             try:
                 run = asyncio.run(measure(lent, options))
             except* (FleetError, VnodeError, AssertionError, TimeoutError) as group:

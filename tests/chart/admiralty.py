@@ -193,13 +193,17 @@ async def chaperon(target: Client, proxy: Object) -> Object:
         PREFIX + "parent-uid": objects.uid(proxy),
         PREFIX + "parent-cluster-name": "c1",
     }
-    notes = {
+    annotations = {
         PREFIX + "parent-namespace": "default",
         PREFIX + "parent-name": name,
         PREFIX + "is-reserved": "true",
         PREFIX + "is-allowed": "true",
     }
-    metadata: dict[str, Any] = {"generateName": f"{name}-", "labels": labels, "annotations": notes}
+    metadata: dict[str, Any] = {
+        "generateName": f"{name}-",
+        "labels": labels,
+        "annotations": annotations,
+    }
     made = await target.create(kinds.POD_CHAPERONS, {"metadata": metadata, "spec": spec}, "default")
     owner = {
         "apiVersion": "multicluster.admiralty.io/v1alpha1",
@@ -212,7 +216,7 @@ async def chaperon(target: Client, proxy: Object) -> Object:
     metadata = {
         "name": objects.name(made),
         "labels": labels,
-        "annotations": notes,
+        "annotations": annotations,
         "ownerReferences": [owner],
     }
     await target.create(kinds.PODS, {"metadata": metadata, "spec": spec}, "default")

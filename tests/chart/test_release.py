@@ -85,8 +85,8 @@ async def install(c1: Kubelet, c2: Kubelet, folder: Path) -> None:
     """The source gets the older chart first. The scheduler waits for the Secret of the agent."""
     chart = older_chart(folder)
     words = ("install", "vnode", chart, "--create-namespace")
-    notes = releases.run(c1, *words, values=releases.values(c1))
-    assert "vnode connect --source" in notes
+    annotations = releases.run(c1, *words, values=releases.values(c1))
+    assert "vnode connect --source" in annotations
     assert await description(c1) == OLD_TEXT
     releases.install(c2)
     await releases.play(c1, AGENT)

@@ -191,8 +191,8 @@ def test_crds_stay_unless_told_otherwise(rendered: dict[str, Objects]) -> None:
     def policies(name: str) -> set[str | None]:
         crds = [obj for obj in rendered[name] if obj["kind"] == "CustomResourceDefinition"]
         assert len(crds) == len(manifests.crds())
-        notes = [obj["metadata"].get("annotations", {}) for obj in crds]
-        return {found.get("helm.sh/resource-policy") for found in notes}
+        annotations = [obj["metadata"].get("annotations", {}) for obj in crds]
+        return {found.get("helm.sh/resource-policy") for found in annotations}
 
     assert policies("defaults") == {"keep"}
     assert policies("CRDs that go") == {None}

@@ -161,8 +161,8 @@ async def test_a_candidate_that_waits_for_its_target_is_shown_there(
     fleet.run("stop", "c2", "candidate-scheduler")
     try:
         only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
-        notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
-        await source.create(kinds.PODS, kit.pod("asks", annotations=notes), "default")
+        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
+        await source.create(kinds.PODS, kit.pod("asks", annotations=annotations), "default")
         await page.goto(address)
         await page.until("document.getElementById('flow-default/c2-candidates')")
     finally:

@@ -119,9 +119,9 @@ def with_token(fleet: Fleet, name: str, token: str) -> bytes:
     return kubeconfigs.build(reach, token, "default")
 
 
-async def run_pod(source: Client, namespace: str, name: str, **notes: str) -> Object:
+async def run_pod(source: Client, namespace: str, name: str, **annotations: str) -> Object:
     """A pod of that namespace, running."""
-    template = kit.pod(name, annotations={keys.ELECT: "", **notes})
+    template = kit.pod(name, annotations={keys.ELECT: "", **annotations})
     await source.create(kinds.PODS, template, namespace)
     return await kit.until_one(
         source, kinds.PODS, name, namespace, lambda pod: kit.phase(pod) == "Running"

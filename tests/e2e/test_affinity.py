@@ -17,8 +17,8 @@ def constraints(kind: str, app: str) -> str:
 
 
 async def create(source: Client, name: str, app: str, kind: str) -> None:
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints(kind, app)}
-    body = kit.pod(name, annotations=notes)
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints(kind, app)}
+    body = kit.pod(name, annotations=annotations)
     body["metadata"]["labels"] = {"app": app}
     await source.create(kinds.PODS, body, "default")
 

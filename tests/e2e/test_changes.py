@@ -224,8 +224,10 @@ async def test_an_ephemeral_container_of_a_pending_pod_is_added_once_it_has_a_de
     source: Client, c2: Client, fleet: Fleet
 ) -> None:
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    gated = kit.pod("early", annotations=notes, schedulingGates=[{"name": "example.com/wait"}])
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    gated = kit.pod(
+        "early", annotations=annotations, schedulingGates=[{"name": "example.com/wait"}]
+    )
     await source.create(kinds.PODS, gated, "default")
     words = ["--image", "busybox", "--container", "shell", "--attach=false", "--", "true"]
     fleet.kubectl("c1", "debug", "early", *words)

@@ -76,14 +76,14 @@ async def test_an_eviction_stays_on_the_proxy_until_it_is_gone(
 
 async def test_a_job_that_ignores_disruptions_survives_an_eviction(source: Client) -> None:
     """Its pod ends as failed; that is no failure of the Job, as the condition is still there."""
-    notes = {keys.ELECT: "", "pod-complete.stage.kwok.x-k8s.io/delay": "600s"}
-    template = kit.pod("", annotations=notes, restartPolicy="Never")
+    annotations = {keys.ELECT: "", "pod-complete.stage.kwok.x-k8s.io/delay": "600s"}
+    template = kit.pod("", annotations=annotations, restartPolicy="Never")
     rules = [{"action": "Ignore", "onPodConditions": [{"type": EVICTED, "status": "True"}]}]
     spec = {
         "backoffLimit": 0,
         "podFailurePolicy": {"rules": rules},
         "template": {
-            "metadata": {"annotations": notes, "labels": {"app": "disrupted"}},
+            "metadata": {"annotations": annotations, "labels": {"app": "disrupted"}},
             "spec": template["spec"],
         },
     }
@@ -155,8 +155,10 @@ async def test_generations_that_are_observed_are_the_proxys(
 ) -> None:
     """They differ: the proxy's scheduling gates were lifted."""
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    held = kit.pod("numbered", annotations=notes, schedulingGates=[{"name": "example.com/wait"}])
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    held = kit.pod(
+        "numbered", annotations=annotations, schedulingGates=[{"name": "example.com/wait"}]
+    )
     await source.create(kinds.PODS, held, "default")
     await source.patch(kinds.PODS, "numbered", {"spec": {"schedulingGates": None}}, "default")
     proxy = await kit.until_one(
@@ -210,8 +212,8 @@ async def test_a_status_comes_home_though_there_is_no_room_for_an_annotation(
 ) -> None:
     """What is long in the pod's spec is in the manifest that its proxy keeps as an annotation."""
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    long = kit.pod("full", annotations=notes)
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    long = kit.pod("full", annotations=annotations)
     objects.spec(long)["containers"][0]["env"] = [{"name": "LONG", "value": "x" * 200_000}]
     await source.create(kinds.PODS, long, "default")
     proxy = await kit.until_one(

@@ -234,9 +234,9 @@ async def test_another_sources_chaperon_is_left_alone(c2: Client) -> None:
     }
     await c2.create(kinds.POD_CHAPERONS, stranger, "default")
     own = {**stranger, "metadata": {**stranger["metadata"], "name": "own"}}
-    notes = {**objects.annotations(stranger)}
-    del notes[keys.PARENT_CLUSTER_UID]
-    own["metadata"]["annotations"] = notes
+    annotations = {**objects.annotations(stranger)}
+    del annotations[keys.PARENT_CLUSTER_UID]
+    own["metadata"]["annotations"] = annotations
     await c2.create(kinds.POD_CHAPERONS, own, "default")
     await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", field_selector="metadata.name=own")
     assert not objects.is_terminating(await c2.get(kinds.POD_CHAPERONS, "stranger", "default"))

@@ -33,9 +33,9 @@ def secret(name: str, **data: str) -> Object:
 def user_of(name: str, target: str = "c2", **spec: Any) -> Object:
     """A pod that reads ConfigMap `name`, or whatever `spec` says, in one target."""
     constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
     spec = spec or {"volumes": [{"name": "v", "configMap": {"name": name}}]}
-    return kit.pod(f"{name}-{uuid.uuid4().hex[:5]}", annotations=notes, **spec)
+    return kit.pod(f"{name}-{uuid.uuid4().hex[:5]}", annotations=annotations, **spec)
 
 
 async def run(source: Client, pod: Object) -> Object:

@@ -42,9 +42,9 @@ async def offer(source: Client, c2: Client, c3: Client) -> AsyncIterator[Offer]:
     await put(c3, "c3", None)
 
 
-def unit_pod(name: str, app: str, spec: Object | None = None, /, **notes: Any) -> Object:
+def unit_pod(name: str, app: str, spec: Object | None = None, /, **annotations: Any) -> Object:
     """A pod that asks for one unit."""
-    body = kit.pod(name, annotations={keys.ELECT: "", **notes}, **(spec or {}))
+    body = kit.pod(name, annotations={keys.ELECT: "", **annotations}, **(spec or {}))
     body["metadata"]["labels"] = {"app": app}
     resources = objects.spec(body)["containers"][0]["resources"]
     resources["requests"][UNIT] = "1"
@@ -129,10 +129,10 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
         "nodeSelector": {keys.TARGET_NAME: "c2"},
         "affinity": {"podAntiAffinity": required},
     }
-    notes = {keys.PROXY_CONSTRAINTS: json.dumps(constraints)}
-    await source.create(kinds.PODS, unit_pod("lone-big", "lone", **notes), "default")
+    annotations = {keys.PROXY_CONSTRAINTS: json.dumps(constraints)}
+    await source.create(kinds.PODS, unit_pod("lone-big", "lone", **annotations), "default")
     await until_said(source, "lone-big", f"Insufficient {UNIT}")
-    small = kit.pod("lone-small", annotations={keys.ELECT: "", **notes})
+    small = kit.pod("lone-small", annotations={keys.ELECT: "", **annotations})
     small["metadata"]["labels"] = {"app": "lone"}
     await source.create(kinds.PODS, small, "default")
     await kit.until_one(
@@ -178,8 +178,8 @@ async def test_a_pending_pod_that_never_restarts_survives_the_end_of_its_candida
     source: Client, c2: Client, offer: Offer
 ) -> None:
     constraints = json.dumps({"nodeSelector": {keys.TARGET_NAME: "c2"}})
-    notes = {keys.PROXY_CONSTRAINTS: constraints}
-    pod = unit_pod("once", "once", {"restartPolicy": "Never"}, **notes)
+    annotations = {keys.PROXY_CONSTRAINTS: constraints}
+    pod = unit_pod("once", "once", {"restartPolicy": "Never"}, **annotations)
     await source.create(kinds.PODS, pod, "default")
     proxy = await until_said(source, "once", f"Insufficient {UNIT}")
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"

@@ -81,8 +81,8 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
         ready = objects.condition(node, "Ready")
         assert ready is not None
         assert ready["reason"] == "Unreachable"
-        notes = {keys.ELECT: ""}
-        await source.create(kinds.PODS, kit.pod("meanwhile", annotations=notes), "default")
+        annotations = {keys.ELECT: ""}
+        await source.create(kinds.PODS, kit.pod("meanwhile", annotations=annotations), "default")
         proxy = await kit.until_one(
             source, kinds.PODS, "meanwhile", "default", lambda p: kit.phase(p) == "Running"
         )

@@ -213,8 +213,8 @@ async def test_a_pod_without_any_target_says_so(c2: Client) -> None:
 async def test_without_reservation_the_pod_keeps_its_own_scheduler(
     source: Client, c2: Client, c3: Client
 ) -> None:
-    notes = {keys.ELECT: "", keys.NO_RESERVATION: ""}
-    proxy = await run_pod(source, kit.pod("unreserved", annotations=notes))
+    annotations = {keys.ELECT: "", keys.NO_RESERVATION: ""}
+    proxy = await run_pod(source, kit.pod("unreserved", annotations=annotations))
     found = [*await delegates_of(c2, proxy), *await delegates_of(c3, proxy)]
     assert len(found) == 1
     assert objects.spec(found[0])["schedulerName"] == "default-scheduler"
@@ -242,8 +242,8 @@ async def test_a_proxy_on_a_real_node_is_its_kubelets(source: Client) -> None:
 async def test_constraints_for_the_proxy_choose_the_target(source: Client) -> None:
     for target, node in (("c2", C2), ("c3", C3)):
         constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-        notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-        proxy = await run_pod(source, kit.pod(f"only-{target}", annotations=notes))
+        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
+        proxy = await run_pod(source, kit.pod(f"only-{target}", annotations=annotations))
         assert objects.spec(proxy)["nodeName"] == node
 
 

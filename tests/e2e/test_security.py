@@ -98,7 +98,7 @@ async def test_a_source_can_do_in_a_target_only_what_its_source_object_grants(
         assert not await may(as_source, verb, kind), (verb, kind)
 
 
-def forged(pod: Object, namespace: str = "default", **notes: str) -> Object:
+def forged(pod: Object, namespace: str = "default", **annotations: str) -> Object:
     """What a hostile target would show as a candidate of a pod."""
     return {
         "metadata": {
@@ -111,7 +111,7 @@ def forged(pod: Object, namespace: str = "default", **notes: str) -> Object:
             "annotations": {
                 keys.PARENT_NAMESPACE: objects.namespace(pod),
                 keys.PARENT_NAME: objects.name(pod),
-                **notes,
+                **annotations,
             },
         },
         "spec": {
@@ -127,8 +127,8 @@ async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(
 ) -> None:
     """The pod's own constraints keep it off c2, whatever c2 says that it has reserved."""
     elsewhere = "nodeSelector: {example.com/region: elsewhere}"
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: elsewhere}
-    await source.create(kinds.PODS, kit.pod("picky", annotations=notes), "default")
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: elsewhere}
+    await source.create(kinds.PODS, kit.pod("picky", annotations=annotations), "default")
     picky = await kit.until_one(
         source,
         kinds.PODS,

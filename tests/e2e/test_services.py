@@ -84,9 +84,9 @@ async def test_a_service_and_its_ingress_go_where_its_pods_are(
     pod = await run(source, name)
     copy = await until_there(c2, kinds.SERVICES, name)
     assert objects.spec(copy)["selector"] == {LABEL: name}
-    notes = objects.annotations(copy)
-    assert keys.IS_DELEGATE in notes
-    assert notes[keys.GLOBAL] == notes["io.cilium/global-service"] == "true"
+    annotations = objects.annotations(copy)
+    assert keys.IS_DELEGATE in annotations
+    assert annotations[keys.GLOBAL] == annotations["io.cilium/global-service"] == "true"
     rules = objects.spec(await until_there(c2, kinds.INGRESSES, name))["rules"]
     assert rules == ingress(name, name)["spec"]["rules"]
     for client in (source, c2):
@@ -158,8 +158,8 @@ async def test_what_a_service_and_its_ingress_lose_goes_from_their_copies(
 async def class_of_c2(c2: Client) -> AsyncIterator[str]:
     """What c2's API server fills in as an Ingress is made there, and only then."""
     path = "/apis/networking.k8s.io/v1/ingressclasses"
-    notes = {"ingressclass.kubernetes.io/is-default-class": "true"}
-    body = {"metadata": {"name": "theirs", "annotations": notes}}
+    annotations = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    body = {"metadata": {"name": "theirs", "annotations": annotations}}
     head = {"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass"}
     spec = {"controller": "example.com/none"}
     await c2.request("POST", path, body={**head, **body, "spec": spec})

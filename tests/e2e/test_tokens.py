@@ -166,8 +166,8 @@ async def test_what_a_pod_mounts_in_place_of_its_token_is_never_exchanged_for_th
     grant(fleet, shared)
     await source.create(kinds.SECRETS, {"metadata": {"name": "mine"}, "data": {}}, shared)
     await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "executor"}}, shared)
-    notes = {"kubernetes.io/service-account.name": "executor"}
-    token = {"metadata": {"name": "executor", "annotations": notes}, "type": TOKEN_TYPE}
+    annotations = {"kubernetes.io/service-account.name": "executor"}
+    token = {"metadata": {"name": "executor", "annotations": annotations}, "type": TOKEN_TYPE}
     await source.create(kinds.SECRETS, token, shared)
 
     await source.create(kinds.PODS, mounting("other", "executor"), shared)

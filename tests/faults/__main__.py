@@ -50,14 +50,14 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
         yield Fleet(arguments.fleet.resolve())
         return
 
-    wishes = Wishes(
+    options = Wishes(
         names=rig.CLUSTERS,
         clusters=clusters.Options(nodes=3),
         agents=True,
         replicas=arguments.replicas,
     )
     folder = Path(tempfile.mkdtemp(prefix="vnode-faults-"))
-    started = fleet.up(folder, wishes)
+    started = fleet.up(folder, options)
     try:
         yield started
     except SystemExit as end:

@@ -110,8 +110,10 @@ class History:
 
 
 def _running(cluster: str, pod: Object) -> Running:
-    notes, labels = objects.annotations(pod), objects.labels(pod)
-    parent = objects.join_key(notes.get(keys.PARENT_NAMESPACE, ""), notes.get(keys.PARENT_NAME, ""))
+    annotations, labels = objects.annotations(pod), objects.labels(pod)
+    parent = objects.join_key(
+        annotations.get(keys.PARENT_NAMESPACE, ""), annotations.get(keys.PARENT_NAME, "")
+    )
     return Running(
         cluster,
         objects.key(pod),

@@ -43,11 +43,11 @@ class Indexes:
 
     def on_proxy(self, pod: Object) -> None:
         """A proxy is there, or was changed."""
-        notes, uid = objects.annotations(pod), objects.uid(pod)
-        if INDEX in notes and uid not in self._places:
-            job, once = objects.labels(pod).get(JOB, ""), REPLACES_FAILED in notes
+        annotations, uid = objects.annotations(pod), objects.uid(pod)
+        if INDEX in annotations and uid not in self._places:
+            job, once = objects.labels(pod).get(JOB, ""), REPLACES_FAILED in annotations
             owner = objects.controller_uid(pod) or job
-            self._places[uid] = Place(f"{job} ({owner})", notes[INDEX], once)
+            self._places[uid] = Place(f"{job} ({owner})", annotations[INDEX], once)
             self._compare(uid)
             self._complete(uid)
 

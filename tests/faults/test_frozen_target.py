@@ -77,11 +77,11 @@ class Seen:
     def on_chaperon(self, _old: Object | None, new: Object | None) -> None:
         """A chaperon in one of the targets."""
         if new is not None:
-            notes = objects.annotations(new)
-            name = notes.get(keys.PARENT_NAME, "")
+            annotations = objects.annotations(new)
+            name = annotations.get(keys.PARENT_NAME, "")
             self._note(name, "candidate", True)
-            self._note(name, "reservation", keys.IS_RESERVED in notes)
-            self._note(name, "permission", keys.IS_ALLOWED in notes)
+            self._note(name, "reservation", keys.IS_RESERVED in annotations)
+            self._note(name, "permission", keys.IS_ALLOWED in annotations)
 
     def _note(self, name: str, what: str, so: bool) -> None:
         if so and (name, what) not in self.moments:

@@ -124,8 +124,8 @@ async def pods_of_kubelet(fleet: Fleet, address: str, port: int) -> int:
 async def claims_follow(source: Client) -> AsyncIterator[None]:
     """The Target asks for claims of volumes."""
     for classes in ("=", None):
-        notes = {"annotations": {keys.STORAGE_CLASSES: classes}}
-        await source.patch(kinds.TARGETS, "c2", {"metadata": notes}, "default")
+        annotations = {"annotations": {keys.STORAGE_CLASSES: classes}}
+        await source.patch(kinds.TARGETS, "c2", {"metadata": annotations}, "default")
         if classes:
             yield
 

@@ -26,11 +26,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 async def runs(client: Client, name: str, *, target: str = "") -> Object:
     """A pod that is elected, and runs, in the target if one is named."""
-    notes = {keys.ELECT: ""}
+    annotations = {keys.ELECT: ""}
     if target:
-        notes[keys.PROXY_CONSTRAINTS] = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
+        annotations[keys.PROXY_CONSTRAINTS] = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
 
-    await client.create(kinds.PODS, kit.pod(name, annotations=notes), "default")
+    await client.create(kinds.PODS, kit.pod(name, annotations=annotations), "default")
     return await kit.until_one(
         client, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running", seconds=60
     )
@@ -46,8 +46,8 @@ async def test_in_a_ring_pods_go_one_step_both_ways_and_no_further(
     fleet: Fleet, c1: Client, c2: Client
 ) -> None:
     for client in (c1, c2):  # also where the namespace elects all of its pods
-        notes = {"metadata": {"annotations": {keys.ELECT: ""}}}
-        await client.patch(kinds.NAMESPACES, "default", notes)
+        annotations = {"metadata": {"annotations": {keys.ELECT: ""}}}
+        await client.patch(kinds.NAMESPACES, "default", annotations)
 
     there, back = await runs(c1, "there"), await runs(c2, "back")
     assert objects.spec(there)["nodeName"] == names.virtual_node("default", "c2")

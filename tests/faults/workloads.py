@@ -68,20 +68,20 @@ def _terms(job: JobTerms) -> Object:
 
 
 def _template(workload: Workload) -> Object:
-    notes = {keys.ELECT: "", VERSION: str(workload.version)}
+    annotations = {keys.ELECT: "", VERSION: str(workload.version)}
     if constraints := _constraints(workload):
-        notes[keys.PROXY_CONSTRAINTS] = "\n".join(constraints)
+        annotations[keys.PROXY_CONSTRAINTS] = "\n".join(constraints)
 
     if workload.farewell:
-        notes["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
+        annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = f"{workload.farewell}s"
 
     if workload.kind is Kind.JOB:
-        notes["pod-complete.stage.kwok.x-k8s.io/delay"] = f"{workload.job.seconds}s"
-        notes |= {REPLACES_FAILED: "true"} if workload.job.replaces_failed else {}
+        annotations["pod-complete.stage.kwok.x-k8s.io/delay"] = f"{workload.job.seconds}s"
+        annotations |= {REPLACES_FAILED: "true"} if workload.job.replaces_failed else {}
 
-    pod = kit.pod(workload.name, annotations=notes)
+    pod = kit.pod(workload.name, annotations=annotations)
     spec = {**pod["spec"], "volumes": things.volumes(workload.uses)}
-    return {"metadata": {"labels": {APP: workload.name}, "annotations": notes}, "spec": spec}
+    return {"metadata": {"labels": {APP: workload.name}, "annotations": annotations}, "spec": spec}
 
 
 def _constraints(workload: Workload) -> list[str]:

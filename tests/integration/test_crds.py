@@ -93,11 +93,11 @@ async def test_conditions_are_a_part_of_status_that_does_not_touch_the_spec(
 
 
 async def test_a_summary_carries_annotations_and_labels(client: Client, namespace: str) -> None:
-    notes = {"annotations": {"vnode.dev/free": "{}"}, "labels": {"zone": "z"}}
+    annotations = {"annotations": {"vnode.dev/free": "{}"}, "labels": {"zone": "z"}}
     await create(client, kinds.CLUSTER_SUMMARIES, namespace, {"capacity": {"pods": 110}})
-    patched = await client.patch(kinds.CLUSTER_SUMMARIES, namespace, {"metadata": notes})
-    assert objects.annotations(patched) == notes["annotations"]
-    assert objects.labels(patched) == notes["labels"]
+    patched = await client.patch(kinds.CLUSTER_SUMMARIES, namespace, {"metadata": annotations})
+    assert objects.annotations(patched) == annotations["annotations"]
+    assert objects.labels(patched) == annotations["labels"]
 
 
 async def test_kubectl_shows_readiness_and_reservation(

@@ -43,14 +43,14 @@ class Pair:
 
     async def send(self, name: str, target: str, namespace: str, *, held: bool = False) -> Object:
         """A chaperon that came by a Target, and a ConfigMap that followed into its namespace."""
-        notes = {keys.PARENT_CLUSTER_UID: self.me.uid}
+        annotations = {keys.PARENT_CLUSTER_UID: self.me.uid}
         meta = {"name": name, "labels": {keys.PARENT_CLUSTER_NAME: self.me.name}}
-        copy = {"metadata": {**meta, "annotations": notes}}
+        copy = {"metadata": {**meta, "annotations": annotations}}
         await self.target.create(kinds.CONFIG_MAPS, copy, namespace)
         chaperon = {
             "metadata": {
                 **meta,
-                "annotations": {**notes, keys.TARGET: target},
+                "annotations": {**annotations, keys.TARGET: target},
                 "finalizers": [keys.DELEGATE_FINALIZER] if held else [],
             },
             "spec": {"containers": [{"name": "main", "image": "busybox"}]},

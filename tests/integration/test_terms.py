@@ -126,10 +126,10 @@ async def until_collected(gone: Callable[[], object]) -> None:
 
 def chaperon(name: str, identity: Identity, link: Link, **metadata: object) -> Object:
     """One that this cluster made by way of the link."""
-    notes = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
+    annotations = {keys.PARENT_CLUSTER_UID: identity.uid, keys.TARGET: str(link.target)}
     labels = {keys.PARENT_CLUSTER_NAME: identity.name, keys.PARENT_UID: "u"}
     return {
-        "metadata": {"name": name, "labels": labels, "annotations": notes, **metadata},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations, **metadata},
         "spec": {"containers": [{"name": "main", "image": "busybox"}]},
     }
 

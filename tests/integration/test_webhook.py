@@ -173,9 +173,9 @@ async def others_are_untouched(client: Client, namespace: str) -> None:
 
 
 async def a_rejection_reaches_the_user(client: Client, namespace: str) -> None:
-    notes = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: "nodeSelectr: {}"}
+    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: "nodeSelectr: {}"}
     with pytest.raises(errors.Invalid) as caught:
-        await client.create(kinds.PODS, kit.pod("bad", annotations=notes), namespace)
+        await client.create(kinds.PODS, kit.pod("bad", annotations=annotations), namespace)
 
     assert keys.PROXY_CONSTRAINTS in caught.value.message
     assert "nodeSelectr" in caught.value.message
@@ -186,6 +186,6 @@ async def a_namespace_elects_and_a_pod_opts_out(client: Client, namespace: str) 
     await client.patch(kinds.NAMESPACES, namespace, {"metadata": {"annotations": {keys.ELECT: ""}}})
     pod = await client.create(kinds.PODS, kit.pod("by-namespace", annotations={}), namespace)
     assert objects.spec(pod)["schedulerName"] == "admiralty-proxy"
-    notes = {keys.NO_ELECT: ""}
-    pod = await client.create(kinds.PODS, kit.pod("out", annotations=notes), namespace)
+    annotations = {keys.NO_ELECT: ""}
+    pod = await client.create(kinds.PODS, kit.pod("out", annotations=annotations), namespace)
     assert objects.spec(pod)["schedulerName"] == "default-scheduler"

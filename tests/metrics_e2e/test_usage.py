@@ -49,9 +49,9 @@ def autoscaler(most: int) -> Object:
 async def scaled(fleet: Fleet) -> AsyncIterator[Object]:
     """The autoscaler, once it has raised two pods to four. Each target runs a pod of its own."""
     for cluster, cpu in OTHERS.items():
-        notes = {**USAGE, "kwok.x-k8s.io/usage-cpu": cpu}
+        annotations = {**USAGE, "kwok.x-k8s.io/usage-cpu": cpu}
         async with fleet.client(cluster) as target:
-            await target.create(kinds.PODS, kit.pod("own", annotations=notes), "default")
+            await target.create(kinds.PODS, kit.pod("own", annotations=annotations), "default")
 
     async with fleet.client("c1") as source:
         await source.create(kinds.DEPLOYMENTS, deployment(2), "default")

@@ -40,17 +40,17 @@ class ServedDashboard:
         port: int,
         clock: Clock,
     ) -> None:
-        self._door = AuthMiddleware(client, clock)
+        self._auth = AuthMiddleware(client, clock)
         wanted = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
         self._sources = tuple(Informer(client, kind) for kind in wanted)
         stores = Stores(targets, self._sources, nodes, proxies.store.values)
-        self._sight = LiveModel(
+        self._live_model = LiveModel(
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )
-        proxies.subscribe(self._sight.note_pod)
+        proxies.subscribe(self._live_model.note_pod)
         context = OptionalClientCertContext(certificate.pair)
         certificate.subscribe(lambda: context.show(certificate.pair))
-        app = Site(self._sight, PATH).app([self._door.middleware])
+        app = Site(self._live_model, PATH).app([self._auth.middleware])
         self.server = Server("dashboard", app, address, port, ssl_context=context, grace=_GRACE)
 
     async def run(self) -> None:
@@ -59,5 +59,5 @@ class ServedDashboard:
             for informer in self._sources:
                 tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
 
-            tasks.start(self._door.run(), "dashboard-client-ca")
+            tasks.start(self._auth.run(), "dashboard-client-ca")
             await self.server.run()

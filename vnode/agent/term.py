@@ -54,7 +54,7 @@ class Term:
         self._following = self._make_following()
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
-        self._scheduler, self._books = self._make_scheduler()
+        self._scheduler, self._event_handlers = self._make_scheduler()
 
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
@@ -87,7 +87,7 @@ class Term:
         tasks.start(self._following.run(), "following")
 
     async def _schedule(self, tasks: Supervisor) -> None:
-        self._books.open()
+        self._event_handlers.open()
         self._shared.health.on_scrape(self._scheduler.count_pending)
         tasks.start(self._scheduler.run(), "scheduler")
         try:
@@ -176,7 +176,7 @@ class Term:
             settings=config.scheduling.queue.settings(),
         )
         cache = Cache()
-        books = EventHandlers(shared.nodes, shared.links, cache, queue)
+        event_handlers = EventHandlers(shared.nodes, shared.links, cache, queue)
         driver = ProxyScheduler(
             shared.client,
             shared.proxies,
@@ -189,8 +189,8 @@ class Term:
             allowed=shared.reservations.allowed,
             bring=self._following.bring,
             renew=self._following.renew,
-            unconnected=books.unconnected,
+            unconnected=event_handlers.unconnected,
             events=self._events,
             clock=shared.clock,
         )
-        return driver, books
+        return driver, event_handlers

@@ -39,8 +39,8 @@ class Identity:
 
 def parent_key(child: Object) -> str:
     """`namespace/name` of the object that a child was made of."""
-    notes = objects.annotations(child)
+    annotations = objects.annotations(child)
     return objects.join_key(
-        notes.get(keys.PARENT_NAMESPACE) or objects.namespace(child),
-        notes.get(keys.PARENT_NAME) or objects.name(child),
+        annotations.get(keys.PARENT_NAMESPACE) or objects.namespace(child),
+        annotations.get(keys.PARENT_NAME) or objects.name(child),
     )

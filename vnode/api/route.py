@@ -32,8 +32,8 @@ def behind(obj: Object) -> tuple[str, ...]:
 
     ConfigError if the annotation does not say so in the way that agents write it.
     """
-    notes = objects.annotations(obj)
-    text, sender = notes.get(keys.PATH), notes.get(keys.PARENT_CLUSTER_UID)
+    annotations = objects.annotations(obj)
+    text, sender = annotations.get(keys.PATH), annotations.get(keys.PARENT_CLUSTER_UID)
     path = tuple(text.split(",", LIMIT)) if text is not None else ()
     if sender and sender not in path:
         path = (*path, sender)
@@ -49,8 +49,8 @@ def onward(obj: Object, here: str, there: str | None = None) -> str:
 
     `there` may be unknown (None). Raises ConfigError, with the reason, if it is not to be sent on.
     """
-    notes, path = objects.annotations(obj), behind(obj)
-    if keys.FORWARD not in notes and keys.ELECT not in notes:
+    annotations, path = objects.annotations(obj), behind(obj)
+    if keys.FORWARD not in annotations and keys.ELECT not in annotations:
         raise ConfigError(
             f"the pod came from another cluster, and does not ask to be sent on: annotate it with "
             f"{keys.FORWARD} where it is created, or keep it off virtual nodes here"

@@ -27,14 +27,14 @@ _BY_PRESENCE: Final = (
 
 def meant_as_election(pod: Object) -> str:
     """What on a pod without the annotation looks as if it were to elect it; "" if nothing does."""
-    notes, labels = objects.annotations(pod), objects.labels(pod)
-    if keys.ELECT in notes:
+    annotations, labels = objects.annotations(pod), objects.labels(pod)
+    if keys.ELECT in annotations:
         return ""
 
     if keys.ELECT in labels:
         return f"{keys.ELECT} is a label of it, and must be an annotation"
 
-    found = next((key for key in (*notes, *labels) if _is_near(key)), "")
+    found = next((key for key in (*annotations, *labels) if _is_near(key)), "")
     return f"it has {found[:100]}, and the annotation is {keys.ELECT}" if found else ""
 
 

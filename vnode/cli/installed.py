@@ -129,9 +129,9 @@ def command(settings: InstallSettings) -> str:
 
 def helm_release(obj: Object | None) -> str:
     """`namespace/name` of the Helm release that an object belongs to, "" if to none."""
-    notes = objects.annotations(obj or {})
-    release = notes.get("meta.helm.sh/release-name", "")
-    return f"{notes.get('meta.helm.sh/release-namespace', '')}/{release}" if release else ""
+    annotations = objects.annotations(obj or {})
+    release = annotations.get("meta.helm.sh/release-name", "")
+    return f"{annotations.get('meta.helm.sh/release-namespace', '')}/{release}" if release else ""
 
 
 def own_release(obj: Object | None) -> str:

@@ -39,36 +39,36 @@ class _Box:
         return self.y + self.height / 2
 
 
-def draw(board: ViewModel, paths: Paths) -> Markup:
+def draw(view: ViewModel, paths: Paths) -> Markup:
     """The whole drawing."""
-    sources = _fitting(board.sources)
+    sources = _fitting(view.sources)
     height = max(
         _column(len(sources), _HEIGHT["source"]),
-        _column(len(board.targets), _HEIGHT["target"]),
+        _column(len(view.targets), _HEIGHT["target"]),
         _HEIGHT["own"],
     )
     left = 0.0 if not sources else (_WIDTH - _TARGET - _SIDE) / 2
     own = _Box(left + 1, (height - _HEIGHT["own"]) / 2 + 1, _SIDE, _HEIGHT["own"])
     senders = _boxes(len(sources), 1, _SIDE, _HEIGHT["source"], height)
-    takers = _boxes(len(board.targets), _WIDTH - _TARGET - 1, _TARGET, _HEIGHT["target"], height)
+    takers = _boxes(len(view.targets), _WIDTH - _TARGET - 1, _TARGET, _HEIGHT["target"], height)
     return tag(
         "svg",
         *(_curve(box, own, "good") for box in senders),
         *(
             _curve(own, box, "good" if target.is_ready else "bad")
-            for target, box in zip(board.targets, takers, strict=True)
+            for target, box in zip(view.targets, takers, strict=True)
         ),
         *(_source(source, box) for source, box in zip(sources, senders, strict=True)),
-        _own(board, own),
+        _own(view, own),
         *(
-            _target(board, target, box, paths)
-            for target, box in zip(board.targets, takers, strict=True)
+            _target(view, target, box, paths)
+            for target, box in zip(view.targets, takers, strict=True)
         ),
         viewBox=f"0 0 {_WIDTH} {height + 2:g}",
         class_="graph",
         role="group",
-        aria_label=f"{len(board.sources)} sources, cluster {board.cluster}, "
-        f"{len(board.targets)} targets",
+        aria_label=f"{len(view.sources)} sources, cluster {view.cluster}, "
+        f"{len(view.targets)} targets",
     )
 
 
@@ -131,27 +131,27 @@ def _source(source: SourceView, box: _Box) -> Markup:
     )
 
 
-def _own(board: ViewModel, box: _Box) -> Markup:
-    waiting = sum(board.flow.total[stage] for stage in _WAITING)
-    away = sum(board.flow.total[stage] for stage in _THERE)
-    failing = board.flow.total[Stage.FAILING]
+def _own(view: ViewModel, box: _Box) -> Markup:
+    waiting = sum(view.flow.total[stage] for stage in _WAITING)
+    away = sum(view.flow.total[stage] for stage in _THERE)
+    failing = view.flow.total[Stage.FAILING]
     words = (f"{failing} failing, " if failing else "") + f"{waiting} waiting"
     return tag(
         "g",
         _outline(box, "own"),
-        _text(box.x + 16, box.y + 29, board.cluster, "name", box.width - 32),
+        _text(box.x + 16, box.y + 29, view.cluster, "name", box.width - 32),
         _text(box.x + 16, box.y + 54, f"{_pods(away)} in targets", "plain"),
         _text(box.x + 16, box.y + 76, words, "faint", box.width - 16),
     )
 
 
-def _target(board: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Markup:
-    count = sum(board.flow.at(target.node, stage) for stage in _THERE)
+def _target(view: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Markup:
+    count = sum(view.flow.at(target.node, stage) for stage in _THERE)
     words = [_pods(count)] if target.is_ready else [target.word]
-    if failing := board.flow.at(target.node, Stage.FAILING):
+    if failing := view.flow.at(target.node, Stage.FAILING):
         words.append(f"{failing} failing")
 
-    if waiting := board.flow.at(target.node, Stage.CANDIDATE):
+    if waiting := view.flow.at(target.node, Stage.CANDIDATE):
         words.append(f"{waiting} asked")
 
     if target.is_cordoned:

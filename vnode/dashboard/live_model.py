@@ -83,7 +83,7 @@ class LiveModel:
         self._agent_namespace = agent_namespace
         self._listeners: set[Subscriber] = set()
         self._version = 0  # grows with each change
-        self._board: tuple[int, ViewModel] | None = (
+        self._view: tuple[int, ViewModel] | None = (
             None  # the last one, and the version that it shows
         )
         self._making = asyncio.Lock()
@@ -125,10 +125,10 @@ class LiveModel:
         async with self._making:
             await self._measure()
             version, now = self._version, self.clock.now()
-            if self._board is None or self._board[0] != version or self._is_old(self._board[1]):
-                self._board = (version, await asyncio.to_thread(view_model.make, self._seen(), now))
+            if self._view is None or self._view[0] != version or self._is_old(self._view[1]):
+                self._view = (version, await asyncio.to_thread(view_model.make, self._seen(), now))
 
-            return self._board[1]
+            return self._view[1]
 
     def _is_old(self, known: ViewModel) -> bool:
         return (self.clock.now() - known.now).total_seconds() > _OLD

@@ -16,19 +16,17 @@ from vnode.insight import accounts
 _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known."
 
 
-def build(board: ViewModel, paths: Paths) -> bytes:
+def build(view: ViewModel, paths: Paths) -> bytes:
     """The page."""
     live = join(
         [
-            page.notices(board.notices),
-            _section("Clusters", _clusters(board, paths)),
-            _section("Flow of pods", _flow(board, paths)),
-            _section("Capacity of targets", _capacity(board)),
+            page.notices(view.notices),
+            _section("Clusters", _clusters(view, paths)),
+            _section("Flow of pods", _flow(view, paths)),
+            _section("Capacity of targets", _capacity(view)),
         ]
     )
-    return page.frame(
-        paths, "Overview", live, cluster=board.cluster, now=board.now, here="Overview"
-    )
+    return page.frame(paths, "Overview", live, cluster=view.cluster, now=view.now, here="Overview")
 
 
 def _section(title: str, content: Content) -> Markup:
@@ -36,9 +34,9 @@ def _section(title: str, content: Content) -> Markup:
     return tag("section", tag("h2", title, id=name), content, class_="card", aria_labelledby=name)
 
 
-def _clusters(board: ViewModel, paths: Paths) -> Markup:
-    if board.targets or board.sources:
-        return tag("div", graph.draw(board, paths), class_="wide")
+def _clusters(view: ViewModel, paths: Paths) -> Markup:
+    if view.targets or view.sources:
+        return tag("div", graph.draw(view, paths), class_="wide")
 
     return page.empty(
         "This cluster is not connected to any other. ",
@@ -47,18 +45,18 @@ def _clusters(board: ViewModel, paths: Paths) -> Markup:
     )
 
 
-def _flow(board: ViewModel, paths: Paths) -> Markup:
+def _flow(view: ViewModel, paths: Paths) -> Markup:
     heads = [
         tag("th", tag("span", stage.title, title=stage.meaning), scope="col", class_="number")
         for stage in Stage
     ]
-    rows = [_flow_row(paths, "All pods", "", board.flow.total, "total")]
-    if waiting := board.flow.by_node.get(NOWHERE):
+    rows = [_flow_row(paths, "All pods", "", view.flow.total, "total")]
+    if waiting := view.flow.by_node.get(NOWHERE):
         rows.append(_flow_row(paths, "No target yet", NO_TARGET, waiting))
 
     rows += [
-        _flow_row(paths, target.name, target.name, board.flow.by_node.get(target.node, Counter()))
-        for target in board.targets
+        _flow_row(paths, target.name, target.name, view.flow.by_node.get(target.node, Counter()))
+        for target in view.targets
     ]
     return _table(tag("tr", tag("th", "Target", scope="col"), *heads), rows, "flow")
 
@@ -95,11 +93,11 @@ def _table(head: Markup, rows: list[Markup], class_: str | None = None) -> Marku
     )
 
 
-def _capacity(board: ViewModel) -> Markup:
-    if not board.targets:
+def _capacity(view: ViewModel) -> Markup:
+    if not view.targets:
         return page.empty("No targets.")
 
-    is_measured = any(target.use and target.use.used is not None for target in board.targets)
+    is_measured = any(target.use and target.use.used is not None for target in view.targets)
     kinds = ("asked for", "used") if is_measured else ("asked for",)
     heads = ["Target", "State", "Pods", *(f"{n} {k}" for n in ("CPU", "Memory") for k in kinds)]
     head = tag(
@@ -109,7 +107,7 @@ def _capacity(board: ViewModel) -> Markup:
             for i, word in enumerate(heads)
         ),
     )
-    rows = [_capacity_row(target, is_measured=is_measured) for target in board.targets]
+    rows = [_capacity_row(target, is_measured=is_measured) for target in view.targets]
     unknown = None if is_measured else page.empty(_NOT_MEASURED)
     return join([_table(head, rows), unknown])
 

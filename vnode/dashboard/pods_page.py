@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import objects
-from vnode.dashboard import page
-from vnode.dashboard import view_model as boards
+from vnode.dashboard import page, view_model
 from vnode.dashboard.markup import Markup, join, tag
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Placed, Stage
@@ -23,31 +22,31 @@ MOST: Final = 300
 
 _HEADS: Final = ("Namespace", "Name", "Stage", "Status", "Target", "Ready", "Age")
 _NUMBERS: Final = ("Ready", "Age")
-_WORDS: Final = {boards.NO_TARGET: "no target yet"}
+_WORDS: Final = {view_model.NO_TARGET: "no target yet"}
 FILTERS: Final = ("namespace", "target", "stage", "text")
 
 
-def build(board: ViewModel, paths: Paths, given: Mapping[str, str]) -> bytes:
+def build(view: ViewModel, paths: Paths, given: Mapping[str, str]) -> bytes:
     """The page; `given` is what the form sent."""
     filters = {name: given.get(name, "") for name in FILTERS}
-    found = boards.matching(board, **filters)
-    live = join([page.notices(board.notices), _table(board, paths, found, filters)])
+    found = view_model.matching(view, **filters)
+    live = join([page.notices(view.notices), _table(view, paths, found, filters)])
     return page.frame(
         paths,
         "Pods",
         live,
-        cluster=board.cluster,
-        now=board.now,
+        cluster=view.cluster,
+        now=view.now,
         here="Pods",
-        above=_form(board, paths, filters),
+        above=_form(view, paths, filters),
     )
 
 
-def _form(board: ViewModel, paths: Paths, filters: Mapping[str, str]) -> Markup:
-    namespaces = sorted({objects.namespace(one.pod) for one in board.pods})
+def _form(view: ViewModel, paths: Paths, filters: Mapping[str, str]) -> Markup:
+    namespaces = sorted({objects.namespace(one.pod) for one in view.pods})
     choices = {
         "namespace": namespaces,
-        "target": [*(target.name for target in board.targets), boards.NO_TARGET],
+        "target": [*(target.name for target in view.targets), view_model.NO_TARGET],
         "stage": [stage.value for stage in Stage],
     }
     return tag(
@@ -80,7 +79,7 @@ def _choice(name: str, options: list[str], chosen: str) -> Markup:
 
 
 def _table(
-    board: ViewModel, paths: Paths, found: list[Placed], filters: Mapping[str, str]
+    view: ViewModel, paths: Paths, found: list[Placed], filters: Mapping[str, str]
 ) -> Markup:
     if not found:
         why = "No pods are like this." if any(filters.values()) else "No pods run in targets yet. "
@@ -91,7 +90,7 @@ def _table(
     table = tag(
         "table",
         tag("thead", tag("tr", *map(_head, _HEADS))),
-        tag("tbody", *(_row(board, paths, one, board.now) for one in found[:MOST])),
+        tag("tbody", *(_row(view, paths, one, view.now) for one in found[:MOST])),
         class_="pods",
     )
     more = tag("p", f"{rest} more: narrow them down.", class_="empty") if rest > 0 else None
@@ -102,11 +101,11 @@ def _head(word: str) -> Markup:
     return tag("th", word, scope="col", class_="number" if word in _NUMBERS else None)
 
 
-def _row(board: ViewModel, paths: Paths, one: Placed, now: datetime) -> Markup:
+def _row(view: ViewModel, paths: Paths, one: Placed, now: datetime) -> Markup:
     pod = one.pod
     namespace, name = objects.namespace(pod), objects.name(pod)
     created = objects.metadata(pod).get("creationTimestamp")
-    where = ", ".join(board.target_name(node) for node in one.asked or (one.node,) if node)
+    where = ", ".join(view.target_name(node) for node in one.asked or (one.node,) if node)
     return tag(
         "tr",
         tag("td", namespace),

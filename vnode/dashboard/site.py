@@ -49,8 +49,8 @@ log = logging.getLogger(__name__)
 class Site:
     """The pages below `base`, which begins with a slash and does not end with one."""
 
-    def __init__(self, sight: LiveModel, base: str) -> None:
-        self._sight = sight
+    def __init__(self, live_model: LiveModel, base: str) -> None:
+        self._live_model = live_model
         self._base = base
         self._paths = Paths(base)
         self._streams = 0
@@ -77,19 +77,19 @@ class Site:
         raise web.HTTPPermanentRedirect(self._paths.overview)
 
     async def _overview(self, _request: web.Request) -> web.Response:
-        board = await self._sight.look()
-        return _page(await asyncio.to_thread(overview.build, board, self._paths))
+        view = await self._live_model.look()
+        return _page(await asyncio.to_thread(overview.build, view, self._paths))
 
     async def _pods(self, request: web.Request) -> web.Response:
-        board = await self._sight.look()
+        view = await self._live_model.look()
         given = dict(request.query)
-        return _page(await asyncio.to_thread(pods_page.build, board, self._paths, given))
+        return _page(await asyncio.to_thread(pods_page.build, view, self._paths, given))
 
     async def _story(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        now, cluster = self._sight.clock.now(), self._sight.cluster
+        now, cluster = self._live_model.clock.now(), self._live_model.cluster
         try:
-            facts = await self._sight.facts(namespace, name)
+            facts = await self._live_model.facts(namespace, name)
         except ConfigError as error:
             key = f"{namespace}/{name}"
             body = pod_page.absent(key, str(error), self._paths, cluster=cluster, now=now)
@@ -117,7 +117,7 @@ class Site:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
-        with self._sight.listening(request.query.get("pod", "")) as listener:
+        with self._live_model.listening(request.query.get("pod", "")) as listener:
             await response.prepare(request)
             with suppress(ConnectionResetError):  # the browser has gone
                 await response.write(b"retry: 2000\n\n")
@@ -125,7 +125,7 @@ class Site:
                     await happens_within(listener.changed, _SILENCE)
                     listener.changed.clear()
                     await response.write(b"event: changed\ndata: .\n\n")
-                    await self._sight.clock.sleep(_CALM)
+                    await self._live_model.clock.sleep(_CALM)
 
         return response
 

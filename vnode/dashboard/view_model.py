@@ -118,17 +118,17 @@ def _targets(
 
 
 def matching(
-    board: ViewModel, *, namespace: str = "", target: str = "", stage: str = "", text: str = ""
+    view: ViewModel, *, namespace: str = "", target: str = "", stage: str = "", text: str = ""
 ) -> list[Placed]:
     """The pods for which all holds that is given.
 
     Those that fail come first, then those that no target takes.
     """
-    nodes = {view.node for view in board.targets if view.name == target}
+    nodes = {each.node for each in view.targets if each.name == target}
     nodes |= {stages.NOWHERE} if target == NO_TARGET else set()
     found = [
         one
-        for one in board.pods
+        for one in view.pods
         if (not namespace or objects.namespace(one.pod) == namespace)
         and (not stage or one.stage.value == stage)
         and (not target or not nodes.isdisjoint(one.asked or (one.node,)))

@@ -50,7 +50,7 @@ class Claims:
         self._local = local
         self._links = links
         self._identity = identity
-        self._users = users
+        self._references = users
         self._look = look
         self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
@@ -72,11 +72,11 @@ class Claims:
 
     def serves(self, link: Link) -> bool:
         """Its Target says which storage classes to use."""
-        return link.wishes.storage_classes is not None
+        return link.options.storage_classes is not None
 
     def need(self, key: Key, link: Link) -> Need:
         """Brought for its users; kept for as long as there is an original."""
-        need = self._users.need(key, link)
+        need = self._references.need(key, link)
         if need is not Need.NONE:
             return need
 
@@ -86,11 +86,11 @@ class Claims:
 
     def on(self, node: str) -> list[Key]:
         """All that is wanted there."""
-        return self._users.on(node)
+        return self._references.on(node)
 
     def users(self, key: Key) -> Iterator[Object]:
         """The pods that refer to it."""
-        return self._users.about(key)
+        return self._references.about(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read where a copy has to be made; not to judge one that is there.
@@ -123,7 +123,7 @@ class Claims:
 
     async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
         """The claim, with a storage class of the target's."""
-        classes = link.wishes.storage_classes
+        classes = link.options.storage_classes
         body = original.body or await self._read(ref)
         if body is None or classes is None:
             return None
@@ -163,7 +163,7 @@ class Claims:
         ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             if self.serves(link):
-                self._users.wake(Key(link.node_name, ref))
+                self._references.wake(Key(link.node_name, ref))
 
 
 def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> Object:

@@ -47,7 +47,7 @@ class ConfigObjects:
         self._local = local
         self._links = links
         self._identity = identity
-        self._users = users
+        self._references = users
         self._demands: Sequence[Demand] = (users, *others)
         self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
         self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
@@ -59,7 +59,7 @@ class ConfigObjects:
 
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
-        self._users.see(old, new)
+        self._references.see(old, new)
         namespace = objects.namespace(new or old or {})
         if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
@@ -173,7 +173,7 @@ class ConfigObjects:
         for link in self._links:
             key = Key(link.node_name, ref)
             if self.need(key, link) is not Need.NONE:
-                self._users.wake(key)
+                self._references.wake(key)
 
     def _leave(self, namespace: str) -> None:
         """Nobody there refers to anything."""

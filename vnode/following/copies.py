@@ -72,27 +72,27 @@ def metadata(
 
     `spec` is noted as sent.
     """
-    notes = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
+    annotations = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
         more or {}
     )
     labels = {k: v for k, v in objects.labels(original).items() if keys.is_foreign(k)}
-    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, notes)))
+    followed = _Followed(sorted(labels), sorted(filter(keys.is_foreign, annotations)))
     if spec is not None:
         followed.fields, followed.spec = sorted(spec), _sha256(spec)
 
     if followed != _Followed():
-        notes[keys.FOLLOWED] = msgspec.json.encode(followed).decode()
+        annotations[keys.FOLLOWED] = msgspec.json.encode(followed).decode()
 
-    notes[keys.PARENT_NAMESPACE] = objects.namespace(original)
-    notes[keys.PARENT_NAME] = objects.name(original)
-    notes[keys.PARENT_CLUSTER_UID] = identity.uid
+    annotations[keys.PARENT_NAMESPACE] = objects.namespace(original)
+    annotations[keys.PARENT_NAME] = objects.name(original)
+    annotations[keys.PARENT_CLUSTER_UID] = identity.uid
     labels[keys.PARENT_UID] = objects.uid(original)
     labels[keys.PARENT_CLUSTER_NAME] = identity.name
     return {
         "name": objects.name(original),
         "namespace": objects.namespace(original),
         "labels": labels,
-        "annotations": notes,
+        "annotations": annotations,
     }
 
 
@@ -106,11 +106,11 @@ def _travels(annotation: str) -> bool:
 def marks(copy: Object) -> str:
     """A digest of the labels and annotations that a copy has from its original, as they are now."""
     followed = _followed(copy)
-    labels, notes = objects.labels(copy), objects.annotations(copy)
+    labels, annotations = objects.labels(copy), objects.annotations(copy)
     return _sha256(
         [
             {key: labels.get(key) for key in followed.labels},
-            {key: notes.get(key) for key in followed.annotations},
+            {key: annotations.get(key) for key in followed.annotations},
         ]
     )
 
@@ -167,13 +167,13 @@ def successor(body: Object, present: Object) -> Object:
     meta, followed = body["metadata"], _followed(present)
     before = {*followed.annotations, keys.FOLLOWED}
     labels = {k: v for k, v in objects.labels(present).items() if k not in followed.labels}
-    notes = {k: v for k, v in objects.annotations(present).items() if k not in before}
+    annotations = {k: v for k, v in objects.annotations(present).items() if k not in before}
     return {
         **body,
         "metadata": {
             **meta,
             "labels": {**labels, **meta["labels"]},
-            "annotations": {**notes, **meta["annotations"]},
+            "annotations": {**annotations, **meta["annotations"]},
             "uid": objects.uid(present),
             "resourceVersion": objects.resource_version(present),
         },

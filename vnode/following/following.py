@@ -48,7 +48,7 @@ class Following:
         self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
         self._namespaces = Namespaces(identity, clock)
         self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
-        self._users = ReferenceIndex(self._follower.wake, clock)
+        self._references = ReferenceIndex(self._follower.wake, clock)
         self._network_objects = NetworkObjects(
             local,
             links,
@@ -60,10 +60,12 @@ class Following:
             active=wanted.services,
         )
         others = [TlsSecrets(self._network_objects)] if wanted.services else []
-        self._config_objects = ConfigObjects(local, links, identity, self._users, others)
+        self._config_objects = ConfigObjects(local, links, identity, self._references, others)
         if wanted.config_maps_and_secrets:
             self._follower.carry(self._config_objects)
-            self._follower.carry(Claims(local, links, identity, self._users, self._follower.look))
+            self._follower.carry(
+                Claims(local, links, identity, self._references, self._follower.look)
+            )
 
         if wanted.services:
             self._follower.carry(self._network_objects)
@@ -97,7 +99,7 @@ class Following:
             return ""
 
         wanted = self._wanted.config_maps_and_secrets
-        claimed = self._users.claim(pod, link.node_name) if wanted else []
+        claimed = self._references.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             if wanted:
@@ -124,7 +126,7 @@ class Following:
 
         self._tokens.renew(pod, link)
         if self._wanted.config_maps_and_secrets:
-            for key in self._users.claim(pod, link.node_name):
+            for key in self._references.claim(pod, link.node_name):
                 self._follower.wake(key)
 
     def _say(self, pod: Object, text: str) -> None:
@@ -137,7 +139,7 @@ class Following:
             if old is not None and new is None:
                 # That of an earlier pod of the name says nothing about the present one.
                 pod, uid = parent_key(old), objects.labels(old).get(keys.PARENT_UID, "")
-                self._users.release(pod, uid, link.node_name)
+                self._references.release(pod, uid, link.node_name)
                 self._tokens.release(pod, uid, link.node_name)
 
         link.chaperons.subscribe(on_chaperon)

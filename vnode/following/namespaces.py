@@ -30,13 +30,13 @@ class Namespaces:
     async def ensure(self, name: str, link: Link) -> None:
         """Return once the namespace is in the target. ConfigError if it may not be made."""
         key, now = (link.node_name, name), self._clock.monotonic()
-        wanted = link.wishes.create_namespaces and not link.target.namespace and not link.is_self
+        wanted = link.options.create_namespaces and not link.target.namespace and not link.is_self
         if not wanted or now - self._seen.get(key, -_TRUST) < _TRUST:
             return
 
         labels = {keys.PARENT_CLUSTER_NAME: self._identity.name}
-        notes = {keys.PARENT_CLUSTER_UID: self._identity.uid}
-        body = {"metadata": {"name": name, "labels": labels, "annotations": notes}}
+        annotations = {keys.PARENT_CLUSTER_UID: self._identity.uid}
+        body = {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
         try:
             with suppress(AlreadyExists):
                 await link.client.create(kinds.NAMESPACES, body)

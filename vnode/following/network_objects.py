@@ -58,7 +58,7 @@ class NetworkObjects:
         self._identity = identity
         self._relabel = relabel
         self._wake = wake
-        self._population = PodIndex()
+        self._pod_index = PodIndex()
         self._returns = WriteBackController(
             local,
             original=self._object,
@@ -92,8 +92,8 @@ class NetworkObjects:
     def see(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
         namespace = objects.namespace(new or old or {})
-        for pod in self._population.see(old, new):
-            nodes = self._population.nodes(namespace)
+        for pod in self._pod_index.see(old, new):
+            nodes = self._pod_index.nodes(namespace)
             if pod.node and nodes[pod.node] <= 1:  # the first there, or the last was
                 self._look_at(namespace, (pod.node,))
 
@@ -123,7 +123,7 @@ class NetworkObjects:
         if not self.known:
             return Need.TOLERATED
 
-        here = key.node in self._population.nodes(namespace)
+        here = key.node in self._pod_index.nodes(namespace)
         return Need.WANTED if here and self._follows(key.ref) else Need.NONE
 
     @property
@@ -144,7 +144,7 @@ class NetworkObjects:
 
     def has_certificates(self, namespace: str) -> bool:
         """Pods of that namespace are in some target, and an Ingress of it names a Secret."""
-        return bool(self._population.nodes(namespace)) and any(
+        return bool(self._pod_index.nodes(namespace)) and any(
             any(services.certificates(found))
             for found in self._ingresses.by_index(_NAMESPACE, namespace)
         )
@@ -164,13 +164,13 @@ class NetworkObjects:
                 for name in services.backends(obj)
             )
 
-        return self._population.has(ref.namespace, services.selector(obj))
+        return self._pod_index.has(ref.namespace, services.selector(obj))
 
     def on(self, node: str) -> list[Key]:
         """All that is wanted in one target."""
         found = (
             Key(node, Ref(kind, namespace, objects.name(obj)))
-            for namespace in self._population.namespaces()
+            for namespace in self._pod_index.namespaces()
             for kind, informer in self._originals.items()
             for obj in informer.store.by_index(_NAMESPACE, namespace)
         )
@@ -242,7 +242,7 @@ class NetworkObjects:
         obj = new or old or {}
         namespace = objects.namespace(obj)
         self._returns.wake(Ref(kind, namespace, objects.name(obj)))
-        nodes = self._population.nodes(namespace)
+        nodes = self._pod_index.nodes(namespace)
         for state in filter(None, (old, new)):  # they may name different Secrets
             self._wake_all(kind, state, nodes)
 

@@ -25,8 +25,12 @@ _HEADLESS: Final = "None"
 
 def selector(service: Object) -> dict[str, str]:
     """The labels of the pods behind a Service of the source; empty if it may not follow."""
-    notes, spec = objects.annotations(service), objects.spec(service)
-    if keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes or spec.get("type") == "ExternalName":
+    annotations, spec = objects.annotations(service), objects.spec(service)
+    if (
+        keys.IS_DELEGATE in annotations
+        or keys.NO_FOLLOW in annotations
+        or spec.get("type") == "ExternalName"
+    ):
         return {}
 
     return spec.get("selector") or {}
@@ -56,8 +60,8 @@ def certificates(ingress: Object) -> Iterator[Ref]:
 
 
 def _stays(ingress: Object) -> bool:
-    notes = objects.annotations(ingress)
-    return keys.IS_DELEGATE in notes or keys.NO_FOLLOW in notes
+    annotations = objects.annotations(ingress)
+    return keys.IS_DELEGATE in annotations or keys.NO_FOLLOW in annotations
 
 
 def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
@@ -132,10 +136,10 @@ def holds(present: Any, wanted: Any) -> bool:
 def trim(obj: Object) -> Object:
     """What is kept of a Service or Ingress, original or copy."""
     meta = objects.metadata(obj)
-    notes = {k: v for k, v in objects.annotations(obj).items() if k != copies.LAST_APPLIED}
+    annotations = {k: v for k, v in objects.annotations(obj).items() if k != copies.LAST_APPLIED}
     status = {k: v for k, v in objects.status(obj).items() if k == "loadBalancer"}
     return {
-        "metadata": {**meta, "annotations": notes},
+        "metadata": {**meta, "annotations": annotations},
         "spec": objects.spec(obj),
         "status": status,
     }

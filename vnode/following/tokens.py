@@ -79,7 +79,7 @@ class Tokens:
         self._complete = complete
         self._events = events
         self._clock = clock
-        self._minter = TokenRequester(local, identity, clock, chance)
+        self._token_requester = TokenRequester(local, identity, clock, chance)
         self._controller: Controller[Place] = Controller(
             "tokens", self._reconcile, workers=4, lane=lambda place: place.node
         )
@@ -122,7 +122,7 @@ class Tokens:
 
     async def bring(self, pod: Object, link: Link) -> None:
         """See that a target has a token for a pod, if both want that; VnodeError if it cannot."""
-        if link.wishes.source_api is None or link.is_self or not wants(pod):
+        if link.options.source_api is None or link.is_self or not wants(pod):
             return
 
         place = self._claim(pod, link)
@@ -139,7 +139,7 @@ class Tokens:
         tokens mounts none.
         """
         candidate = link.candidate(objects.uid(pod))
-        if link.wishes.source_api is not None and _mounts(candidate) and wants(pod):
+        if link.options.source_api is not None and _mounts(candidate) and wants(pod):
             self._wake(self._claim(pod, link))
 
     def _claim(self, pod: Object, link: Link) -> Place:
@@ -187,7 +187,7 @@ class Tokens:
         if pod is None or pod.uid != place.uid or pod.node not in ("", place.node):
             return Need.NONE
 
-        if link.wishes.source_api is None:
+        if link.options.source_api is None:
             return Need.TOLERATED  # until the pod ends; whatever is there, it gets no new one
 
         claim, candidate = self._claims.get(place), link.candidate(place.uid)
@@ -242,7 +242,7 @@ class Tokens:
         return max(self._left(place, {}), _RARELY)
 
     async def _write(self, place: Place, pod: Object, link: Link) -> None:
-        grant: IssuedToken = await self._minter.mint(pod, link)
+        grant: IssuedToken = await self._token_requester.mint(pod, link)
         try:
             await link.client.create(kinds.SECRETS, grant.secret)
         except AlreadyExists:
@@ -282,7 +282,7 @@ class Tokens:
         if link.is_self:
             return
 
-        if link.wishes.source_api is not None:
+        if link.options.source_api is not None:
             self._watch(link)
         else:
             self._start(link, partial(self._watch_if_any, link), f"tokens-left-{link.node_name}")

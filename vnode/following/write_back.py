@@ -41,7 +41,7 @@ class WriteBackController:
         self._copies_of = copies_of
         self._target_exists = target_exists
         self._active = active
-        self._echoes = Expectations(self.wake)
+        self._expectations = Expectations(self.wake)
         self._controller: Controller[Ref] = Controller("services", self._reconcile, workers=4)
 
     def wake(self, ref: Ref) -> None:
@@ -55,10 +55,10 @@ class WriteBackController:
     async def _reconcile(self, ref: Ref) -> float | None:
         obj = self._original(ref)
         if obj is None:
-            self._echoes.forget(ref)
+            self._expectations.forget(ref)
             return None
 
-        if self._echoes.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
+        if self._expectations.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
             return None
 
         body = write_back_patches.restoration(obj) if ref.kind is kinds.SERVICES else {}
@@ -100,4 +100,4 @@ class WriteBackController:
             log.warning("%s was not changed: %s", ref, error)
             return
 
-        self._echoes.expect(ref, obj, after)
+        self._expectations.expect(ref, obj, after)

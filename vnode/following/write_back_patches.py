@@ -24,8 +24,8 @@ _FIELDS: Final = ("ip", "hostname", "ports")
 def global_marks(service: Object) -> Object:
     """The patch that makes a Service global; empty if it is."""
     wanted = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
-    notes = objects.annotations(service)
-    missing = {key: value for key, value in wanted.items() if key not in notes}
+    annotations = objects.annotations(service)
+    missing = {key: value for key, value in wanted.items() if key not in annotations}
     return {"metadata": {"annotations": missing}} if missing else {}
 
 

@@ -115,17 +115,17 @@ def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
 
 def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, ...]]:
     """Why a pod is no proxy, and how the next one would be."""
-    notes, name = objects.annotations(pod), objects.namespace(pod)
+    annotations, name = objects.annotations(pod), objects.namespace(pod)
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     owner = (objects.controller_reference(pod) or {}).get("kind")
     again = "create the pod again: it is elected when it is created, not later"
-    if keys.NO_ELECT in notes:
+    if keys.NO_ELECT in annotations:
         return f"the pod opts out by the annotation {keys.NO_ELECT}", ()
 
     if owner == "DaemonSet":
         return "pods of a DaemonSet are never sent to targets", ()
 
-    elected = keys.ELECT in notes or keys.ELECT in objects.annotations(namespace or {})
+    elected = keys.ELECT in annotations or keys.ELECT in objects.annotations(namespace or {})
     if not elected and (meant := spelling.meant_as_election(pod)):
         return f"nothing elects it: {meant}", (f'annotate it with {keys.ELECT}: ""', again)
 

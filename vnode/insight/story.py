@@ -70,7 +70,7 @@ def tell(facts: Facts) -> Story:
 
 
 def _admission(facts: Facts) -> Iterable[Line]:
-    pod, notes = facts.pod, objects.annotations(facts.pod)
+    pod, annotations = facts.pod, objects.annotations(facts.pod)
     owner = objects.controller_reference(pod)
     by = f" by {owner.get('kind')} {owner.get('name')}" if owner else ""
     yield Line(f"created{by}", str(objects.metadata(pod).get("creationTimestamp") or ""))
@@ -79,17 +79,17 @@ def _admission(facts: Facts) -> Iterable[Line]:
         yield Line(f"not a proxy pod: left to {scheduler}")
         return
 
-    if keys.ELECT in notes:
-        yield Line("elected by its own annotation" + _unread(notes[keys.ELECT]))
+    if keys.ELECT in annotations:
+        yield Line("elected by its own annotation" + _unread(annotations[keys.ELECT]))
     elif facts.namespace and keys.ELECT in objects.annotations(facts.namespace):
         yield Line(f"elected by the annotation of its namespace {objects.namespace(pod)}")
-    elif keys.SOURCE_POD_MANIFEST not in notes:
+    elif keys.SOURCE_POD_MANIFEST not in annotations:
         yield Line("not elected, but bound to a virtual node by another scheduler, or by its spec")
 
-    if keys.PROXY_CONSTRAINTS in notes:
+    if keys.PROXY_CONSTRAINTS in annotations:
         yield Line(f"virtual nodes are chosen by the annotation {keys.PROXY_CONSTRAINTS}")
 
-    if keys.NO_RESERVATION in notes:
+    if keys.NO_RESERVATION in annotations:
         yield Line("no place is reserved first: the first suitable target gets it")
 
 

@@ -40,13 +40,13 @@ class Listener:
         routes: Routes,
         listening: socket.socket,
         context: ssl.SSLContext,
-        strangers: UnauthenticatedConnections,
+        unauthenticated: UnauthenticatedConnections,
     ) -> None:
         self.port: int = listening.getsockname()[1]
         self._routes = routes
         self._socket = listening
         self._context = context
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
 
@@ -65,7 +65,7 @@ class Listener:
         serve = runner.server
         assert serve is not None, "set up"
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: GuardingProtocol(self._strangers, serve()),
+            lambda: GuardingProtocol(self._unauthenticated, serve()),
             sock=self._socket,
             ssl=self._context,
             backlog=_BACKLOG,

@@ -77,7 +77,7 @@ class KubeletServer:
         self._last_grace = last_grace or (lambda: grace)
         self._clock: Clock = clock or SystemClock()
         self._authorities = client_ca.ClientAuthorities(client, client_ca_file, clock)
-        self._strangers = UnauthenticatedConnections()
+        self._unauthenticated = UnauthenticatedConnections()
         self._gate = Gate(
             lambda: self._authorities.certificates,
             Authenticator(client, clock),
@@ -151,14 +151,14 @@ class KubeletServer:
             ServedNode(node, self._links, self._find_pod, self._list_pods),
             self._gate,
             streams,
-            let_in=self._strangers.let_in,
+            let_in=self._unauthenticated.let_in,
         )
         recorded = dict(self._recorded_ports())
         wanted = recorded.pop(node, None)
         used = {served.port for served in self._listeners.values()} | set(recorded.values())
         try:
             listening = listener.bind(self._address, self._first_port, wanted, used)
-            served = Listener(routes, listening, self._tls(), self._strangers)
+            served = Listener(routes, listening, self._tls(), self._unauthenticated)
             try:
                 await served.start()
             except BaseException:

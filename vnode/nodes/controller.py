@@ -91,7 +91,7 @@ class NodeController:
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by name of the node
-        self._echoes = Expectations(self.refresh)  # of writes to Nodes, by name
+        self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
         self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
         self._server_version = ""  # "" until asked for
 
@@ -148,7 +148,7 @@ class NodeController:
                 await self._remove(name, node)
                 return None
 
-            if node is not None and self._echoes.pending(name, node):
+            if node is not None and self._expectations.pending(name, node):
                 return None  # our last write is on its way; it wakes us
 
             link = self._links.get(name)
@@ -185,7 +185,7 @@ class NodeController:
         """The Target is gone, now or while no agent ran; a Node that is not ours stays."""
         self._written.pop(name, None)
         self._unconnected.pop(name, None)
-        self._echoes.forget(name)
+        self._expectations.forget(name)
         if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
             return
 
@@ -274,7 +274,7 @@ class NodeController:
 
     def _wrote(self, before: Object, after: Object) -> Object:
         """The Node as we have just left it; until the store has it so, nothing is decided anew."""
-        self._echoes.expect(objects.name(after), before, after)
+        self._expectations.expect(objects.name(after), before, after)
         return after
 
     def _memory(self, node: Object) -> Written:
@@ -309,8 +309,8 @@ class NodeController:
 
 
 def _has(node: Object, wanted: Object) -> bool:
-    labels, notes = objects.labels(wanted), objects.annotations(wanted)
+    labels, annotations = objects.labels(wanted), objects.annotations(wanted)
     return (
         labels.items() <= objects.labels(node).items()
-        and notes.items() <= objects.annotations(node).items()
+        and annotations.items() <= objects.annotations(node).items()
     )

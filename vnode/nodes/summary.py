@@ -112,11 +112,11 @@ class SummaryWriter:
 
 def _comparable(summary: Object) -> Object:
     """The parts of a summary that we decide, among them all labels: they travel to the sources."""
-    notes = objects.annotations(summary)
+    annotations = objects.annotations(summary)
     return {
         "metadata": {
             "labels": objects.labels(summary),
-            "annotations": {key: notes[key] for key in _OURS if key in notes},
+            "annotations": {key: annotations[key] for key in _OURS if key in annotations},
         },
         "capacity": summary.get("capacity") or {},
         "allocatable": summary.get("allocatable") or {},

@@ -93,8 +93,8 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     if said:
         since[CONDITIONS] = said
 
-    notes = {**settled.down, keys.SENT: annotation_merge.text(since)}
-    metadata: Object = {"uid": objects.uid(candidate), "annotations": notes}
+    annotations = {**settled.down, keys.SENT: annotation_merge.text(since)}
+    metadata: Object = {"uid": objects.uid(candidate), "annotations": annotations}
     if labels:
         metadata["labels"] = labels
 
@@ -157,8 +157,8 @@ def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
 
 def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:
     """The strategic merge patch for the delegate itself, with `done` as its new record."""
-    notes = {**(delta.get("annotations") or {}), keys.SENT: annotation_merge.text(done)}
-    metadata: Object = {"uid": objects.uid(delegate), "annotations": notes}
+    annotations = {**(delta.get("annotations") or {}), keys.SENT: annotation_merge.text(done)}
+    metadata: Object = {"uid": objects.uid(delegate), "annotations": annotations}
     if labels := delta.get("labels"):
         metadata["labels"] = labels
 

@@ -88,26 +88,26 @@ def build(
     that cannot be read, and for delegates that are not to be sent on.
     """
     pod, renamed = source_pod(proxy), labels(proxy, parent)
-    notes = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
+    annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
     spec = _spec(pod, proxy, target, source_api)
     if not finalizer:  # their conditions cannot travel there; the source waits for them itself
         spec.pop("readinessGates", None)
 
     shown = downward_api.shown(proxy, pod, renamed)
     downward_api.rewrite(spec, shown)
-    if finalizer and (sent := _sent(notes, spec)):
-        notes[keys.SENT] = annotation_merge.text(sent)
+    if finalizer and (sent := _sent(annotations, spec)):
+        annotations[keys.SENT] = annotation_merge.text(sent)
 
-    notes[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
-    notes[keys.PARENT_NAME] = objects.name(proxy)
-    notes[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
-    notes[keys.TARGET] = target
-    notes |= _onward(proxy, parent, there) | shown.made
+    annotations[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
+    annotations[keys.PARENT_NAME] = objects.name(proxy)
+    annotations[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
+    annotations[keys.TARGET] = target
+    annotations |= _onward(proxy, parent, there) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy)):
-        notes[keys.TOKEN] = ""
+        annotations[keys.TOKEN] = ""
 
     if allowed:
-        notes[keys.IS_ALLOWED] = "true"
+        annotations[keys.IS_ALLOWED] = "true"
 
     chaperon: Object = {
         "apiVersion": kinds.POD_CHAPERONS.api_version,
@@ -116,7 +116,7 @@ def build(
             "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
             "namespace": objects.namespace(proxy),
             "labels": renamed,
-            "annotations": notes,
+            "annotations": annotations,
         },
         "spec": spec,
     }
@@ -130,16 +130,16 @@ def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
     """What a pod says about its way: nothing, for one that begins here and ends in the target."""
     own = objects.annotations(proxy)
     kept = _ONWARD if keys.FORWARD in own else ()
-    notes = {key: own[key] for key in kept if key in own} | downward_api.onward(proxy)
+    annotations = {key: own[key] for key in kept if key in own} | downward_api.onward(proxy)
     if route.is_delegate(proxy):
         if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
             raise ConfigError(
                 "the pod came from another cluster, and vnode did not choose its virtual node"
             )
 
-        notes[keys.PATH] = route.onward(proxy, parent.cluster_uid, there)
+        annotations[keys.PATH] = route.onward(proxy, parent.cluster_uid, there)
 
-    return notes
+    return annotations
 
 
 def labels(proxy: Object, parent: Parent) -> dict[str, str]:
@@ -151,9 +151,9 @@ def labels(proxy: Object, parent: Parent) -> dict[str, str]:
     return renamed
 
 
-def _sent(notes: Object, spec: Object) -> Object:
+def _sent(annotations: Object, spec: Object) -> Object:
     """The record of a new chaperon: what it cannot say itself, or a new pod cannot have."""
-    sent: Object = {"annotations": dict(notes)} if notes else {}
+    sent: Object = {"annotations": dict(annotations)} if annotations else {}
     if names_ := changeable.view(spec).get(changeable.EPHEMERAL):
         sent[changeable.EPHEMERAL] = names_
 
@@ -169,7 +169,7 @@ def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Obj
         allowed=allowed,
         finalizer=link.runs_vnode,
         there=link.cluster_uid,
-        source_api=link.wishes.source_api,
+        source_api=link.options.source_api,
     )
 
 

@@ -45,10 +45,10 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
     stays = {keys.SOURCE_POD_MANIFEST} | (set() if goes_on else {keys.FORWARD})
-    notes = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
+    annotations = {k: v for k, v in objects.annotations(chaperon).items() if k not in stays}
     spec = {k: v for k, v in spec.items() if k != changeable.EPHEMERAL}
     if (done := changes.of_new_pod(chaperon)) != changes.record(chaperon):
-        notes = {**notes, keys.SENT: annotation_merge.text(done)}
+        annotations = {**annotations, keys.SENT: annotation_merge.text(done)}
 
     return {
         "apiVersion": "v1",
@@ -57,7 +57,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
             "name": objects.name(chaperon),
             "namespace": objects.namespace(chaperon),
             "labels": metadata.get("labels") or {},
-            "annotations": notes,
+            "annotations": annotations,
             "ownerReferences": [
                 {
                     "apiVersion": kinds.POD_CHAPERONS.api_version,
@@ -179,12 +179,14 @@ def report(chaperon: Object, pod: Object) -> DelegateReport:
         if key in known:
             wanted[key] = known[key]
 
-    notes = objects.merge_diff(known, wanted)
+    annotations = objects.merge_diff(known, wanted)
     fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
     before, after = objects.status(chaperon), observed_generation.by_chaperon(chaperon, pod)
     status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
     return DelegateReport(
-        {"metadata": {"uid": objects.uid(chaperon), "annotations": notes}} if notes else {},
+        {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
+        if annotations
+        else {},
         {"metadata": {"uid": objects.uid(chaperon)}, "status": status} if status else {},
     )
 

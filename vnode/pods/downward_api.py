@@ -51,13 +51,13 @@ def shown(proxy: Object, source: Object, there: Mapping[str, str]) -> Shown:
     A delegate that is sent on by an agent that left its references as they were knows the name and
     UID of its own proxy.
     """
-    notes, labels = objects.annotations(proxy), objects.labels(proxy)
+    annotations, labels = objects.annotations(proxy), objects.labels(proxy)
     name, uid, is_delegate = objects.name(proxy), objects.uid(proxy), route.is_delegate(proxy)
     if is_delegate:
-        name = notes.get(keys.PARENT_NAME, name)
+        name = annotations.get(keys.PARENT_NAME, name)
         uid = labels.get(keys.PARENT_UID, uid)
 
-    own = {key: value for key, value in notes.items() if keys.is_foreign(key)}
+    own = {key: value for key, value in annotations.items() if keys.is_foreign(key)}
     own |= {k: v for k, v in objects.annotations(source).items() if not keys.is_foreign(k)}
     keep = renaming.kept_labels_of(proxy)
     return Shown(name, uid, labels, own, there, keep, is_delegate)

@@ -52,9 +52,9 @@ class Reservations:
         self._waiting.setdefault(key, set()).add(event)
         try:
             async with asyncio.timeout(self._patience):
-                while keys.IS_ALLOWED not in (notes := objects.annotations(self._live(key))):
+                while keys.IS_ALLOWED not in (annotations := objects.annotations(self._live(key))):
                     event.clear()
-                    if keys.IS_RESERVED not in notes:
+                    if keys.IS_RESERVED not in annotations:
                         async with self._reserving:
                             await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
 
@@ -74,10 +74,10 @@ class Reservations:
 
         return chaperon
 
-    async def _annotate(self, chaperon: Object, notes: dict[str, str | None]) -> None:
+    async def _annotate(self, chaperon: Object, annotations: dict[str, str | None]) -> None:
         metadata = {
             "uid": objects.uid(chaperon),
-            "annotations": notes,
+            "annotations": annotations,
             # Emptied, so that the API server need not track the fields of each later write.
             "managedFields": [{}],
         }

@@ -81,9 +81,9 @@ class Expectations:
         self._look_later()
 
 
-def _drop_lost(echoes: weakref.ref[Expectations], until: float) -> None:
+def _drop_lost(expectations: weakref.ref[Expectations], until: float) -> None:
     """Drop what is lost, unless nobody has use for it: a timer must not keep a term in memory."""
-    if (alive := echoes()) is not None:
+    if (alive := expectations()) is not None:
         alive.drop_lost(until)
 
 

@@ -109,7 +109,7 @@ class Link:
         health: LinkHealth,
         labels_excluded: Callable[[str], bool] | None = None,
         is_self: bool = False,
-        wishes: TargetOptions = NO_OPTIONS,
+        options: TargetOptions = NO_OPTIONS,
     ) -> None:
         self.target = target
         self.client = client
@@ -118,7 +118,7 @@ class Link:
         self.health = health
         self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
         self.is_self = is_self  # the target is this cluster itself
-        self.wishes = wishes
+        self.options = options
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
         self.recognized_uid = ""  # which cluster it is, where its summary does not say so
         self._listeners: Listeners[[]] = Listeners()

@@ -84,7 +84,7 @@ class SchedulingQueue:
         # When unschedulable pods are tried without an event, and stale entries.
         self._flush = Timers()
         # Exactly the unschedulable pods.
-        self._sleepers = UnschedulablePods(registrations)
+        self._unschedulable = UnschedulablePods(registrations)
         # Events are numbered from 1. The number of the newest of each that came while a pod was
         # in flight; cleared when none is.
         self._event_number = 0
@@ -171,7 +171,7 @@ class SchedulingQueue:
 
         rejected = unschedulable_pods.signature(rejections)
         missed = queued.changed or any(
-            number > queued.seen_event and self._sleepers.wakes(event, rejected)
+            number > queued.seen_event and self._unschedulable.wakes(event, rejected)
             for event, number in self._newest.items()
         )
         self._fail(queued)
@@ -181,7 +181,7 @@ class SchedulingQueue:
 
         queued.rejected = rejected
         self._put(queued, UNSCHEDULABLE)
-        self._sleepers.add(uid, rejected)
+        self._unschedulable.add(uid, rejected)
         self._flush.push(self._clock.monotonic() + self._settings.max_unschedulable, queued)
         self._changed.set()
 
@@ -220,7 +220,7 @@ class SchedulingQueue:
             self._event_number += 1
             self._newest[event] = self._event_number
 
-        for uid in self._sleepers.that_wake(event):
+        for uid in self._unschedulable.that_wake(event):
             if uid != by:
                 self._enqueue_after_backoff(self._pods[uid])
 
@@ -257,7 +257,7 @@ class SchedulingQueue:
                 self._newest.clear()
 
         elif queued.place == UNSCHEDULABLE:
-            self._sleepers.remove(queued.uid, queued.rejected)
+            self._unschedulable.remove(queued.uid, queued.rejected)
 
     def _fail(self, queued: QueuedPod) -> None:
         settings = self._settings

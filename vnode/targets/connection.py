@@ -66,12 +66,12 @@ class Connection:
         clock: Clock,
         expected: Callable[[], Expected],
         on_cluster: Callable[[str], None],
-        on_strangers: Callable[[], None],
+        on_name_conflicts: Callable[[], None],
     ) -> None:
         self.spec = spec
         self.failure = ""  # why `run` failed the last time; "" while it runs
-        self.strangers = NameConflicts(identity.uid, on_strangers)
-        self._on_strangers = on_strangers
+        self.name_conflicts = NameConflicts(identity.uid, on_name_conflicts)
+        self._on_name_conflicts = on_name_conflicts
         self.endpoint = endpoint
         self._identity = identity
         self._links = links
@@ -121,8 +121,8 @@ class Connection:
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
         self.failure = ""
-        self.strangers = NameConflicts(self._identity.uid, self._on_strangers)
-        link.chaperons.subscribe(self.strangers.see)
+        self.name_conflicts = NameConflicts(self._identity.uid, self._on_name_conflicts)
+        link.chaperons.subscribe(self.name_conflicts.see)
         link.summaries.subscribe(lambda old, new: None if old and new else prober.poke())
         async with supervise() as tasks:
             await self._probe(link, prober, recognition, tasks)
@@ -228,5 +228,5 @@ class Connection:
             health=LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
             is_self=self.spec.secret is None,
-            wishes=self.spec.wishes,
+            options=self.spec.options,
         )

@@ -241,7 +241,7 @@ class TargetController:
             clock=self._clock,
             expected=lambda: self._expected(spec.key),
             on_cluster=lambda uid: self._on_cluster(spec.key, uid),
-            on_strangers=lambda: self._controller.add(spec.key),
+            on_name_conflicts=lambda: self._controller.add(spec.key),
         )
         self._running[spec.key] = _Running(print_, connection)
         self._tasks.start(spec.key, partial(_run, connection), f"target-{spec.key}")
@@ -284,7 +284,7 @@ class TargetController:
         if (credentials := expiry.condition(obj, end, now)) is not None:
             news.append(credentials)
 
-        others = connection.strangers.clusters
+        others = connection.name_conflicts.clusters
         if link.synced and (others or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
             holds, reason, message = name_conflicts.explain(self._identity.name, others)
             type_ = conditions.CLUSTER_NAME_UNIQUE

@@ -45,7 +45,7 @@ class TargetSpec:
     key: TargetKey
     secret: SecretReference | None
     excluded_labels: str
-    wishes: TargetOptions = NO_OPTIONS
+    options: TargetOptions = NO_OPTIONS
 
     @property
     def labels_excluded(self) -> Callable[[str], bool] | None:
@@ -84,24 +84,24 @@ def parse(obj: Object) -> TargetSpec:
 
     excluded = str(spec.get("excludedLabelsRegexp") or "")
     _check_regexp(excluded)
-    secret, wishes = _secret(key, reference) if reference else None, _wishes(obj)
-    if wants_self and wishes.source_api:
+    secret, options = _secret(key, reference) if reference else None, _options(obj)
+    if wants_self and options.source_api:
         raise ConfigError(f"remove annotation {keys.TOKENS}: this cluster's tokens are its own")
 
-    return TargetSpec(key, secret, excluded, wishes)
+    return TargetSpec(key, secret, excluded, options)
 
 
-def _wishes(obj: Object) -> TargetOptions:
-    notes = objects.annotations(obj)
-    classes = notes.get(keys.STORAGE_CLASSES)
-    wants_namespaces = notes.get(keys.CREATE_NAMESPACES, "false")
+def _options(obj: Object) -> TargetOptions:
+    annotations = objects.annotations(obj)
+    classes = annotations.get(keys.STORAGE_CLASSES)
+    wants_namespaces = annotations.get(keys.CREATE_NAMESPACES, "false")
     if wants_namespaces not in ("true", "false"):
         raise ConfigError(f'annotation {keys.CREATE_NAMESPACES} must be "true" or "false"')
 
     return TargetOptions(
         storage_classes=None if classes is None else _classes(classes),
         create_namespaces=wants_namespaces == "true",
-        source_api=_source_api(notes.get(keys.TOKENS, "target")),
+        source_api=_source_api(annotations.get(keys.TOKENS, "target")),
     )
 
 

@@ -49,7 +49,7 @@ class Reporter:
         self._local = local
         self._events = events
         self._lookup = lookup
-        self._echoes = Expectations(self.wake)
+        self._expectations = Expectations(self.wake)
         self._controller: Controller[TargetKey] = Controller(
             "target-reports", self._reconcile, workers=4
         )
@@ -65,11 +65,11 @@ class Reporter:
     async def _reconcile(self, key: TargetKey) -> None:
         finding = self._lookup(key)
         if finding is None:
-            self._echoes.forget(key)
+            self._expectations.forget(key)
             return
 
         target = finding.target
-        if self._echoes.pending(key, target):
+        if self._expectations.pending(key, target):
             return  # a write of ours is on its way; what is found of its echo wakes us
 
         status: Object = {}
@@ -92,7 +92,7 @@ class Reporter:
             log.debug("%s is gone", key)
             return
 
-        self._echoes.expect(key, target, after)
+        self._expectations.expect(key, target, after)
         if "clusterUID" in status and not cluster_identity.recorded(after):
             log.warning("%s cannot keep which cluster it is: apply the CRDs of this version", key)
 

@@ -71,8 +71,8 @@ def elects_itself(pod: Object) -> bool:
 
     A delegate asks by `forward`, which our own agent leaves on it only where it can go on.
     """
-    notes = objects.annotations(pod)
-    return keys.ELECT in notes or (keys.FORWARD in notes and _DELEGATE in _owners(pod))
+    annotations = objects.annotations(pod)
+    return keys.ELECT in annotations or (keys.FORWARD in annotations and _DELEGATE in _owners(pod))
 
 
 def is_exempt(pod: Object) -> bool:
@@ -83,8 +83,8 @@ def is_exempt(pod: Object) -> bool:
     delegates, unless they are elected one by one: in a cluster that is its own target, a
     namespace's election would send them round for ever.
     """
-    notes = objects.annotations(pod)
-    if keys.NO_ELECT in notes or _MIRROR in notes or objects.node_name(pod):
+    annotations = objects.annotations(pod)
+    if keys.NO_ELECT in annotations or _MIRROR in annotations or objects.node_name(pod):
         return True
 
     owners = _owners(pod)
@@ -103,13 +103,13 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
     `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError
     with the text for the user if an annotation is not acceptable: which one, why, and the cure.
     """
-    notes = objects.annotations(pod)
+    annotations = objects.annotations(pod)
     source = _source(pod)
-    if keys.NO_PREFIX_LABEL_REGEXP in notes:
-        _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, notes)
+    if keys.NO_PREFIX_LABEL_REGEXP in annotations:
+        _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, annotations)
 
     patch = Patch(pod)
-    if keys.SOURCE_POD_MANIFEST not in notes:
+    if keys.SOURCE_POD_MANIFEST not in annotations:
         patch.set(_manifest(pod), "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
 
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
@@ -135,11 +135,11 @@ def _choice_of_node(pod: Object, source: Object) -> Object:
     Who adds a `nodeSelector` for virtual nodes to pods of others, as a quota controller does, is
     heeded beside the annotation.
     """
-    notes = objects.annotations(pod)
+    annotations = objects.annotations(pod)
     wanted = own = virtual_constraints.of_spec(objects.spec(source))
-    if keys.PROXY_CONSTRAINTS in notes:
-        wanted = _checked(keys.PROXY_CONSTRAINTS, constraints.parse, notes)
-    elif keys.USE_SPEC_CONSTRAINTS in notes:
+    if keys.PROXY_CONSTRAINTS in annotations:
+        wanted = _checked(keys.PROXY_CONSTRAINTS, constraints.parse, annotations)
+    elif keys.USE_SPEC_CONSTRAINTS in annotations:
         wanted = constraints.of_spec(objects.spec(source))
 
     selectors = (own.get("nodeSelector", {}), wanted.get("nodeSelector", {}))
@@ -172,11 +172,11 @@ def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:
 
 def _source(pod: Object) -> Object:
     """The pod as its user wrote it: the one saved before, if there is one, else the pod itself."""
-    notes = objects.annotations(pod)
-    if keys.SOURCE_POD_MANIFEST not in notes:
+    annotations = objects.annotations(pod)
+    if keys.SOURCE_POD_MANIFEST not in annotations:
         return pod
 
-    source: Object = _checked(keys.SOURCE_POD_MANIFEST, _saved_pod, notes)
+    source: Object = _checked(keys.SOURCE_POD_MANIFEST, _saved_pod, annotations)
     return source
 
 
@@ -203,8 +203,8 @@ def _manifest(pod: Object) -> str:
             "status": {},
         }
     ).decode()
-    notes = {**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text}
-    size = sum(len(k.encode()) + len(v.encode()) for k, v in notes.items())
+    annotations = {**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text}
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
     if size > _ANNOTATIONS_LIMIT:
         raise ConfigError(
             f"annotation {keys.SOURCE_POD_MANIFEST}: the pod is too large to be saved in it: with "
@@ -225,9 +225,9 @@ _CURES: Final = {
 }
 
 
-def _checked(key: str, read: Callable[[str], Any], notes: dict[str, str]) -> Any:
+def _checked(key: str, read: Callable[[str], Any], annotations: dict[str, str]) -> Any:
     """Read an annotation; an error names it and the cure."""
     try:
-        return read(notes[key])
+        return read(annotations[key])
     except ConfigError as error:
         raise ConfigError(f"annotation {key}: {error}; {_CURES[key]}") from error

@@ -13,15 +13,15 @@ from vnode.api.errors import ConfigError
 
 
 def delegate(*, path: str | None = None, sender: str = "a", asks: bool = True) -> dict[str, Any]:
-    notes = {keys.FORWARD: ""} if asks else {}
+    annotations = {keys.FORWARD: ""} if asks else {}
     if sender:
-        notes[keys.PARENT_CLUSTER_UID] = sender
+        annotations[keys.PARENT_CLUSTER_UID] = sender
 
     if path is not None:
-        notes[keys.PATH] = path
+        annotations[keys.PATH] = path
 
     owner = {"kind": "PodChaperon", "uid": "c", "controller": True}
-    return {"metadata": {"annotations": notes, "ownerReferences": [owner]}}
+    return {"metadata": {"annotations": annotations, "ownerReferences": [owner]}}
 
 
 def test_only_what_a_chaperon_controls_is_a_delegate() -> None:

@@ -42,5 +42,5 @@ def test_other_keys_are_left_alone(key: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "true", "yes", "anything"])
 def test_values_that_do_not_say_no_are_left_alone(value: str) -> None:
-    notes = {"metadata": {"annotations": {keys.ELECT: value, "example.com/x": "false"}}}
-    assert list(spelling.warnings(notes, elected=True)) == []
+    annotations = {"metadata": {"annotations": {keys.ELECT: value, "example.com/x": "false"}}}
+    assert list(spelling.warnings(annotations, elected=True)) == []

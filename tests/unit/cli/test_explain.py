@@ -56,12 +56,12 @@ def target(name: str = "c2", *, ready: bool = True, why: str = "", **more: Any) 
     return TargetFacts(TargetKey("default", name), obj, **more)
 
 
-def chaperon(*notes: str, message: str = "") -> Object:
+def chaperon(*annotations: str, message: str = "") -> Object:
     status = {"conditions": refused(message)} if message else {}
     metadata = {
         "name": "web-x",
         "namespace": "default",
-        "annotations": dict.fromkeys(notes, "true"),
+        "annotations": dict.fromkeys(annotations, "true"),
     }
     return {"metadata": metadata, "status": status}
 
@@ -104,9 +104,9 @@ def namespace(*, enabled: bool = True, elected: bool = False) -> Object:
     }
 
 
-def plain(*, notes: tuple[str, ...] = (), owner: str = "") -> Object:
+def plain(*, annotations: tuple[str, ...] = (), owner: str = "") -> Object:
     metadata: Object = {"name": "web", "namespace": "default"}
-    metadata["annotations"] = dict.fromkeys(notes, "")
+    metadata["annotations"] = dict.fromkeys(annotations, "")
     if owner:
         metadata["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "u", "controller": True}]
 
@@ -123,14 +123,14 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
     [
         (facts(plain(), namespace=namespace()), PodState.NOT_ELECTED, "nothing asks for"),
         (
-            facts(plain(notes=(f"{keys.PREFIX}elct",)), namespace=namespace()),
+            facts(plain(annotations=(f"{keys.PREFIX}elct",)), namespace=namespace()),
             PodState.NOT_ELECTED,
             f"it has {keys.PREFIX}elct, and the annotation is {keys.ELECT}",
         ),
-        (facts(plain(notes=(keys.NO_ELECT,))), PodState.NOT_ELECTED, "opts out"),
+        (facts(plain(annotations=(keys.NO_ELECT,))), PodState.NOT_ELECTED, "opts out"),
         (facts(plain(owner="DaemonSet")), PodState.NOT_ELECTED, "DaemonSet"),
         (
-            facts(plain(notes=(keys.ELECT,)), namespace=namespace(enabled=False)),
+            facts(plain(annotations=(keys.ELECT,)), namespace=namespace(enabled=False)),
             PodState.NOT_ELECTED,
             "does not have the label multicluster-scheduler=enabled",
         ),

@@ -36,7 +36,7 @@ def test_service_accounts_are_told_from_users() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notes", "owned", "anothers"),
+    ("annotations", "owned", "anothers"),
     [
         ({keys.PARENT_CLUSTER_UID: "u", keys.TARGET: "team/gpu"}, True, False),
         ({keys.PARENT_CLUSTER_UID: "u", keys.TARGET: "team/ending"}, False, False),
@@ -47,11 +47,11 @@ def test_service_accounts_are_told_from_users() -> None:
     ],
 )
 def test_a_chaperon_is_ended_with_the_target_it_came_by(
-    notes: dict[str, str], owned: bool, anothers: bool
+    annotations: dict[str, str], owned: bool, anothers: bool
 ) -> None:
     target = {"metadata": {"name": "gpu", "namespace": "team"}}
     share = RemoteObjects(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
-    chaperon = {"metadata": {"name": "web", "annotations": notes}}
+    chaperon = {"metadata": {"name": "web", "annotations": annotations}}
     assert share.owns(chaperon) is owned
     assert share.is_anothers(chaperon) is anothers
 

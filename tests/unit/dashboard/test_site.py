@@ -53,13 +53,13 @@ class Sight:
 
 
 @pytest.fixture
-def sight() -> Sight:
+def live_model() -> Sight:
     return Sight()
 
 
 @pytest.fixture
-async def client(sight: Any) -> AsyncIterator[TestClient[Any, Any]]:
-    async with TestClient(TestServer(Site(sight, "/base").app())) as client:
+async def client(live_model: Any) -> AsyncIterator[TestClient[Any, Any]]:
+    async with TestClient(TestServer(Site(live_model, "/base").app())) as client:
         yield client
 
 
@@ -97,20 +97,20 @@ async def test_nothing_is_changed_by_a_request(client: TestClient[Any, Any]) -> 
     ("error", "status"), [(RuntimeError("a bug"), 500), (Unreachable("c2: no answer"), 502)]
 )
 async def test_a_page_that_fails_says_so_and_tells_no_more(
-    client: TestClient[Any, Any], sight: Sight, error: Exception, status: int
+    client: TestClient[Any, Any], live_model: Sight, error: Exception, status: int
 ) -> None:
-    sight.error = error
+    live_model.error = error
     async with client.get("/base/") as answer:
         assert answer.status == status
         assert answer.headers["Content-Security-Policy"] == page.POLICY
         assert "a bug" not in await answer.text()
 
 
-async def test_a_stream_tells_of_changes(client: TestClient[Any, Any], sight: Sight) -> None:
+async def test_a_stream_tells_of_changes(client: TestClient[Any, Any], live_model: Sight) -> None:
     async with client.get("/base/events?pod=default/web") as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
         assert await answer.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
-        [listener] = sight.listeners
+        [listener] = live_model.listeners
         listener.hear("default/other")
         assert not listener.changed.is_set()
         listener.hear("default/web")

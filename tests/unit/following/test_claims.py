@@ -21,12 +21,12 @@ US = Identity("c1", "uid-1")
 
 
 def claim(storage_class, **spec):
-    notes = {"volume.kubernetes.io/selected-node": "n", "note": "x"}
+    annotations = {"volume.kubernetes.io/selected-node": "n", "note": "x"}
     spec = {"accessModes": ["ReadWriteOnce"], "volumeName": "pv", **spec}
     if storage_class is not None:
         spec["storageClassName"] = storage_class
 
-    metadata = {"name": "data", "namespace": "ns", "uid": "u", "annotations": notes}
+    metadata = {"name": "data", "namespace": "ns", "uid": "u", "annotations": annotations}
     return {"metadata": metadata, "spec": spec}
 
 
@@ -81,7 +81,7 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
 
     monkeypatch.setattr(family._informer, "run", run)
     copy = Key("n1", Ref(kinds.CLAIMS, "ns", "data"))
-    link = SimpleNamespace(node_name="n1", is_self=False, wishes=TargetOptions(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, options=TargetOptions(storage_classes={}))
     async with supervise() as tasks:
         await family.open(tasks)
         family._links.add(link)
@@ -102,7 +102,7 @@ async def test_only_labels_of_a_claim_change(family):
     present["spec"] |= {"volumeName": "theirs", "storageClassName": "premium"}
     known = await family.original(Ref(kinds.CLAIMS, "ns", "data"), sure=True)
     assert known.marks != copies.marks(present)
-    link = SimpleNamespace(node_name="n1", is_self=False, wishes=TargetOptions(storage_classes={}))
+    link = SimpleNamespace(node_name="n1", is_self=False, options=TargetOptions(storage_classes={}))
     built = await family.build(Ref(kinds.CLAIMS, "ns", "data"), known, link)
     after = family.update(built, present)
     assert after["spec"] == present["spec"]
@@ -132,9 +132,11 @@ ASKING = TargetOptions(create_namespaces=True)
 class Target:
     """A cluster behind a link; `made` are the namespaces that it was asked for."""
 
-    def __init__(self, clock, namespace="", wishes=ASKING):
+    def __init__(self, clock, namespace="", options=ASKING):
         self.server = APIServer("c2", clock)
-        self.link = links.link_to(self.server, TargetKey(namespace, "c2"), US, clock, wishes=wishes)
+        self.link = links.link_to(
+            self.server, TargetKey(namespace, "c2"), US, clock, options=options
+        )
 
     @property
     def made(self):
@@ -165,7 +167,7 @@ async def test_a_namespace_that_is_there_is_left_alone(clock):
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("odd", [{"wishes": TargetOptions()}, {"namespace": "team"}])
+@pytest.mark.parametrize("odd", [{"options": TargetOptions()}, {"namespace": "team"}])
 async def test_no_namespace_is_made_unasked(clock, odd):
     target = Target(clock, **odd)
     await Namespaces(US, clock).ensure("a", target.link)

@@ -96,16 +96,16 @@ def marked(labels, annotations, **more):
 
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_an_update_brings_marks_and_takes_away_those_that_the_original_lost(
-    labels, notes, later_labels, later_notes
+    labels, annotations, later_labels, later_notes
 ):
     others = {"labels": {"theirs": "1"}, "annotations": {"theirs": "2"}}
-    present = copies.content(marked(labels, notes), US)
+    present = copies.content(marked(labels, annotations), US)
     for field, value in others.items():
         present["metadata"][field] |= value
 
     wanted = copies.content(marked(later_labels, later_notes), US)
     same = copies.marks(present) == copies.marks(wanted)
-    assert same == ((labels, notes) == (later_labels, later_notes))
+    assert same == ((labels, annotations) == (later_labels, later_notes))
     after = copies.successor(wanted, present)
     assert copies.marks(after) == copies.marks(wanted)
     for field in ("labels", "annotations"):
@@ -128,8 +128,8 @@ def test_annotations_about_the_original_itself_stay_behind():
         "control-plane.alpha.kubernetes.io/leader": "{}",
     }
     travels = {"cert-manager.iot": "x", "nginx.ingress.kubernetes.io/rewrite-target": "/"}
-    notes = copies.metadata(marked({}, stays | travels), US)["annotations"]
-    assert {key for key in notes if keys.is_foreign(key)} == set(travels)
+    annotations = copies.metadata(marked({}, stays | travels), US)["annotations"]
+    assert {key for key in annotations if keys.is_foreign(key)} == set(travels)
 
 
 def test_tokens_of_service_accounts_stay_at_home():

@@ -349,8 +349,8 @@ async def test_what_is_not_ours_but_the_same_is_not_worth_a_word(world):
 
 async def test_a_copy_of_another_cluster_of_our_name_is_not_ours(world):
     labels = {keys.PARENT_CLUSTER_NAME: "c1"}
-    notes = {keys.PARENT_CLUSTER_UID: "another"}
-    world.put(content("theirs", labels=labels, annotations=notes))
+    annotations = {keys.PARENT_CLUSTER_UID: "another"}
+    world.put(content("theirs", labels=labels, annotations=annotations))
     assert "not from this cluster" in await bring(world)
     assert world.holds == ["theirs"]
 

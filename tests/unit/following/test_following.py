@@ -24,8 +24,11 @@ def pod(uid):
 
 
 def chaperon(uid):
-    labels, notes = {keys.PARENT_UID: uid}, {keys.PARENT_NAME: "p", keys.PARENT_NAMESPACE: "ns"}
-    return {"metadata": {"name": f"p-{uid}", "labels": labels, "annotations": notes}}
+    labels, annotations = (
+        {keys.PARENT_UID: uid},
+        {keys.PARENT_NAME: "p", keys.PARENT_NAMESPACE: "ns"},
+    )
+    return {"metadata": {"name": f"p-{uid}", "labels": labels, "annotations": annotations}}
 
 
 class Link:
@@ -57,11 +60,11 @@ async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_names
     link = Link()
     following._on_link(link)
     following.see(None, pod("now"))
-    following._users.claim(pod("now"), "n1")
+    following._references.claim(pod("now"), "n1")
     link.say(chaperon("earlier"), None)
-    assert following._users.need(MAP, link) is Need.CLAIMED
+    assert following._references.need(MAP, link) is Need.CLAIMED
     link.say(chaperon("now"), None)
-    assert following._users.need(MAP, link) is Need.NONE
+    assert following._references.need(MAP, link) is Need.NONE
 
 
 async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypatch):
@@ -69,7 +72,7 @@ async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypa
     monkeypatch.setattr(following._tokens, "renew", lambda *words: asked.append(words))
     following.see(None, pod("now"))
     following.renew(pod("now"), link)
-    assert following._users.need(MAP, link) is Need.CLAIMED
+    assert following._references.need(MAP, link) is Need.CLAIMED
     assert asked == [(pod("now"), link)]
     link.is_self = True
     following.renew(pod("now"), link)

@@ -29,9 +29,9 @@ def addresses(original, copies, exists, *, is_service=False):
     return write_back_patches.addresses(original, copies, exists, is_service=is_service)
 
 
-def service(notes=None, status=None, **spec):
+def service(annotations=None, status=None, **spec):
     return {
-        "metadata": {"name": "s", "namespace": "ns", "uid": "u", "annotations": notes or {}},
+        "metadata": {"name": "s", "namespace": "ns", "uid": "u", "annotations": annotations or {}},
         "spec": {"selector": {"app": "x", "example.com/tier": "db"}, **spec},
         "status": {"loadBalancer": {"ingress": status or []}},
     }
@@ -47,7 +47,9 @@ def test_a_copy_selects_delegates_and_has_addresses_of_its_own():
 
 def test_marks_of_the_mesh_do_not_make_a_copy_differ_once_the_original_has_them():
     marks = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
-    before, after = (services.service(service(notes), US, relabel) for notes in ({}, marks))
+    before, after = (
+        services.service(service(annotations), US, relabel) for annotations in ({}, marks)
+    )
     assert copies.marks(before) == copies.marks(after)
 
 

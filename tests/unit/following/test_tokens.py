@@ -55,8 +55,8 @@ class World:
         self.target.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
         self.put(pod(NODE))
         self.links = Links()
-        wishes = TargetOptions(source_api=("api", "6443"))
-        self.link = links.link_to(self.target, TARGET, US, clock, wishes=wishes)
+        options = TargetOptions(source_api=("api", "6443"))
+        self.link = links.link_to(self.target, TARGET, US, clock, options=options)
         self.links.add(self.link)
         self.tokens = Tokens(
             *(self.source.client(), self.links, US),
@@ -301,7 +301,7 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
 
 async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
     await world.tokens.bring(pod(path="/elsewhere"), world.link)
-    world.link.wishes = TargetOptions()
+    world.link.options = TargetOptions()
     await world.tokens.bring(pod(), world.link)
     assert not world.asked
 
@@ -333,7 +333,7 @@ async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
 async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
     await world.tokens.bring(pod(NODE), world.link)
     world.add_candidate(**{keys.TOKEN: ""})
-    world.link.wishes = TargetOptions()
+    world.link.options = TargetOptions()
     world.tokens.see(None, pod(NODE))
     async with running(world):
         await asyncio.sleep(2 * LIFE)
@@ -346,7 +346,7 @@ async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end
 
 @pytest.mark.parametrize("error", [None, Denied(403, "Forbidden", "no")])
 async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(world, error):
-    world.link.wishes = TargetOptions()
+    world.link.options = TargetOptions()
     if error is not None:
         world.target.fail(error, kind=kinds.SECRETS, times=None)
 
@@ -355,7 +355,7 @@ async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(worl
 
 
 async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
-    world.link.wishes = TargetOptions()
+    world.link.options = TargetOptions()
     world.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
     async with running(world):
         assert world.tokens._informers

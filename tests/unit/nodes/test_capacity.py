@@ -146,6 +146,6 @@ def test_running_sums_equal_a_sum_over_all_pods(changes):
 
 def test_a_summary_says_which_cluster_it_is_of():
     made = capacity.summary([], capacity.Usage(), Identity("c1", "uid-of-c1"))
-    notes = made["metadata"]["annotations"]
-    assert (notes[keys.CLUSTER_NAME], notes[keys.CLUSTER_UID]) == ("c1", "uid-of-c1")
+    annotations = made["metadata"]["annotations"]
+    assert (annotations[keys.CLUSTER_NAME], annotations[keys.CLUSTER_UID]) == ("c1", "uid-of-c1")
     assert keys.CLUSTER_UID not in capacity.summary([], capacity.Usage())["metadata"]["annotations"]

@@ -14,8 +14,11 @@ def apply(pod: Object, patch: Object) -> None:
     if not patch:
         return
 
-    notes = {**pod["metadata"].get("annotations", {}), **patch["metadata"].get("annotations", {})}
-    pod["metadata"]["annotations"] = _present(notes)
+    annotations = {
+        **pod["metadata"].get("annotations", {}),
+        **patch["metadata"].get("annotations", {}),
+    }
+    pod["metadata"]["annotations"] = _present(annotations)
     old = pod["status"]
     pod["status"] = _map(old, patch["status"])
     _keep_generations(pod["status"], old)

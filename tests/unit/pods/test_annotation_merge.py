@@ -11,12 +11,12 @@ from vnode.pods import annotation_merge
 NOTES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2", "3"]))
 
 
-def pod(notes=None, fed=None):
-    notes = dict(notes or {})
+def pod(annotations=None, fed=None):
+    annotations = dict(annotations or {})
     if fed is not None:
-        notes[keys.FED_BACK] = annotation_merge.text(fed)
+        annotations[keys.FED_BACK] = annotation_merge.text(fed)
 
-    return {"metadata": {"annotations": notes}}
+    return {"metadata": {"annotations": annotations}}
 
 
 def test_what_the_source_changed_goes_down():
@@ -67,8 +67,8 @@ def test_a_record_that_was_spoilt_is_an_empty_one():
 
 def written(obj, patch):
     """What the API server makes of an object and a merge patch of its annotations."""
-    notes = objects.annotations(obj) | patch
-    return pod({key: value for key, value in notes.items() if value is not None})
+    annotations = objects.annotations(obj) | patch
+    return pod({key: value for key, value in annotations.items() if value is not None})
 
 
 @given(NOTES, NOTES, NOTES, NOTES, st.booleans())
@@ -77,12 +77,12 @@ def test_both_sides_agree_after_any_changes_and_then_nothing_is_written(
 ):
     """Start in agreement, change both sides, settle; change one more time, settle again."""
     proxy, chaperon, sent = pod(here), pod(there), first
-    for notes in (None, later):
-        if notes is not None and by_target:
-            chaperon = pod(notes)
-        elif notes is not None:
+    for changed in (None, later):
+        if changed is not None and by_target:
+            chaperon = pod(changed)
+        elif changed is not None:
             fed = annotation_merge.read(proxy, keys.FED_BACK)
-            proxy = pod(notes, fed or None)
+            proxy = pod(changed, fed or None)
 
         for _round in range(2):  # the second only tidies the records
             settled = annotation_merge.settle(proxy, chaperon, sent)

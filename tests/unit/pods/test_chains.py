@@ -31,10 +31,10 @@ def links(**uids: str | None) -> Links:
     return found
 
 
-def chaperon(**notes: str) -> dict[str, Any]:
-    own = {f"vnode.dev/{key.replace('_', '-')}": value for key, value in notes.items()}
-    notes = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "one", **own}
-    return {"metadata": {"name": "web", "namespace": "shop", "annotations": notes}}
+def chaperon(**annotations: str) -> dict[str, Any]:
+    own = {f"vnode.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    annotations = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "one", **own}
+    return {"metadata": {"name": "web", "namespace": "shop", "annotations": annotations}}
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,14 @@ def test_labels_get_admiraltys_prefix_whatever_their_domain():
 
 
 def test_own_annotations_stay_and_others_travel():
-    notes = build(proxy())["metadata"]["annotations"]
-    assert notes["team"] == "a"
-    assert keys.ELECT not in notes
-    assert keys.SOURCE_POD_MANIFEST not in notes
-    assert notes[keys.PARENT_NAMESPACE] == "shop"
-    assert notes[keys.PARENT_NAME] == "web-0"
-    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
-    assert notes[keys.TARGET] == "default/c2"
+    annotations = build(proxy())["metadata"]["annotations"]
+    assert annotations["team"] == "a"
+    assert keys.ELECT not in annotations
+    assert keys.SOURCE_POD_MANIFEST not in annotations
+    assert annotations[keys.PARENT_NAMESPACE] == "shop"
+    assert annotations[keys.PARENT_NAME] == "web-0"
+    assert annotations[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert annotations[keys.TARGET] == "default/c2"
 
 
 def test_labels_that_match_the_regexp_keep_their_keys():
@@ -226,24 +226,24 @@ def test_the_name_follows_from_the_uid_so_that_a_repeated_create_meets_the_first
 
 def sent_here(**fields):
     """A proxy that is itself a delegate, of cluster c0, and may travel on."""
-    notes = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
-    pod = proxy(annotations={**notes, **fields.pop("annotations", {})}, **fields)
+    annotations = {keys.FORWARD: "", keys.PARENT_CLUSTER_UID: "uid-of-c0", keys.IS_ALLOWED: "true"}
+    pod = proxy(annotations={**annotations, **fields.pop("annotations", {})}, **fields)
     pod["metadata"]["ownerReferences"] = [{"kind": "PodChaperon", "uid": "c", "controller": True}]
     return pod
 
 
 def test_a_pod_that_may_travel_says_so_to_the_target_with_what_the_next_one_needs():
     asks = {keys.FORWARD: "", keys.NO_PREFIX_LABEL_REGEXP: "^app="}
-    notes = objects.annotations(build(proxy(annotations=asks)))
-    assert {key: notes[key] for key in asks} == asks
-    assert keys.PATH not in notes
+    annotations = objects.annotations(build(proxy(annotations=asks)))
+    assert {key: annotations[key] for key in asks} == asks
+    assert keys.PATH not in annotations
     asks.pop(keys.FORWARD)
     assert not asks.keys() & objects.annotations(build(proxy(annotations=asks))).keys()
 
 
 def test_a_pod_of_this_cluster_cannot_make_up_a_way():
-    notes = objects.annotations(build(proxy(annotations={keys.PATH: "x,y"})))
-    assert keys.PATH not in notes
+    annotations = objects.annotations(build(proxy(annotations={keys.PATH: "x,y"})))
+    assert keys.PATH not in annotations
 
 
 def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_with_it():
@@ -260,10 +260,10 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
         keys.PARENT_UID: "u1",
         keys.PARENT_CLUSTER_NAME: "c1",
     }
-    notes = objects.annotations(built)
-    assert notes[keys.PATH] == "uid-of-c0,uid-of-c1"
-    assert notes[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
-    assert keys.IS_ALLOWED not in notes
+    annotations = objects.annotations(built)
+    assert annotations[keys.PATH] == "uid-of-c0,uid-of-c1"
+    assert annotations[keys.PARENT_CLUSTER_UID] == "uid-of-c1"
+    assert keys.IS_ALLOWED not in annotations
 
 
 @pytest.mark.parametrize(

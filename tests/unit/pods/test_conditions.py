@@ -37,9 +37,9 @@ def proxy(*entries, gates=()):
 
 
 def chaperon(*entries, sent=None):
-    notes = {keys.SENT: annotation_merge.text({"conditions": sent})} if sent else {}
+    annotations = {keys.SENT: annotation_merge.text({"conditions": sent})} if sent else {}
     return {
-        "metadata": {"name": "web-x", "uid": "c", "annotations": notes},
+        "metadata": {"name": "web-x", "uid": "c", "annotations": annotations},
         "spec": {"containers": [{"name": "main"}]},
         "status": {"phase": "Running", "conditions": list(entries)},
     }

@@ -128,8 +128,8 @@ def test_a_pod_that_was_only_just_created_is_not_worth_a_write():
 def test_a_found_delegate_is_no_longer_missing():
     pod = {"metadata": {}, "status": {}}
     known = chaperon(annotations={keys.POD_MISSING_SINCE: objects.timestamp(NOW)})
-    notes = delegate.report(known, pod).metadata["metadata"]["annotations"]
-    assert notes == {keys.POD_MISSING_SINCE: None}
+    annotations = delegate.report(known, pod).metadata["metadata"]["annotations"]
+    assert annotations == {keys.POD_MISSING_SINCE: None}
 
 
 def test_a_rejection_withdraws_an_earlier_reservation():
@@ -159,8 +159,10 @@ def test_only_the_schedulers_verdicts_are_rejections(reason, expected):
 def test_that_a_delegate_was_deleted_is_noted_while_it_has_not_finished():
     going = {"metadata": {"deletionTimestamp": objects.timestamp(NOW)}, "status": {}}
 
-    notes = delegate.report(chaperon(phase="Running"), going).metadata["metadata"]["annotations"]
-    assert notes == {keys.DELEGATE_DELETED: "true"}
+    annotations = delegate.report(chaperon(phase="Running"), going).metadata["metadata"][
+        "annotations"
+    ]
+    assert annotations == {keys.DELEGATE_DELETED: "true"}
 
     assert not delegate.report(chaperon(phase="Succeeded"), going).metadata
 
@@ -168,8 +170,8 @@ def test_that_a_delegate_was_deleted_is_noted_while_it_has_not_finished():
 def test_a_delegate_in_the_place_of_a_deleted_one_is_not_deleted():
     known = chaperon(phase="Running", annotations={keys.DELEGATE_DELETED: "true"})
 
-    notes = delegate.report(known, {"metadata": {}, "status": {}}).metadata["metadata"]
-    assert notes["annotations"] == {keys.DELEGATE_DELETED: None}
+    annotations = delegate.report(known, {"metadata": {}, "status": {}}).metadata["metadata"]
+    assert annotations["annotations"] == {keys.DELEGATE_DELETED: None}
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -209,7 +211,7 @@ def test_what_a_delegate_requires_of_its_node_stays_so():
 
 
 def test_only_a_delegate_that_goes_on_still_asks_for_it():
-    notes = {keys.FORWARD: "", "a": "b", keys.SOURCE_POD_MANIFEST: "{}"}
-    source = chaperon(annotations=notes)
+    annotations = {keys.FORWARD: "", "a": "b", keys.SOURCE_POD_MANIFEST: "{}"}
+    source = chaperon(annotations=annotations)
     assert objects.annotations(delegate.build(source)) == {"a": "b"}
     assert objects.annotations(delegate.build(source, goes_on=True)) == {"a": "b", keys.FORWARD: ""}

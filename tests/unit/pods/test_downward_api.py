@@ -31,7 +31,7 @@ def annotation(key: str) -> str:
     return f"metadata.annotations['{key}']"
 
 
-def pod(*paths: str, labels: Any = None, notes: Any = None, **spec: Any) -> dict[str, Any]:
+def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -> dict[str, Any]:
     """A proxy as the webhook makes it, which shows those fields of itself in every way."""
     refs = [{"fieldRef": {"apiVersion": "v1", "fieldPath": path}} for path in paths]
     env = [{"name": f"V{number}", "valueFrom": ref} for number, ref in enumerate(refs)]
@@ -41,7 +41,7 @@ def pod(*paths: str, labels: Any = None, notes: Any = None, **spec: Any) -> dict
             "name": "web-0",
             "namespace": "shop",
             "labels": labels or {},
-            "annotations": notes or {},
+            "annotations": annotations or {},
         },
         "spec": {
             "containers": [{"name": "main", "env": env}],
@@ -57,7 +57,7 @@ def pod(*paths: str, labels: Any = None, notes: Any = None, **spec: Any) -> dict
         "metadata": {
             **source["metadata"],
             "uid": "uid-0",
-            "annotations": {**(notes or {}), keys.SOURCE_POD_MANIFEST: json.dumps(source)},
+            "annotations": {**(annotations or {}), keys.SOURCE_POD_MANIFEST: json.dumps(source)},
         },
         "spec": {
             "schedulerName": keys.PROXY_SCHEDULER,
@@ -122,9 +122,9 @@ def test_the_index_of_a_job_and_labels_are_shown_under_the_keys_that_they_have_t
 
 
 def test_a_label_that_keeps_its_key_by_its_value_is_shown_by_that_key():
-    notes = {keys.NO_PREFIX_LABEL_REGEXP: "^app=web$"}
+    annotations = {keys.NO_PREFIX_LABEL_REGEXP: "^app=web$"}
     for value in ("web", "db"):
-        sent = send(pod(label("app"), labels={"app": value}, notes=notes))
+        sent = send(pod(label("app"), labels={"app": value}, annotations=annotations))
         assert all_show(sent, value)
 
 
@@ -143,9 +143,9 @@ def test_of_two_labels_with_one_last_segment_each_reference_shows_its_own():
 
 def test_what_stays_behind_is_shown_as_the_user_wrote_it():
     labels = {"kueue.x-k8s.io/queue-name": "team"}
-    notes = {keys.ELECT: "$(HOME) costs $$5", "kueue.x-k8s.io/x": "y", "own": "z"}
-    paths = (label("kueue.x-k8s.io/queue-name"), *map(annotation, notes))
-    sent = send(pod(*paths, annotation(keys.PATH), labels=labels, notes=notes))
+    annotations = {keys.ELECT: "$(HOME) costs $$5", "kueue.x-k8s.io/x": "y", "own": "z"}
+    paths = (label("kueue.x-k8s.io/queue-name"), *map(annotation, annotations))
+    sent = send(pod(*paths, annotation(keys.PATH), labels=labels, annotations=annotations))
     assert all_show(sent, "team", "$(HOME) costs $$5", "y", "z", "")
     assert annotation("own") in str(sent["spec"]["containers"])  # it may change
 
@@ -175,7 +175,7 @@ def test_other_references_stay_as_they_are():
 @pytest.mark.parametrize("rewritten", [True, False], ids=["vnode", "admiralty"])
 def test_in_a_chain_the_first_proxy_counts(rewritten):
     paths: tuple[str, ...] = ("metadata.name", "metadata.uid", label(INDEX), annotation(keys.ELECT))
-    first = pod(*paths, labels={INDEX: "3"}, notes={keys.FORWARD: "", keys.ELECT: "x"})
+    first = pod(*paths, labels={INDEX: "3"}, annotations={keys.FORWARD: "", keys.ELECT: "x"})
     sent = send(first)
     if not rewritten:  # an agent that leaves references as they are
         paths = ("metadata.name", "metadata.uid")
@@ -195,9 +195,9 @@ def test_in_a_chain_the_first_proxy_counts(rewritten):
 
 
 def test_a_pod_cannot_make_up_what_its_delegate_shows():
-    proxy = pod("metadata.name", notes={keys.FIELD + "name": "another"})
+    proxy = pod("metadata.name", annotations={keys.FIELD + "name": "another"})
     assert all_show(send(proxy), "web-0")
-    made_up = send(pod(notes={keys.FIELD + "other": "x"}))
+    made_up = send(pod(annotations={keys.FIELD + "other": "x"}))
     assert keys.FIELD + "other" not in objects.annotations(made_up)
 
 
@@ -234,6 +234,8 @@ _path = (
     st.dictionaries(_note, _value),
     st.sampled_from(["", "^x/", "=a$", "app=b", "."]),
 )
-def test_every_field_is_shown_as_the_proxy_has_it(paths, labels, notes, kept):
-    proxy = pod(*paths, labels=labels, notes={**notes, keys.NO_PREFIX_LABEL_REGEXP: kept})
+def test_every_field_is_shown_as_the_proxy_has_it(paths, labels, annotations, kept):
+    proxy = pod(
+        *paths, labels=labels, annotations={**annotations, keys.NO_PREFIX_LABEL_REGEXP: kept}
+    )
     assert all_show(send(proxy), *(field(proxy, path) for path in paths))

@@ -11,11 +11,11 @@ FIELD = observed_generation.FIELD
 SENT = {keys.SENT: '{"images":{"containers":{"main":"nginx:2"}}}'}
 
 
-def obj(generation, seen=None, *, conditions=(), image="nginx", notes=None):
+def obj(generation, seen=None, *, conditions=(), image="nginx", annotations=None):
     entries = [{"type": t, "status": "True", FIELD: number} for t, number in conditions]
     status = {"phase": "Running", "conditions": entries}
     return {
-        "metadata": {"uid": "u", "generation": generation, "annotations": notes or {}},
+        "metadata": {"uid": "u", "generation": generation, "annotations": annotations or {}},
         "spec": {"containers": [{"name": "main", "image": image}]},
         "status": {**status, FIELD: seen} if seen else status,
     }
@@ -27,18 +27,18 @@ def numbers(status):
 
 
 def test_a_delegate_that_has_observed_all_has_observed_its_chaperon():
-    pod = obj(7, 7, conditions=[("Ready", 7), ("PodScheduled", 1)], notes=SENT)
-    status = observed_generation.by_chaperon(obj(3, notes=SENT), pod)
+    pod = obj(7, 7, conditions=[("Ready", 7), ("PodScheduled", 1)], annotations=SENT)
+    status = observed_generation.by_chaperon(obj(3, annotations=SENT), pod)
     assert numbers(status) == (3, {"Ready": 3, "PodScheduled": None})
 
 
 def test_before_a_change_is_done_the_chaperon_stays_at_the_generation_before():
-    known = obj(2, 1, conditions=[("Ready", 1)], notes=SENT)
+    known = obj(2, 1, conditions=[("Ready", 1)], annotations=SENT)
     undone = obj(1, 1, conditions=[("Ready", 1)])
     assert numbers(observed_generation.by_chaperon(known, undone)) == (1, {"Ready": 1})
-    unseen = obj(2, 1, conditions=[("Ready", 1)], notes=SENT)
+    unseen = obj(2, 1, conditions=[("Ready", 1)], annotations=SENT)
     assert numbers(observed_generation.by_chaperon(known, unseen)) == (1, {"Ready": 1})
-    seen = obj(2, 2, conditions=[("Ready", 1), ("PodResizePending", 2)], notes=SENT)
+    seen = obj(2, 2, conditions=[("Ready", 1), ("PodResizePending", 2)], annotations=SENT)
     after = {"Ready": 1, "PodResizePending": 2}
     assert numbers(observed_generation.by_chaperon(known, seen)) == (2, after)
 

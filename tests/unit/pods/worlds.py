@@ -121,11 +121,11 @@ class Target:
     def set_room(self, **room: str) -> None:
         """How much each node, of which it has one, has free."""
         free = {"pods": "1000", "cpu": "0", **room}
-        notes = {
+        annotations = {
             keys.AGENT_VERSION: "1",
             keys.FREE_RESOURCES: json.dumps({"sum": free, "largest": free}),
         }
-        metadata = {"name": keys.SUMMARY_NAME, "annotations": notes}
+        metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
         self.summaries.put({"metadata": metadata, "allocatable": free})
 
     def set_healthy(self, healthy: bool) -> None:
@@ -138,10 +138,10 @@ class Target:
     def candidate(self, pod: str) -> Object | None:
         return self.link.candidate(pod)
 
-    def change(self, candidate: Object, status: Object | None = None, **notes: str) -> None:
+    def change(self, candidate: Object, status: Object | None = None, **annotations: str) -> None:
         """As its agent reports."""
         changed = copy.deepcopy(candidate)
-        changed["metadata"]["annotations"] |= notes
+        changed["metadata"]["annotations"] |= annotations
         if status is not None:
             changed["status"] = status
 

@@ -18,58 +18,58 @@ def at(version):
     [("7", True), ("8", True), ("9", False), ("10", False), ("6", True)],
 )
 async def test_a_write_is_under_way_until_its_version_or_a_newer_one_is_shown(shown, pending):
-    echoes = Expectations()
-    echoes.expect("a", at("7"), at("9"))
-    assert echoes.pending("a", at(shown)) is pending
-    assert not echoes.pending("b", at(shown))
+    expectations = Expectations()
+    expectations.expect("a", at("7"), at("9"))
+    assert expectations.pending("a", at(shown)) is pending
+    assert not expectations.pending("b", at(shown))
 
 
 async def test_versions_that_are_no_numbers_are_the_same_or_not():
-    echoes = Expectations()
-    echoes.expect("a", at("x7"), at("x9"))
-    assert echoes.pending("a", at("x7"))
-    assert not echoes.pending("a", at("x5"))
+    expectations = Expectations()
+    expectations.expect("a", at("x7"), at("x9"))
+    assert expectations.pending("a", at("x7"))
+    assert not expectations.pending("a", at("x5"))
 
 
 async def test_a_write_that_changed_nothing_has_no_echo():
-    echoes = Expectations()
-    echoes.expect("a", at("7"), at("7"))
-    assert not echoes.pending("a", at("7"))
+    expectations = Expectations()
+    expectations.expect("a", at("7"), at("7"))
+    assert not expectations.pending("a", at("7"))
 
 
 async def test_an_echo_that_does_not_come_for_minutes_never_will():
     woken = []
-    echoes = Expectations(woken.append)
-    echoes.expect("a", at("900"), at("901"))
+    expectations = Expectations(woken.append)
+    expectations.expect("a", at("900"), at("901"))
     await asyncio.sleep(10)
-    echoes.expect("b", at("900"), at("902"))
+    expectations.expect("b", at("900"), at("902"))
     await asyncio.sleep(LOST_AFTER - 11)
-    assert echoes.pending("a", at("5"))
+    assert expectations.pending("a", at("5"))
     assert woken == []
     await asyncio.sleep(2)
     assert woken == ["a"]
-    assert not echoes.pending("a", at("5"))
-    assert echoes.pending("b", at("5"))
+    assert not expectations.pending("a", at("5"))
+    assert expectations.pending("b", at("5"))
     await asyncio.sleep(10)
     assert woken == ["a", "b"]
 
 
 async def test_a_later_write_has_all_the_time_for_its_own_echo():
     woken = []
-    echoes = Expectations(woken.append)
-    echoes.expect("a", at("1"), at("2"))
+    expectations = Expectations(woken.append)
+    expectations.expect("a", at("1"), at("2"))
     await asyncio.sleep(LOST_AFTER - 1)
-    echoes.expect("a", at("2"), at("3"))
+    expectations.expect("a", at("2"), at("3"))
     await asyncio.sleep(LOST_AFTER - 1)
-    assert echoes.pending("a", at("1"))
+    assert expectations.pending("a", at("1"))
     assert woken == []
 
 
 async def test_nothing_is_kept_of_writes_that_nobody_asks_about():
-    echoes = Expectations()
+    expectations = Expectations()
     for number in range(100):
-        echoes.expect(f"pod-{number}", at("1"), at("2"))
+        expectations.expect(f"pod-{number}", at("1"), at("2"))
 
     await asyncio.sleep(LOST_AFTER + 1)
-    assert not echoes._writes
-    assert echoes._timer is None
+    assert not expectations._writes
+    assert expectations._timer is None

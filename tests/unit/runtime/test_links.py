@@ -68,8 +68,8 @@ def test_a_target_runs_vnode_if_its_summary_says_so():
     link = make_link()
     assert link.summary is None
     assert not link.runs_vnode
-    notes = {keys.AGENT_VERSION: "0.1.0"}
-    link.summaries.store.put({"metadata": {"name": keys.SUMMARY_NAME, "annotations": notes}})
+    annotations = {keys.AGENT_VERSION: "0.1.0"}
+    link.summaries.store.put({"metadata": {"name": keys.SUMMARY_NAME, "annotations": annotations}})
     assert link.runs_vnode
 
 
@@ -86,6 +86,6 @@ def test_which_cluster_a_target_is_is_known_when_its_summary_says_so():
     assert link.cluster_uid is None
     link.summaries.store.put({"metadata": {"name": "singleton"}})
     assert link.cluster_uid == ""
-    notes = {"vnode.dev/cluster-uid": "u"}
-    link.summaries.store.put({"metadata": {"name": "singleton", "annotations": notes}})
+    annotations = {"vnode.dev/cluster-uid": "u"}
+    link.summaries.store.put({"metadata": {"name": "singleton", "annotations": annotations}})
     assert link.cluster_uid == "u"

@@ -147,10 +147,10 @@ def test_a_gated_pod_is_not_ready() -> None:
     assert framework.pre_enqueue(pod("p")).is_success
 
 
-def delegate(**notes: str) -> dict[str, Any]:
+def delegate(**annotations: str) -> dict[str, Any]:
     found = pod("p")
     owner = {"kind": "PodChaperon", "uid": "c", "controller": True}
-    found["metadata"] |= {"annotations": notes, "ownerReferences": [owner]}
+    found["metadata"] |= {"annotations": annotations, "ownerReferences": [owner]}
     return found
 
 

@@ -61,10 +61,14 @@ class Source:
     def __init__(self, config: Object) -> None:
         self.over = asyncio.Event()
         data = base64.b64encode(json.dumps(config).encode()).decode()
-        notes = {keys.TOKENS: "source=api:6443", keys.STORAGE_CLASSES: ""}
+        annotations = {keys.TOKENS: "source=api:6443", keys.STORAGE_CLASSES: ""}
         self._objects = {
             "targets": {
-                "metadata": {"namespace": KEY.namespace, "name": KEY.name, "annotations": notes},
+                "metadata": {
+                    "namespace": KEY.namespace,
+                    "name": KEY.name,
+                    "annotations": annotations,
+                },
                 "spec": {"kubeconfigSecret": {"name": "s"}},
             },
             "secrets": {

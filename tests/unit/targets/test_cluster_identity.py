@@ -29,13 +29,18 @@ SECONDS = 10
 
 
 def target(recorded="", confirmed=None):
-    notes = {} if confirmed is None else {keys.CONFIRM_CLUSTER: confirmed}
-    return {"metadata": {"annotations": notes}, "status": {"clusterUID": recorded}}
+    annotations = {} if confirmed is None else {keys.CONFIRM_CLUSTER: confirmed}
+    return {"metadata": {"annotations": annotations}, "status": {"clusterUID": recorded}}
 
 
 def summary(uid=None):
-    notes = {} if uid is None else {keys.CLUSTER_UID: uid}
-    metadata = {"name": keys.SUMMARY_NAME, "uid": "s", "resourceVersion": "1", "annotations": notes}
+    annotations = {} if uid is None else {keys.CLUSTER_UID: uid}
+    metadata = {
+        "name": keys.SUMMARY_NAME,
+        "uid": "s",
+        "resourceVersion": "1",
+        "annotations": annotations,
+    }
     return {"metadata": metadata, "capacity": {}, "allocatable": {}}
 
 
@@ -283,7 +288,7 @@ async def connected(cluster, expected):
             clock=SystemClock(),
             expected=lambda: expected,
             on_cluster=lambda _uid: None,
-            on_strangers=lambda: None,
+            on_name_conflicts=lambda: None,
         )
         running = asyncio.create_task(run(connection))
         try:

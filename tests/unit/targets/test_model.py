@@ -87,7 +87,7 @@ def test_any_expression_works_or_is_refused(text):
 def test_a_target_says_whose_tokens_its_pods_have(text, api):
     target = make_target(kubeconfigSecret={"name": "s"})
     target["metadata"]["annotations"] = {keys.TOKENS: text}
-    assert model.parse(target).wishes.source_api == api
+    assert model.parse(target).options.source_api == api
 
 
 @pytest.mark.parametrize(

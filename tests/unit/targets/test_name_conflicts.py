@@ -9,8 +9,8 @@ from vnode.targets.name_conflicts import NameConflicts
 
 
 def make_chaperon(name, cluster):
-    notes = {keys.PARENT_CLUSTER_UID: cluster} if cluster else {}
-    return {"metadata": {"namespace": "ns", "name": name, "annotations": notes}}
+    annotations = {keys.PARENT_CLUSTER_UID: cluster} if cluster else {}
+    return {"metadata": {"namespace": "ns", "name": name, "annotations": annotations}}
 
 
 def test_only_other_clusters_are_strangers():
@@ -51,8 +51,8 @@ def test_the_clusters_are_those_of_the_chaperons_that_are_there(changes):
         if old or new:
             seen.see(old, new)
 
-    notes = [chaperon["metadata"]["annotations"] for chaperon in present.values()]
-    there = {note.get(keys.PARENT_CLUSTER_UID) for note in notes}
+    annotations = [chaperon["metadata"]["annotations"] for chaperon in present.values()]
+    there = {note.get(keys.PARENT_CLUSTER_UID) for note in annotations}
     assert seen.clusters == sorted(there - {None, "own"})
 
 

@@ -22,11 +22,11 @@ BASE = [
 ]
 
 
-def pod(notes: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "web", "namespace": "default", "annotations": notes or {}},
+        "metadata": {"name": "web", "namespace": "default", "annotations": annotations or {}},
         "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
     }
 
@@ -91,16 +91,16 @@ def test_constraints_that_only_virtual_nodes_meet_choose_one_unasked() -> None:
     named = {"matchExpressions": [{"key": keys.TARGET_NAME, "operator": "Exists"}]}
     required = {"nodeSelectorTerms": [named]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    wishes: dict[str, Any] = {
+    options: dict[str, Any] = {
         "nodeSelector": {keys.TARGET_NAME: "c2", "disk": "ssd"},
         "affinity": affinity,
         "topologySpreadConstraints": [spread, {**spread, "topologyKey": "zone"}],
     }
-    result = proxied(pod(**wishes))["spec"]
+    result = proxied(pod(**options))["spec"]
     assert result["nodeSelector"] == {keys.PROVIDER_LABEL: keys.PROVIDER, keys.TARGET_NAME: "c2"}
     assert result["affinity"] == affinity
     assert result["topologySpreadConstraints"] == [spread]
-    result = proxied(pod({keys.PROXY_CONSTRAINTS: "nodeSelector: {a: b}"}, **wishes))["spec"]
+    result = proxied(pod({keys.PROXY_CONSTRAINTS: "nodeSelector: {a: b}"}, **options))["spec"]
     assert result["nodeSelector"] == {
         keys.PROVIDER_LABEL: keys.PROVIDER,
         keys.TARGET_NAME: "c2",
@@ -138,8 +138,8 @@ def test_a_pod_without_a_name_annotations_or_labels_is_mutated() -> None:
 
 def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
     text = "kind: Pod\nmetadata:\n  creationTimestamp: null\nspec:\n  nodeSelector: {x: y}\n"
-    notes = {keys.SOURCE_POD_MANIFEST: text, keys.USE_SPEC_CONSTRAINTS: ""}
-    result = proxied(pod(notes, nodeSelector={"not": "this"}))
+    annotations = {keys.SOURCE_POD_MANIFEST: text, keys.USE_SPEC_CONSTRAINTS: ""}
+    result = proxied(pod(annotations, nodeSelector={"not": "this"}))
     assert result["spec"]["nodeSelector"]["x"] == "y"
     assert "not" not in result["spec"]["nodeSelector"]
     assert result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] == text
@@ -186,8 +186,8 @@ def test_ordinary_expressions_are_accepted(value: str) -> None:
     mutate.proxy_patch(pod({keys.NO_PREFIX_LABEL_REGEXP: value}), ())
 
 
-def owned(kind: str, notes: dict[str, str]) -> dict[str, Any]:
-    obj = pod(notes)
+def owned(kind: str, annotations: dict[str, str]) -> dict[str, Any]:
+    obj = pod(annotations)
     obj["metadata"]["ownerReferences"] = [{"kind": kind, "name": "x", "uid": "u"}]
     return obj
 

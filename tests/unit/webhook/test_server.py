@@ -31,7 +31,9 @@ def webhook() -> server.Webhook:
     return server.Webhook(annotations_of, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"])
 
 
-def review(notes: dict[str, str], namespace: str = "plain", version: str = "v1") -> dict[str, Any]:
+def review(
+    annotations: dict[str, str], namespace: str = "plain", version: str = "v1"
+) -> dict[str, Any]:
     return {
         "apiVersion": f"admission.k8s.io/{version}",
         "kind": "AdmissionReview",
@@ -39,7 +41,7 @@ def review(notes: dict[str, str], namespace: str = "plain", version: str = "v1")
             "uid": "u-1",
             "operation": "CREATE",
             "namespace": namespace,
-            "object": {"metadata": {"generateName": "a-", "annotations": notes}, "spec": {}},
+            "object": {"metadata": {"generateName": "a-", "annotations": annotations}, "spec": {}},
         },
     }
 
@@ -71,7 +73,7 @@ async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notes", "namespace", "warning"),
+    ("annotations", "namespace", "warning"),
     [
         ({f"{keys.PREFIX}elected": ""}, "plain", f"not elected: it has {keys.PREFIX}elected"),
         ({keys.ELECT: "false"}, "plain", f"annotation {keys.ELECT}: its value 'false' is not"),
@@ -79,9 +81,9 @@ async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:
     ],
 )
 async def test_what_looks_like_a_mistake_is_admitted_with_a_warning(
-    notes: dict[str, str], namespace: str, warning: str
+    annotations: dict[str, str], namespace: str, warning: str
 ) -> None:
-    response = await answer(review(notes, namespace))
+    response = await answer(review(annotations, namespace))
     assert response["allowed"] is True
     [said] = response["warnings"]
     assert warning in said
@@ -177,9 +179,9 @@ async def test_no_bytes_break_the_webhook(body: bytes) -> None:
 
 async def test_a_pod_nested_a_thousand_deep_is_answered() -> None:
     deep = '{"a":' * 900 + "1" + "}" * 900
-    notes = json.dumps({keys.USE_SPEC_CONSTRAINTS: "", keys.ELECT: ""})
+    annotations = json.dumps({keys.USE_SPEC_CONSTRAINTS: "", keys.ELECT: ""})
     body = (
-        f'{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{notes}}},'
+        f'{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{annotations}}},'
         f'"spec":{{"affinity":{deep}}}}}}}}}'
     )
     with contextlib.suppress(server.MalformedReview):

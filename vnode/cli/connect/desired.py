@@ -59,12 +59,12 @@ def secret_name(target: str) -> str:
 def source_object(connection: DesiredConnection, source_uid: str) -> Object:
     """The Source: who comes, and, for the next time, from which cluster ("" if that is unknown)."""
     account = connection.cluster_name
-    notes = {keys.PARENT_CLUSTER_UID: source_uid} if source_uid else {}
+    annotations = {keys.PARENT_CLUSTER_UID: source_uid} if source_uid else {}
     return {
         "metadata": {
             "name": connection.cluster_name,
             **_in(connection.namespace),
-            "annotations": notes,
+            "annotations": annotations,
         },
         "spec": {"serviceAccountName": account}
         if connection.namespace

@@ -75,7 +75,7 @@ async def _serve(
     clock = SystemClock()
     looking = await observe(client, namespace, agent_namespace=agent_namespace, clock=clock)
     base = f"/{secrets.token_urlsafe(_SECRET)}"
-    app = Site(looking.sight, base).app([only_hosts(_NAMES)])
+    app = Site(looking.live_model, base).app([only_hosts(_NAMES)])
     server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)
     async with supervise() as tasks:
         await looking.start(tasks)

@@ -58,10 +58,10 @@ class Observer:
             self._targets.informers, self._sources, self._nodes, self._pods.store.values
         )
         name = own.name if own.name != own.uid else _UNNAMED
-        self.sight = LiveModel(
+        self.live_model = LiveModel(
             client, name, stores, links, agent_namespace=agent_namespace, clock=clock
         )
-        self._pods.subscribe(self.sight.note_pod)
+        self._pods.subscribe(self.live_model.note_pod)
 
     async def start(self, tasks: Supervisor) -> None:
         """Begin to look; returns when there is something to see.

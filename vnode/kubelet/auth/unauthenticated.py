@@ -55,22 +55,22 @@ class UnauthenticatedConnections:
 
     def received(self, transport: asyncio.BaseTransport, size: int) -> None:
         """So many bytes more came on a connection, a stranger's or not."""
-        stranger = self._here.get(transport)
-        if stranger is None:
+        connection = self._here.get(transport)
+        if connection is None:
             return
 
-        stranger.held += size
+        connection.held += size
         self._held += size
-        if stranger.held > _EACH:
+        if connection.held > _EACH:
             self._end(transport, "it sends too much")
         elif self._held > _TOGETHER:
             self._end(max(self._here, key=lambda each: self._here[each].held), "all hold too much")
 
     def forget(self, transport: asyncio.BaseTransport) -> None:
         """It is no stranger's any more, or it is gone."""
-        if stranger := self._here.pop(transport, None):
-            stranger.patience.cancel()
-            self._held -= stranger.held
+        if connection := self._here.pop(transport, None):
+            connection.patience.cancel()
+            self._held -= connection.held
 
     def _end(self, transport: asyncio.BaseTransport, why: str) -> None:
         log.debug("a connection without a known caller is ended: %s", why)
@@ -82,8 +82,10 @@ class UnauthenticatedConnections:
 class GuardingProtocol(asyncio.Protocol):
     """The server's own protocol, and the strangers told of what happens on its connection."""
 
-    def __init__(self, strangers: UnauthenticatedConnections, served: asyncio.Protocol) -> None:
-        self._strangers = strangers
+    def __init__(
+        self, unauthenticated: UnauthenticatedConnections, served: asyncio.Protocol
+    ) -> None:
+        self._unauthenticated = unauthenticated
         self._served = served
         self._transport: asyncio.Transport
 
@@ -91,12 +93,12 @@ class GuardingProtocol(asyncio.Protocol):
         """Connected, after the handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._strangers.arrived(transport)
+        self._unauthenticated.arrived(transport)
         self._served.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes."""
-        self._strangers.received(self._transport, len(data))
+        self._unauthenticated.received(self._transport, len(data))
         self._served.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -113,5 +115,5 @@ class GuardingProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""
-        self._strangers.forget(self._transport)
+        self._unauthenticated.forget(self._transport)
         self._served.connection_lost(exc)

@@ -36,7 +36,7 @@ class Attempt:
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
     refused: dict[str, Status] = field(default_factory=dict)  # node -> why not there any more
     rejected: set[str] = field(default_factory=set)  # nodes whose no was counted
-    notes: dict[str, str] = field(default_factory=dict)  # node -> what its user must know
+    annotations: dict[str, str] = field(default_factory=dict)  # node -> what its user must know
     shaky: bool = False  # one of those failures may not happen again
     winner: str = ""  # the node to which the pod is being bound
 

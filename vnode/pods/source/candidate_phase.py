@@ -197,8 +197,8 @@ class CandidatePhase:
             "scheduler of the target run?)"
         )
         said = {node: candidate.message or silent for node, candidate in known.items()}
-        notes = {node: f" ({note})" for node, note in phase.notes.items()}
-        return {node: text + notes.get(node, "") for node, text in said.items()}
+        annotations = {node: f" ({note})" for node, note in phase.annotations.items()}
+        return {node: text + annotations.get(node, "") for node, text in said.items()}
 
     def _renew_earlier(self, phase: Attempt) -> None:
         """Candidates of earlier attempts, where this one would make them too."""
@@ -231,7 +231,7 @@ class CandidatePhase:
         node = link.node_name
         try:
             if note := await self._requests.create(pod, link):
-                phase.notes[node] = note
+                phase.annotations[node] = note
 
             # Its silence begins now, not while it waited in our own queue.
             phase.created[node] = self._clock.monotonic()

@@ -60,14 +60,14 @@ def read(chaperon: Object, since: float) -> Candidate:
     A reservation is newer than a rejection: the target withdraws it when it rejects again. Without
     a delegate there is neither, whatever was said before.
     """
-    notes = objects.annotations(chaperon)
-    if keys.IS_ALLOWED in notes:
+    annotations = objects.annotations(chaperon)
+    if keys.IS_ALLOWED in annotations:
         return Candidate(CandidateState.COMMITTED, since)
 
-    if keys.POD_MISSING_SINCE in notes:
+    if keys.POD_MISSING_SINCE in annotations:
         return Candidate(CandidateState.LOST, since, "the candidate pod was deleted in the target")
 
-    if keys.IS_RESERVED in notes:
+    if keys.IS_RESERVED in annotations:
         return Candidate(CandidateState.RESERVED, since)
 
     reason = delegate.rejection(objects.status(chaperon))

@@ -26,12 +26,12 @@ class ChangeSender:
     """Sends changes of proxies; `echoes` are those of writes to chaperons."""
 
     def __init__(
-        self, client: Client, parent: Parent, events: EventRecorder, echoes: Expectations
+        self, client: Client, parent: Parent, events: EventRecorder, expectations: Expectations
     ) -> None:
         self._client = client
         self._parent = parent
         self._events = events
-        self._echoes = echoes
+        self._expectations = expectations
         self._said: dict[str, str] = {}  # by key of the proxy: the refusal that its Event told
 
     def forget(self, key: str) -> None:
@@ -43,7 +43,7 @@ class ChangeSender:
 
         A target that is out of reach is left alone: its return has every pod looked at again.
         """
-        if not link.health.healthy or self._echoes.pending(
+        if not link.health.healthy or self._expectations.pending(
             expectation_key(link, candidate), candidate
         ):
             return None
@@ -80,7 +80,7 @@ class ChangeSender:
             str(link.target),
             allowed=True,
             finalizer=True,
-            source_api=link.wishes.source_api,
+            source_api=link.options.source_api,
         )
         body = changes.chaperon_patch(live, built, candidate)
         if not body:
@@ -93,7 +93,7 @@ class ChangeSender:
         except NotFound:
             return
 
-        self._echoes.expect(expectation_key(link, candidate), candidate, after)
+        self._expectations.expect(expectation_key(link, candidate), candidate, after)
 
     def _say(self, proxy: Object, message: str) -> None:
         """Once for each message: reconciling again is no news."""

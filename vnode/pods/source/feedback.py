@@ -147,8 +147,8 @@ def _outgrows(known: Object, after: Object, limit: int) -> bool:
     return size > limit and size > len(msgspec.json.encode(known))
 
 
-def _total(notes: Object) -> int:
-    return sum(len(key.encode()) + len(value.encode()) for key, value in notes.items())
+def _total(annotations: Object) -> int:
+    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 def _drop_special_addresses(wanted: Object) -> None:

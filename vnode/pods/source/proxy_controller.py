@@ -76,10 +76,10 @@ class ProxyController:
         self._controller: Controller[str] = Controller(
             "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
-        self._mirror = StatusWriter(client, events, clock, self._controller.add)
-        self._ending = Termination(client, links, self._mirror, target_exists, clock)
+        self._status_writer = StatusWriter(client, events, clock, self._controller.add)
+        self._termination = Termination(client, links, self._status_writer, target_exists, clock)
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._sender = ChangeSender(client, parent, events, self._candidates)
+        self._change_sender = ChangeSender(client, parent, events, self._candidates)
         self._gc = ChaperonGC(client, links, self._find)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
 
@@ -132,37 +132,37 @@ class ProxyController:
         key = parent_key(chaperon)
         if new is not None:
             self._gc.on_chaperon(link, new)
-            self._mirror.expect(key)
+            self._status_writer.expect(key)
             self._controller.add_after(key, _COALESCE)
             return
 
         self._candidates.forget(expectation_key(link, chaperon))
         if self._node_of(key) == link.node_name:
-            self._ending.saw_last(key, chaperon)
+            self._termination.saw_last(key, chaperon)
 
         self._controller.add(key)
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._find(key)
         if proxy is None:
-            self._mirror.forget(key)
-            self._ending.forget(key)
-            self._sender.forget(key)
+            self._status_writer.forget(key)
+            self._termination.forget(key)
+            self._change_sender.forget(key)
             return None
 
-        if self._mirror.pending(key, proxy):
+        if self._status_writer.pending(key, proxy):
             return None
 
         node_name = objects.node_name(proxy)
         if node_name and not names.may_be_virtual_node(node_name):
-            await self._ending.leave_to_kubelet(proxy)
+            await self._termination.leave_to_kubelet(proxy)
             return None
 
         if objects.is_terminating(proxy):
-            return await self._ending.end(proxy, node_name)
+            return await self._termination.end(proxy, node_name)
 
         if not node_name or is_daemon(proxy):
-            self._mirror.nothing_to_feed(key)
+            self._status_writer.nothing_to_feed(key)
             return None
 
         if not self._target_exists(node_name):
@@ -181,7 +181,7 @@ class ProxyController:
 
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         if proxy_state.has_lost_delegate(proxy, candidate):
-            await self._mirror.feed_back(proxy, candidate, link)
+            await self._status_writer.feed_back(proxy, candidate, link)
             told = keys.DELEGATE_DELETED in objects.annotations(candidate)
             await self._lost(proxy, _gone_in(link), disrupted=not told)
             return None
@@ -195,9 +195,9 @@ class ProxyController:
         if asks and keys.IS_ALLOWED not in annotations:
             await self._allow(link, candidate)
 
-        refused = await self._mirror.feed_back(proxy, candidate, link)
+        refused = await self._status_writer.feed_back(proxy, candidate, link)
         sends = asks and link.runs_vnode
-        later = await self._sender.send(proxy, candidate, link) if sends else None
+        later = await self._change_sender.send(proxy, candidate, link) if sends else None
         return min((wait for wait in (refused, later) if wait is not None), default=None)
 
     async def _allow(self, link: Link, candidate: Object) -> None:
@@ -246,7 +246,7 @@ class ProxyController:
         log.info("deleting pod %s: %s", objects.key(proxy), why)
         body = feedback.disrupted(proxy, why, objects.timestamp(self._clock.now()))
         if disrupted and body:
-            await self._mirror.patch(proxy, body, subresource="status")
+            await self._status_writer.patch(proxy, body, subresource="status")
 
         text = f"{why}; deleting this pod, for its owner to replace it"
         self._warn(proxy, "DelegateLost", text)
@@ -271,7 +271,9 @@ class ProxyController:
 
             self._warn(proxy, "DelegateRefused", message)
             if route.is_delegate(live) and objects.status(live).get("message") != message:
-                await self._mirror.patch(proxy, chains.stuck(live, message), subresource="status")
+                await self._status_writer.patch(
+                    proxy, chains.stuck(live, message), subresource="status"
+                )
 
             return _REFUSED
 

@@ -101,13 +101,13 @@ def trim(pod: Object) -> Object:
     spec = objects.spec(pod)
     kept = {k: v for k, v in spec.items() if k in _KEPT_SPEC} | changeable.trim(spec)
 
-    notes = objects.annotations(pod)
+    annotations = objects.annotations(pod)
     metadata = {
         **objects.metadata(pod),
-        "annotations": {k: v for k, v in notes.items() if k != keys.SOURCE_POD_MANIFEST},
+        "annotations": {k: v for k, v in annotations.items() if k != keys.SOURCE_POD_MANIFEST},
     }
     trimmed = {**pod, "metadata": metadata, "spec": kept}
-    if (manifest := notes.get(keys.SOURCE_POD_MANIFEST)) is not None:
+    if (manifest := annotations.get(keys.SOURCE_POD_MANIFEST)) is not None:
         trimmed[MANIFEST_BYTES] = len(keys.SOURCE_POD_MANIFEST) + len(manifest.encode())
 
     return trimmed

@@ -93,7 +93,7 @@ class ProxyScheduler:
         self._rotation = Rotation(links)
         self._assumptions = Assumptions(framework, cache, queue, clock)
         self._requests = CandidateRequests(parent, bring, clock)
-        self._placer = CandidatePhase(
+        self._candidate_phase = CandidatePhase(
             links,
             self._requests,
             self._assumptions,
@@ -171,7 +171,7 @@ class ProxyScheduler:
 
         state = candidates.read(new, 0.0).state
         if state is not CandidateState.WAITING:
-            self._placer.heard(link.node_name)
+            self._candidate_phase.heard(link.node_name)
 
         if state is CandidateState.RESERVED or (
             state is CandidateState.COMMITTED and candidates.has_place(new)
@@ -239,7 +239,7 @@ class ProxyScheduler:
                 bound = await self._binder.bind(queued, phase.winner, result.state)
                 outcome, reasons = candidate_phase.ended(bound)
             else:
-                outcome, reasons = await self._placer.place(
+                outcome, reasons = await self._candidate_phase.place(
                     phase, lambda node: self._binder.bind(queued, node, result.state)
                 )
 

@@ -49,14 +49,14 @@ class StatusWriter:
         self._client = client
         self._events = events
         self._clock = clock
-        self._echoes = Expectations(wake)
+        self._expectations = Expectations(wake)
         self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
         # By key and subresource; an entry goes when that part was taken, or has nothing to write.
         self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
 
     def pending(self, key: str, proxy: Object) -> bool:
         """Whether a write to this pod is still to be seen by its informer."""
-        return self._echoes.pending(key, proxy)
+        return self._expectations.pending(key, proxy)
 
     def expect(self, key: str) -> None:
         """A chaperon of this pod has changed: the time to the pod's own change begins."""
@@ -68,7 +68,7 @@ class StatusWriter:
 
     def forget(self, key: str) -> None:
         """The pod is gone."""
-        self._echoes.forget(key)
+        self._expectations.forget(key)
         self._lags.forget(key)
         for part in _PARTS:
             self._refusals.pop((key, part), None)
@@ -80,10 +80,10 @@ class StatusWriter:
         if the API server refused some of it: what refuses may change unseen.
         """
         key = objects.key(proxy)
-        notes = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
+        annotations = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
         failure: ServerError | None = None
         try:
-            proxy = await self._offer(proxy, notes, None) or proxy
+            proxy = await self._offer(proxy, annotations, None) or proxy
         except ServerError as error:  # a webhook that is away need not be asked about statuses
             failure = error
 
@@ -151,5 +151,5 @@ class StatusWriter:
         except NotFound:
             return proxy
 
-        self._echoes.expect(objects.key(proxy), proxy, after)
+        self._expectations.expect(objects.key(proxy), proxy, after)
         return after

@@ -31,13 +31,13 @@ class Termination:
         self,
         client: Client,
         links: Links,
-        mirror: StatusWriter,
+        status_writer: StatusWriter,
         target_exists: Callable[[str], bool],
         clock: Clock,
     ) -> None:
         self._client = client
         self._links = links
-        self._mirror = mirror
+        self._status_writer = status_writer
         self._target_exists = target_exists  # by node name; True while in doubt
         self._clock = clock
         # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
@@ -76,7 +76,7 @@ class Termination:
 
             await self._finish(proxy)
 
-        if not self._mirror.pending(objects.key(proxy), proxy):  # else its event wakes us
+        if not self._status_writer.pending(objects.key(proxy), proxy):  # else its event wakes us
             await self._release(proxy)
 
         return None
@@ -85,7 +85,7 @@ class Termination:
         """Somebody gave the pod to a real node, whose kubelet runs and ends it; we let it go."""
         body = feedback.without_finalizers(proxy)
         if objects.is_terminating(proxy) and body is not None:
-            await self._mirror.patch(proxy, body)
+            await self._status_writer.patch(proxy, body)
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
         """Delete the chaperon of a pod, and take over what it reports; False if it has none."""
@@ -101,7 +101,7 @@ class Termination:
         if keys.DELEGATE_FINALIZER in objects.finalizers(ended or {}):
             self._held[objects.key(proxy)] = objects.uid(proxy)
 
-        await self._mirror.feed_back(proxy, candidate, link)
+        await self._status_writer.feed_back(proxy, candidate, link)
         return True
 
     async def _pass_grace_on(self, proxy: Object, candidate: Object, link: Link) -> None:
@@ -134,7 +134,7 @@ class Termination:
         selector = f"{keys.PARENT_UID}={uid}"
         delegates = await link.client.list(kinds.PODS, namespace, label_selector=selector)
         if delegates:
-            await self._mirror.feed_back(proxy, delegates[0], link)
+            await self._status_writer.feed_back(proxy, delegates[0], link)
 
         return bool(delegates)
 
@@ -142,19 +142,19 @@ class Termination:
         """Take over what the chaperon said at last, if no reconciliation has seen that."""
         last = self._last.get(objects.key(proxy))
         if last is not None and objects.labels(last).get(keys.PARENT_UID) == objects.uid(proxy):
-            await self._mirror.feed_back(proxy, last, link)
+            await self._status_writer.feed_back(proxy, last, link)
 
     async def _finish(self, proxy: Object) -> None:
         """Make a pod Failed that others keep, and of which no kubelet will ever tell the end."""
-        pending = self._mirror.pending(objects.key(proxy), proxy)
+        pending = self._status_writer.pending(objects.key(proxy), proxy)
         kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
         if kept and not pending and not objects.is_finished(proxy):
             body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
-            await self._mirror.patch(proxy, body, subresource="status")
+            await self._status_writer.patch(proxy, body, subresource="status")
 
     async def _release(self, proxy: Object) -> None:
         if (body := feedback.without_finalizers(proxy)) is not None:
-            proxy = await self._mirror.patch(proxy, body)
+            proxy = await self._status_writer.patch(proxy, body)
 
         if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
             await self._client.discard(kinds.PODS, proxy, grace=0)

@@ -77,7 +77,7 @@ class ChaperonController:
         self._last: dict[str, Object] = {}
         self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
-        self._echoes = Expectations(self._controller.add)
+        self._expectations = Expectations(self._controller.add)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
@@ -106,13 +106,13 @@ class ChaperonController:
     async def _reconcile(self, key: str) -> float | None:
         chaperon = self._chaperons.store.get(key)
         if chaperon is None:
-            self._echoes.forget(key)
+            self._expectations.forget(key)
             self._updater.forget(key)
             self._last.pop(key, None)
             self._failures.pop(key, None)
             return None
 
-        if self._echoes.pending(key, chaperon):
+        if self._expectations.pending(key, chaperon):
             return None
 
         pod = self._delegates.store.get(key)
@@ -136,9 +136,9 @@ class ChaperonController:
         if not objects.is_terminating(pod):
             refusal = await self._updater.bring(chaperon, pod)
             if refusal != objects.annotations(chaperon).get(keys.REFUSED):
-                notes = {keys.REFUSED: refusal}
+                annotations = {keys.REFUSED: refusal}
                 chaperon = await self._patch(
-                    chaperon, {"metadata": _named(chaperon, annotations=notes)}
+                    chaperon, {"metadata": _named(chaperon, annotations=annotations)}
                 )
 
             if self._updater.under_way(pod):
@@ -161,8 +161,8 @@ class ChaperonController:
 
             chaperon = await self._report_last(chaperon)
             since = objects.timestamp(self._clock.now())
-            notes = {keys.POD_MISSING_SINCE: since}
-            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=notes)})
+            annotations = {keys.POD_MISSING_SINCE: since}
+            await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
 
         return later.total_seconds() or None
 
@@ -294,7 +294,7 @@ class ChaperonController:
         except NotFound:
             return chaperon
 
-        self._echoes.expect(objects.key(chaperon), chaperon, after)
+        self._expectations.expect(objects.key(chaperon), chaperon, after)
         return after
 
 

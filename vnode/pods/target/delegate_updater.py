@@ -39,16 +39,16 @@ class DelegateUpdater:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._echoes = Expectations()
+        self._expectations = Expectations()
         self._refusals: dict[str, _FailedUpdate] = {}  # by key of the delegate
 
     def under_way(self, pod: Object) -> bool:
         """The store has not shown our last change of this delegate yet; its event will wake us."""
-        return self._echoes.pending(objects.key(pod), pod)
+        return self._expectations.pending(objects.key(pod), pod)
 
     def forget(self, key: str) -> None:
         """The chaperon is gone."""
-        self._echoes.forget(key)
+        self._expectations.forget(key)
         self._refusals.pop(key, None)
 
     async def bring(self, chaperon: Object, pod: Object) -> str | None:
@@ -115,7 +115,7 @@ class DelegateUpdater:
             strategic=True,
         )
         if subresource is None:
-            self._echoes.expect(objects.key(pod), pod, after)
+            self._expectations.expect(objects.key(pod), pod, after)
 
 
 async def _tried(

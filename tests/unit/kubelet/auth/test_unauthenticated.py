@@ -43,19 +43,19 @@ class Port:
     """One port, and who is at it."""
 
     def __init__(self) -> None:
-        self.strangers = UnauthenticatedConnections()
+        self.unauthenticated = UnauthenticatedConnections()
         self._opened: list[asyncio.StreamWriter] = []
         node = ServedNode("v", cast("Any", SimpleNamespace()), cast("Any", None))
         routes = Routes(
             node,
             cast("Gate", Knows()),
             cast("Streams", SimpleNamespace(execute=None, attach=None, port_forward=None)),
-            let_in=self.strangers.let_in,
+            let_in=self.unauthenticated.let_in,
         )
         shown = paper("node")
         context = OptionalClientCertContext(Pair(shown.pem, shown.key_pem))
         self.served = Listener(
-            routes, listener.bind("127.0.0.1", 0, None, ()), context, self.strangers
+            routes, listener.bind("127.0.0.1", 0, None, ()), context, self.unauthenticated
         )
 
     async def connect(self) -> Streamed:
@@ -113,7 +113,7 @@ async def test_who_sends_no_request_is_gone_before_long(port, monkeypatch) -> No
 
     assert await ended(silent)
     assert await ended(slow)
-    assert len(port.strangers) == 0
+    assert len(port.unauthenticated) == 0
 
 
 async def test_who_was_let_in_may_stay(port, monkeypatch) -> None:
@@ -129,7 +129,7 @@ async def test_who_is_refused_stays_a_stranger(port, monkeypatch) -> None:
     monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.2)
     refused = await port.connect()
     assert await answer(refused, UNKNOWN) == UNAUTHORIZED
-    assert len(port.strangers) == 1
+    assert len(port.unauthenticated) == 1
 
     assert await ended(refused)
 
@@ -141,7 +141,7 @@ async def test_of_too_many_the_oldest_goes_and_a_known_caller_comes_in(port, mon
     first, *_others = [await port.connect() for _ in range(4)]
 
     assert await ended(first)
-    assert len(port.strangers) == 3
+    assert len(port.unauthenticated) == 3
     assert await answer(await port.connect(), KNOWN) == OK
     assert await answer(known, KNOWN) == OK
 
@@ -183,4 +183,4 @@ async def test_who_leaves_is_forgotten(port) -> None:
     await connected[1].wait_closed()
     assert await answer(await port.connect(), KNOWN) == OK
 
-    assert len(port.strangers) == 0
+    assert len(port.unauthenticated) == 0

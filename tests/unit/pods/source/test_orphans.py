@@ -83,14 +83,14 @@ OTHER, GPU = TargetKey("ns", "other"), TargetKey("ns", "gpu")
 
 def sent(name, by=GPU):
     """A chaperon of the pod of that name, whose UID is its name."""
-    notes = {
+    annotations = {
         keys.TARGET: str(by),
         keys.PARENT_CLUSTER_UID: US.uid,
         keys.PARENT_NAMESPACE: "ns",
         keys.PARENT_NAME: name,
     }
     labels = {keys.PARENT_UID: name, keys.PARENT_CLUSTER_NAME: US.name}
-    metadata = {"name": name, "namespace": "ns", "annotations": notes, "labels": labels}
+    metadata = {"name": name, "namespace": "ns", "annotations": annotations, "labels": labels}
     return {"metadata": metadata}
 
 

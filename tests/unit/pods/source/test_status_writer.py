@@ -31,9 +31,9 @@ class Source:
             error, verb="patch", kind=kinds.PODS, subresource=subresource, times=None
         )
 
-    def annotate(self, notes):
+    def annotate(self, annotations):
         def change(pod):
-            pod["metadata"]["annotations"] = notes
+            pod["metadata"]["annotations"] = annotations
 
         self.proxy = self.server.change(kinds.PODS, "web", "shop", change)
 

@@ -57,8 +57,10 @@ class Target:
 
 
 def _head(record):
-    notes = {keys.SENT: annotation_merge.text(record)} if record else {}
-    return {"metadata": {"name": "web", "namespace": "shop", "uid": "u", "annotations": notes}}
+    annotations = {keys.SENT: annotation_merge.text(record)} if record else {}
+    return {
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u", "annotations": annotations}
+    }
 
 
 @pytest.fixture

@@ -74,8 +74,8 @@ async def test_a_claim_is_missed_by_name_or_follows_with_its_class_mapped(
     missing = 'persistentvolumeclaim "data" not found'
     await kit.until_one(source, kinds.PODS, "waits", shared, lambda p: missing in scheduled(p))
 
-    notes = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
-    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, shared)
+    annotations = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, shared)
     await kit.until_one(
         source, kinds.PODS, "waits", shared, lambda p: kit.phase(p) == "Running", seconds=60
     )
@@ -98,8 +98,8 @@ async def test_a_claim_that_was_made_again_leaves_the_data_of_the_earlier_one(
 ) -> None:
     done = own.connect(fleet, shared, "c2")
     assert not done.code, done.err
-    notes = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
-    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, shared)
+    annotations = {"annotations": {keys.STORAGE_CLASSES: f"fast={volume}"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, shared)
     await own.assert_connects(source, shared)
     await source.create(kinds.CLAIMS, data_claim(), shared)
     await run_claimant(source, "writes", shared)
@@ -136,8 +136,8 @@ async def test_a_map_that_cannot_be_read_is_said_on_the_target(
 ) -> None:
     await own.put_secret(source, home, own.admin(fleet, "c2"))
     await own.put_target(source, home, own.named())
-    notes = {"annotations": {keys.STORAGE_CLASSES: "fast"}}
-    await source.patch(kinds.TARGETS, "bad", {"metadata": notes}, home)
+    annotations = {"annotations": {keys.STORAGE_CLASSES: "fast"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, home)
     said = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because("Invalid"))
     assert "'fast' is not a pair" in own.ready(said)["message"]
 
@@ -150,8 +150,8 @@ async def everywhere(fleet: Fleet, source: Client, c3: Client) -> AsyncIterator[
         *("--cluster-wide", "--name", "everywhere"),
     )
     assert not done.code, done.err
-    notes = {"annotations": {keys.CREATE_NAMESPACES: "true"}}
-    await source.patch(kinds.CLUSTER_TARGETS, "everywhere", {"metadata": notes})
+    annotations = {"annotations": {keys.CREATE_NAMESPACES: "true"}}
+    await source.patch(kinds.CLUSTER_TARGETS, "everywhere", {"metadata": annotations})
     yield
     await source.delete(kinds.CLUSTER_TARGETS, "everywhere")
     (cluster_source,) = await c3.list(kinds.CLUSTER_SOURCES)
