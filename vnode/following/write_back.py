@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Invalid, NotFound
+from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.following import write_back_patches
 from vnode.following.references import Ref
@@ -91,13 +91,8 @@ class WriteBackController:
             "resourceVersion": objects.resource_version(obj),
         }
         try:
-            after = await self._local.patch(
-                ref.kind, ref.name, body, ref.namespace, subresource=subresource
+            await self._expectations.patch(
+                self._local, ref.kind, obj, body, key=ref, subresource=subresource
             )
-        except NotFound:
-            return
         except Invalid as error:  # a target's addresses, as its API server has them
             log.warning("%s was not changed: %s", ref, error)
-            return
-
-        self._expectations.expect(ref, obj, after)

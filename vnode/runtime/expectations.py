@@ -18,7 +18,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, NamedTuple
 
 from vnode.api import objects
+from vnode.api.errors import NotFound
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.kube.client import Client
 
 LOST_AFTER: Final = 180.0  # seconds; a watch that says nothing is noticed in half of that
 
@@ -39,6 +42,36 @@ class Expectations:
         self._wake = wake
         self._writes: dict[Hashable, _Write] = {}  # oldest first; no entry: none is under way
         self._timer: asyncio.TimerHandle | None = None  # set while there are entries
+
+    async def patch(
+        self,
+        client: Client,
+        kind: Kind,
+        obj: Object,
+        body: Object,
+        *,
+        key: Hashable | None = None,
+        subresource: str | None = None,
+        strategic: bool = False,
+    ) -> Object | None:
+        """Patch an object as the store has it, and expect its event; return None if it is gone.
+
+        The key is `namespace/name` unless another one is given, for writes to several clusters.
+        """
+        try:
+            after = await client.patch(
+                kind,
+                objects.name(obj),
+                body,
+                objects.namespace(obj) or None,
+                subresource=subresource,
+                strategic=strategic,
+            )
+        except NotFound:
+            return None
+
+        self.expect(objects.key(obj) if key is None else key, obj, after)
+        return after
 
     def expect(self, key: Hashable, before: Object, after: Object) -> None:
         """A write turned the version `before` into `after`; the same version means no event."""

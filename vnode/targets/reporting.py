@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from vnode.api import kinds, objects
-from vnode.api.errors import NotFound
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
@@ -84,15 +83,13 @@ class Reporter:
 
         kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
         body = {"status": status, "metadata": {"uid": objects.uid(target)}}
-        try:
-            after = await self._local.patch(
-                kind, key.name, body, key.namespace or None, subresource="status"
-            )
-        except NotFound:
+        after = await self._expectations.patch(
+            self._local, kind, target, body, key=key, subresource="status"
+        )
+        if after is None:
             log.debug("%s is gone", key)
             return
 
-        self._expectations.expect(key, target, after)
         if "clusterUID" in status and not cluster_identity.recorded(after):
             log.warning("%s cannot keep which cluster it is: apply the CRDs of this version", key)
 

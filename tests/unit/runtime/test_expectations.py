@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
 from vnode.runtime.expectations import LOST_AFTER, Expectations
 
 pytestmark = pytest.mark.looptime
@@ -73,3 +75,20 @@ async def test_nothing_is_kept_of_writes_that_nobody_asks_about():
     await asyncio.sleep(LOST_AFTER + 1)
     assert not expectations._writes
     assert expectations._timer is None
+
+
+async def test_a_patch_is_expected_under_its_key_and_one_of_what_is_gone_is_not(clock):
+    server, expectations = APIServer("c1", clock), Expectations()
+    server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
+    before = server.find(kinds.CONFIG_MAPS, "m", "ns")
+    after = await expectations.patch(
+        server.client(), kinds.CONFIG_MAPS, before, {"data": {"a": "b"}}
+    )
+    assert after["data"] == {"a": "b"}
+    assert expectations.pending("ns/m", before)
+    assert not expectations.pending("ns/m", after)
+    server.remove(kinds.CONFIG_MAPS, "m", "ns")
+    body = {"data": {"a": "c"}}
+    patch = expectations.patch(server.client(), kinds.CONFIG_MAPS, after, body, key="other")
+    assert await patch is None
+    assert not expectations.pending("other", after)

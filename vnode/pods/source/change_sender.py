@@ -86,14 +86,8 @@ class ChangeSender:
         if not body:
             return
 
-        try:
-            after = await link.client.patch(
-                kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
-            )
-        except NotFound:
-            return
-
-        self._expectations.expect(expectation_key(link, candidate), candidate, after)
+        key = expectation_key(link, candidate)
+        await self._expectations.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
 
     def _say(self, proxy: Object, message: str) -> None:
         """Once for each message: reconciling again is no news."""

@@ -208,10 +208,7 @@ class ProxyController:
         body = {
             "metadata": {"uid": objects.uid(candidate), "annotations": {keys.IS_ALLOWED: "true"}}
         }
-        after = await link.client.patch(
-            kinds.POD_CHAPERONS, objects.name(candidate), body, objects.namespace(candidate)
-        )
-        self._candidates.expect(key, candidate, after)
+        await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
 
     async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
         """A bound pod whose chaperon is not there: never made, or lost.

@@ -15,7 +15,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import Denied, Invalid, NotFound, ServerError
+from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder
@@ -139,17 +139,12 @@ class StatusWriter:
     async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
         """Patch a proxy pod (its status by a strategic merge patch); it comes back as it is now, or
         as it was if it is gone."""
-        try:
-            after = await self._client.patch(
-                kinds.PODS,
-                objects.name(proxy),
-                body,
-                objects.namespace(proxy),
-                subresource=subresource,
-                strategic=subresource == "status",
-            )
-        except NotFound:
-            return proxy
-
-        self._expectations.expect(objects.key(proxy), proxy, after)
-        return after
+        after = await self._expectations.patch(
+            self._client,
+            kinds.PODS,
+            proxy,
+            body,
+            subresource=subresource,
+            strategic=subresource == "status",
+        )
+        return after or proxy

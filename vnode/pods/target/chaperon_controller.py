@@ -286,16 +286,10 @@ class ChaperonController:
     async def _patch(
         self, chaperon: Object, body: Object, *, subresource: str | None = None
     ) -> Object:
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        try:
-            after = await self._client.patch(
-                kinds.POD_CHAPERONS, name, body, namespace, subresource=subresource
-            )
-        except NotFound:
-            return chaperon
-
-        self._expectations.expect(objects.key(chaperon), chaperon, after)
-        return after
+        after = await self._expectations.patch(
+            self._client, kinds.POD_CHAPERONS, chaperon, body, subresource=subresource
+        )
+        return after or chaperon
 
 
 def _named(chaperon: Object, **metadata: object) -> Object:
