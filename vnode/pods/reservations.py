@@ -52,24 +52,28 @@ class Reservations:
         self._waiting.setdefault(key, set()).add(event)
         try:
             async with asyncio.timeout(self._patience):
-                while keys.IS_ALLOWED not in (annotations := objects.annotations(self._live(key))):
+                while keys.IS_ALLOWED not in (
+                    annotations := objects.annotations(self._live(key, owner))
+                ):
                     event.clear()
                     if keys.IS_RESERVED not in annotations:
                         async with self._reserving:
-                            await self._annotate(self._live(key), {keys.IS_RESERVED: "true"})
+                            await self._annotate(self._live(key, owner), {keys.IS_RESERVED: "true"})
 
                     await event.wait()
         except TimeoutError:
-            await self._annotate(self._live(key), {keys.IS_RESERVED: None})
+            await self._annotate(self._live(key, owner), {keys.IS_RESERVED: None})
             raise Refusal(f"the source did not allow {key} within {self._patience:.0f} s") from None
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
                 del self._waiting[key]
 
-    def _live(self, key: str) -> Object:
+    def _live(self, key: str, uid: str | None = None) -> Object:
+        """Return the chaperon of that key, and that UID if there is one; Refusal if it ends."""
         chaperon = self._chaperons.store.get(key)
-        if chaperon is None or objects.is_terminating(chaperon):
+        is_other = uid is not None and uid != objects.uid(chaperon or {})
+        if chaperon is None or is_other or objects.is_terminating(chaperon):
             raise Refusal(f"the PodChaperon of {key} is gone")
 
         return chaperon

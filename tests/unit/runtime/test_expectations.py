@@ -80,10 +80,11 @@ async def test_nothing_is_kept_of_writes_that_nobody_asks_about():
 async def test_a_patch_is_expected_under_its_key_and_one_of_what_is_gone_is_not(clock):
     server, expectations = APIServer("c1", clock), Expectations()
     server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "ns"}})
-    before = server.find(kinds.CONFIG_MAPS, "m", "ns")
+    (before,) = server.all(kinds.CONFIG_MAPS)
     after = await expectations.patch(
         server.client(), kinds.CONFIG_MAPS, before, {"data": {"a": "b"}}
     )
+    assert after is not None
     assert after["data"] == {"a": "b"}
     assert expectations.pending("ns/m", before)
     assert not expectations.pending("ns/m", after)

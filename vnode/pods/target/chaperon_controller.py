@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import Clock
+from vnode.api.clock import TICK, Clock
 from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -27,6 +27,7 @@ from vnode.runtime.expectations import Expectations
 _COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
 _LOOK_AGAIN: Final = 0.5  # seconds until the informer has surely caught up
 _REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
+_FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,9 @@ class ChaperonController:
         # next delegate of that key.
         self._last: dict[str, Object] = {}
         self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
+        # By key, when (monotonic) one that was refused is tried again: what we say of that on
+        # the chaperon wakes us before. Goes with its chaperon, and when a pod of that key changes.
+        self._again: dict[str, float] = {}
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
         self._expectations = Expectations(self._controller.add)
 
@@ -93,6 +97,7 @@ class ChaperonController:
 
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(new or old or {})
+        self._again.pop(key, None)
         if new is None:
             self._last[key] = old or {}
         else:
@@ -110,6 +115,7 @@ class ChaperonController:
             self._updater.forget(key)
             self._last.pop(key, None)
             self._failures.pop(key, None)
+            self._again.pop(key, None)
             return None
 
         if self._expectations.pending(key, chaperon):
@@ -123,7 +129,7 @@ class ChaperonController:
             return await self._replace(chaperon)
 
         if objects.controller_uid(pod) != objects.uid(chaperon):
-            return await self._end_stranger(pod)
+            return await self._end_stranger(chaperon, pod)
 
         return await self._keep(chaperon, pod)
 
@@ -167,6 +173,10 @@ class ChaperonController:
         return later.total_seconds() or None
 
     async def _create(self, chaperon: Object) -> float | None:
+        left = self._again.get(objects.key(chaperon), 0.0) - self._clock.monotonic()
+        if left > TICK:
+            return left
+
         name, namespace = objects.name(chaperon), objects.namespace(chaperon)
         if "containers" not in objects.spec(chaperon):
             chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
@@ -177,8 +187,7 @@ class ChaperonController:
         except AlreadyExists:
             return await self._name_taken(chaperon)
         except (Denied, Invalid, NotFound) as error:
-            await self._refused(chaperon, error.message)
-            return _REFUSED
+            return await self._refused(chaperon, error.message)
         except (Conflict, ServerError) as error:
             await self._failed(chaperon, error)
             raise
@@ -189,27 +198,28 @@ class ChaperonController:
     async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
         """Tell of an error that may pass, such as that of a webhook, once it has not."""
         key = objects.key(chaperon)
-        self._failures[key] = self._failures.get(key, 0) + 1
-        if self._failures[key] > 1:
-            await self._refused(chaperon, error.message)
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        if count > 1:
+            later = min(_FAILED * 2.0 ** min(count, 16), _REFUSED)
+            await self._refused(chaperon, error.message, later)
 
     async def _name_taken(self, chaperon: Object) -> float | None:
         """The delegate is there already, and not in the store; or a namesake is."""
         if await self._fetch(chaperon) is not None:
             return None
 
-        await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
-        return _REFUSED
+        return await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
 
-    async def _refused(self, chaperon: Object, message: str) -> None:
+    async def _refused(self, chaperon: Object, message: str, later: float = _REFUSED) -> float:
         """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
+        self._again[objects.key(chaperon)] = self._clock.monotonic() + later
         known = objects.condition(chaperon, "PodScheduled") or {}
-        if known.get("message") == message:
-            return
+        if known.get("message") != message:
+            condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
+            body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
+            await self._patch(chaperon, body, subresource="status")
 
-        condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
-        body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
-        await self._patch(chaperon, body, subresource="status")
+        return later
 
     async def _report(self, chaperon: Object, pod: Object) -> Object:
         """Bring the chaperon up to date with its delegate; returns it as it is then."""
@@ -230,10 +240,13 @@ class ChaperonController:
 
         return await self._report(chaperon, pod)
 
-    async def _end_stranger(self, pod: Object) -> float | None:
-        """A pod of that name belongs to an earlier chaperon: its owner is gone, so it goes too."""
+    async def _end_stranger(self, chaperon: Object, pod: Object) -> float | None:
+        """Delete a pod of that name if it belongs to an earlier chaperon, which is gone."""
         owner = objects.controller_reference(pod) or {}
-        if owner.get("kind") == kinds.POD_CHAPERONS.kind and not objects.is_terminating(pod):
+        if owner.get("kind") != kinds.POD_CHAPERONS.kind:
+            return await self._name_taken(chaperon)
+
+        if not objects.is_terminating(pod):
             await self._client.discard(kinds.PODS, pod)
 
         return None

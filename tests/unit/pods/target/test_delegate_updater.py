@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Invalid
+from vnode.api.errors import Denied, Invalid, NotFound, ServerError
 from vnode.pods import annotation_merge
 from vnode.pods.target import delegate_updater
 from vnode.pods.target.delegate_updater import DelegateUpdater
@@ -26,8 +26,8 @@ class Target:
         self.server = APIServer("c2", clock)
         self.updater = DelegateUpdater(self.server.client(), clock)
 
-    def refuse(self, subresource):
-        error = Invalid(422, "Invalid", f"no {subresource}")
+    def refuse(self, subresource, kind=Invalid):
+        error = kind(422, "Invalid", f"no {subresource}")
         return self.server.fail(
             error, verb="patch", kind=kinds.PODS, subresource=subresource, times=None
         )
@@ -97,6 +97,25 @@ async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done(tar
     assert objects.labels(target.pod) == {"app": "web"}
 
 
+@pytest.mark.parametrize("kind", [Invalid, Denied, NotFound])
+async def test_whatever_the_api_server_will_not_do_is_a_refusal(target, kind):
+    target.refuse("resize", kind)
+    assert await target.updater.bring(*target.pair(RESIZE)) == "no resize"
+
+
+async def test_an_error_that_may_pass_is_the_callers(target):
+    target.refuse("resize", ServerError)
+    with pytest.raises(ServerError):
+        await target.updater.bring(*target.pair(RESIZE))
+
+
+async def test_a_part_that_was_refused_keeps_its_earlier_record(target):
+    target.refuse("resize")
+    earlier = {"resources": {"containers": {"main": {"requests": {"cpu": "1"}}}}}
+    assert await target.updater.bring(*target.pair(RESIZE | LABEL, earlier)) == "no resize"
+    assert target.record == earlier | LABEL
+
+
 async def test_a_condition_goes_to_the_status(target):
     assert await target.updater.bring(*target.pair(OPENED | LABEL)) is None
     assert target.asked == ["status", ""]
@@ -136,3 +155,21 @@ async def test_another_change_is_tried_at_once(target):
     await target.updater.bring(*target.pair(RESIZE))
     await target.updater.bring(*target.pair(RESIZE | LABEL))
     assert target.asked == ["resize", "resize", ""]
+
+
+async def test_a_later_delegate_is_tried_at_once(target):
+    target.refuse("resize")
+    chaperon, pod = target.pair(RESIZE)
+    await target.updater.bring(chaperon, pod)
+    later = {**pod, "metadata": {**pod["metadata"], "uid": "later"}}
+    await target.updater.bring(chaperon, later)
+    assert target.asked == ["resize", "resize"]
+
+
+async def test_a_refusal_goes_with_the_chaperon(target):
+    target.refuse("resize")
+    pair = target.pair(RESIZE)
+    await target.updater.bring(*pair)
+    target.updater.forget("shop/web")
+    await target.updater.bring(*pair)
+    assert target.asked == ["resize", "resize"]
