@@ -34,26 +34,28 @@ async def evict_within_budget(source: Client, workload: Workload, pod: Object) -
     Pods are counted before and after: one that became available, or ceased to be, at the same
     moment is in one of the counts only.
     """
-    before = available(await _pods(source, workload))
+    before = await _pods(source, workload)
     await evict(source, pod)
-    if not workload.budget or not is_available(pod):
+    if not workload.budget:
         return []
 
-    after = available(await _pods(source, workload))
-    return list(overdrawn(workload, before, after))
+    after = await _pods(source, workload)
+    return list(overdrawn(workload, pod, before, after))
 
 
-def overdrawn(workload: Workload, before: int, after: int) -> Iterable[Violation]:
-    """What an eviction broke that was granted when so many pods were available."""
-    least = workload.replicas - 1
-    if before <= least and after < least:
-        text = f"{before} of {workload.replicas} pods of {workload.name} were available"
-        yield Violation("budgets of the source hold", f"{text}, one was evicted, and {after} were")
+def overdrawn(
+    workload: Workload, pod: Object, before: Iterable[Object], after: Iterable[Object]
+) -> Iterable[Violation]:
+    """Tell what the granted eviction of a pod broke; those of its workload were `before`.
 
-
-def available(pods: Iterable[Object]) -> int:
-    """How many of the pods a budget counts as healthy."""
-    return sum(map(is_available, pods))
+    A pod that was no longer available then is left out: the API server asks no budget about one
+    that is terminating, pending or finished.
+    """
+    available = [objects.uid(each) for each in before if is_available(each)]
+    left, least = sum(map(is_available, after)), workload.replicas - 1
+    if objects.uid(pod) in available and len(available) <= least and left < least:
+        text = f"{len(available)} of {workload.replicas} pods of {workload.name} were available"
+        yield Violation("budgets of the source hold", f"{text}, one was evicted, and {left} were")
 
 
 def is_available(pod: Object) -> bool:

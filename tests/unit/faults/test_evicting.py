@@ -12,6 +12,19 @@ from tests.faults.plan import Kind, Workload
 WEB = Workload("web", Kind.DEPLOYMENT, 4, budget=True)
 
 
+def pod(name: str, phase: str = "Running", ready: str = "True", **metadata: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready}]
+    return {
+        "metadata": {"uid": name, **metadata},
+        "status": {"phase": phase, "conditions": conditions},
+    }
+
+
+def pods(available: int) -> list[dict[str, Any]]:
+    """Four pods, the last of which are not available."""
+    return [pod(str(number), ready=str(number < available)) for number in range(WEB.replicas)]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wrong"),
     [
@@ -22,14 +35,12 @@ WEB = Workload("web", Kind.DEPLOYMENT, 4, budget=True)
     ],
 )
 def test_an_eviction_leaves_what_the_budget_wants(before: int, after: int, wrong: int) -> None:
-    assert len(list(evicting.overdrawn(WEB, before, after))) == wrong
+    assert len(list(evicting.overdrawn(WEB, pod("0"), pods(before), pods(after)))) == wrong
 
 
-def pod(phase: str = "Running", ready: str = "True", **metadata: Any) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": ready}]
-    return {"metadata": metadata, "status": {"phase": phase, "conditions": conditions}}
-
-
-def test_those_are_available_that_are_ready_and_stay() -> None:
-    others = [pod("Pending"), pod(ready="False"), pod(deletionTimestamp="now"), {"metadata": {}}]
-    assert evicting.available([pod(), *others, pod()]) == 2
+@pytest.mark.parametrize(
+    "now", [pod("0", "Pending"), pod("0", ready="False"), pod("0", deletionTimestamp="now")]
+)
+def test_a_pod_that_was_not_available_any_more_is_nothing_to_a_budget(now: dict[str, Any]) -> None:
+    others = pods(3)[1:]
+    assert not list(evicting.overdrawn(WEB, pod("0"), [now, *others], others))
