@@ -138,6 +138,9 @@ class ProxyScheduler:
             self._queue.add(new)
 
         if new is None:
+            if phase := self._phases.get(uid):
+                self._forget_all_but(phase, "")  # whom it kept off is to hear of it
+
             self._cache.remove_pod(uid)
         else:
             self._cache.set_pod(new)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.pods.worlds import Target, is_silent
+from tests.unit.pods.targets import Target, is_silent
 from vnode.api import keys, objects
 from vnode.api.errors import Unreachable
 from vnode.pods.chaperons import Parent
@@ -30,13 +30,13 @@ def pod(name: str) -> dict:
 
 async def test_whoever_waits_for_a_turn_is_sent_away_when_the_target_goes_down(requests, clock):
     target = Target("c2", clock, is_silent)
-    target.thawed.clear()
+    target.server.freeze()
     tasks = [asyncio.ensure_future(requests.create(pod(f"p{n}"), target.link)) for n in range(40)]
     await asyncio.sleep(1)
     target.set_healthy(False)
-    target.thawed.set()
+    target.server.thaw()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert target.created() == 16
+    assert target.asked("create") == 16
     assert [type(answer) for answer in answers[16:]] == [Unreachable] * 24
 
 
@@ -59,9 +59,9 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
 async def test_a_candidate_that_is_allowed_to_run_is_not_deleted(requests, clock):
     target = Target("c2", clock, is_silent)
     await requests.create(pod("p"), target.link)
-    target.change(target.candidate("p"), **{keys.IS_ALLOWED: "true"})
+    target.annotate(target.candidate("p"), **{keys.IS_ALLOWED: "true"})
     await requests.delete(target.candidate("p"), target.link)
-    assert target.candidate("p") is not None
+    assert target.find("p") is not None
 
 
 async def test_the_end_of_a_candidate_is_expected_once_if_it_was_deleted_here(requests, clock):

@@ -1,0 +1,190 @@
+"""A source whose pods are scheduled, and its targets: API servers in memory, in simulated time.
+
+The proxy scheduler and all that it uses are real, down to links and informers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from scheduler_plugins import defaults
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from tests.apiserver.store import Change
+from tests.unit.pods.targets import LATENCY, US, Target
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.pods.chaperons import Parent
+from vnode.pods.source import proxy_state, scheduler
+from vnode.pods.source.candidates import CandidateSettings
+from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.runtime.links import Link, Links
+from vnode.scheduling import config, registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.queue import SchedulingQueue
+from vnode.scheduling.registry import Registry
+
+
+class Source:
+    """The cluster that schedules; `bound` says when each pod was bound."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *targets: Target,
+        plugins: Object | None = None,
+        settings: CandidateSettings | None = None,
+    ) -> None:
+        self.server = APIServer("c1", clock, latency=lambda: LATENCY)
+        self.targets = targets
+        self.links = Links()
+        self.bound: dict[str, float] = {}
+        self.bringing: dict[str, float] = {}  # by node: how long it takes
+        self.annotations: dict[str, str] = {}  # by node: what users are told of it
+        self.renewed: list[tuple[str, str]] = []  # pod and node
+        self._clock = clock
+        self.server.store.changed.add(self._on_change)
+        self._client = self.server.client()
+        self._proxies = Informer(
+            self._client,
+            kinds.PODS,
+            field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
+            trim=proxy_state.trim,
+        )
+        self._nodes = Informer(self._client, kinds.NODES)
+        profile = config.load({"profile": plugins or {}}).profile
+        framework = registry.build(profile, Registry(defaults.PLUGINS), defaults.WEIGHTS, clock)
+        queue = SchedulingQueue(
+            clock,
+            framework.queue_sort.sort_key,
+            framework.registrations() | scheduler.REGISTRATIONS,
+            pre_enqueue=framework.pre_enqueue,
+        )
+        cache = Cache()
+        self._books = EventHandlers(self._nodes, self.links, cache, queue)
+        self._driver = ProxyScheduler(
+            self._client,
+            self._proxies,
+            self.links,
+            Parent(US.name, US.uid),
+            framework=framework,
+            queue=queue,
+            cache=cache,
+            settings=settings or CandidateSettings(),
+            allowed=self._allow,
+            bring=self._bring,
+            renew=lambda pod, link: self.renewed.append((objects.name(pod), link.node_name)),
+            unconnected=self._books.unconnected,
+            events=EventRecorder(self._client, "vnode", clock),
+            clock=clock,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Schedule; inside, all that was there is known."""
+        for target in self.targets:
+            metadata = {"name": target.node, "labels": {"target": target.node}}
+            spec = {"taints": target.taints}
+            self.server.add(kinds.NODES, {"metadata": metadata, "spec": spec})
+
+        connected = [target.link for target in self.targets]
+        async with links.connected(*connected), links.following(self._proxies, self._nodes):
+            for link in connected:
+                self.links.add(link)
+
+            self._books.open()
+            task = asyncio.create_task(self._driver.run())
+            try:
+                yield
+                assert not task.done(), task
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+
+    def add(self, name: str, *, cpu: str = "", **metadata: Any) -> Object:
+        """Store a proxy pod, as the webhook makes it; its UID is its name."""
+        spec = metadata.pop("spec", {})
+        resources = {"requests": {"cpu": cpu}} if cpu else {}
+        finalizers = [target.link.target.finalizer for target in self.targets]
+        head = {"name": name, "namespace": "default", "uid": name, "finalizers": finalizers}
+        pod = {
+            "metadata": {**head, **metadata},
+            "spec": {
+                "schedulerName": keys.PROXY_SCHEDULER,
+                "containers": [{"name": "main", "resources": resources}],
+                **spec,
+            },
+            "status": {"phase": "Pending"},
+        }
+        return self.server.add(kinds.PODS, pod)
+
+    def pod(self, name: str) -> Object:
+        """Return a pod as it is stored, not to be changed."""
+        found = self.server.store.get(kinds.PODS, f"default/{name}")
+        assert found is not None
+        return found
+
+    def node_of(self, name: str) -> str:
+        return str(objects.spec(self.pod(name)).get("nodeName") or "")
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Merge `status` and the like into the pod's."""
+
+        def change(pod: Object) -> None:
+            for field, value in fields.items():
+                pod[field] = {**pod[field], **value}
+
+        self.server.change(kinds.PODS, name, "default", change)
+
+    def remove(self, name: str) -> None:
+        self.server.remove(kinds.PODS, name, "default")
+
+    def cordon(self, target: Target, cordoned: bool = True) -> None:
+        """Cordon a virtual node, or make it schedulable again."""
+
+        def change(node: Object) -> None:
+            node["spec"]["unschedulable"] = cordoned
+
+        self.server.change(kinds.NODES, target.node, "", change)
+
+    @property
+    def bindings(self) -> list[str]:
+        """The pods for which a binding was asked, in order."""
+        return [each.name for each in self.server.received("create", kinds.PODS, "binding")]
+
+    async def until_bound(self, *pods: str) -> None:
+        await self.server.until(lambda: all(name in self.bound for name in pods))
+
+    async def until_said(self, name: str, text: str) -> None:
+        """Wait until the pod's PodScheduled condition has that text."""
+
+        def says() -> bool:
+            return text in str(objects.condition(self.pod(name), "PodScheduled") or {})
+
+        await self.server.until(says)
+
+    def _on_change(self, kind: Kind, change: Change) -> None:
+        if kind is kinds.PODS and change.new and objects.spec(change.new).get("nodeName"):
+            self.bound.setdefault(objects.name(change.new), self._clock.monotonic())
+
+    async def _allow(self, _pod: Object) -> None:
+        """No pod here came from another cluster."""
+
+    async def _bring(self, _pod: Object, link: Link) -> str:
+        await asyncio.sleep(self.bringing.get(link.node_name, 0.0))
+        return self.annotations.get(link.node_name, "")
+
+
+def apart(app: str) -> Object:
+    """Build the spec of pods of an app of which no two may be in one target."""
+    term = {"topologyKey": "target", "labelSelector": {"matchLabels": {"app": app}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"affinity": {"podAntiAffinity": required}}

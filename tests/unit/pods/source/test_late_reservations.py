@@ -1,0 +1,137 @@
+"""Targets that find a place, or claim to, when the pod must not be there any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods.clusters import Source, apart
+from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
+from vnode.api import keys, kinds
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_late_reservation_does_not_overrule_anti_affinity(clock):
+    target = Target("c2", clock, rejects)
+    source = Source(clock, target)
+    async with source.running():
+        labels = {"app": "a"}
+        source.add("big", cpu="1", labels=labels, spec=apart("a"))
+        await source.until_said("big", "no room here")
+        target.answer = reserves
+        source.add("small", labels=labels, spec=apart("a"))
+        await source.until_bound("small")
+        target.set_room(cpu="4")
+        reserves(target, target.candidate("big"))
+        await source.until_said("big", "didn't match pod anti-affinity rules")
+        await asyncio.sleep(100)
+        assert not source.node_of("big")
+        assert target.find("big") is None
+
+
+async def test_a_late_reservation_does_not_overrule_topology_spread(clock):
+    target, other = Target("c2", clock, rejects), Target("c3", clock, rejects)
+    source = Source(clock, target, other)
+    constraint = {
+        "topologyKey": "target",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    spec = {"topologySpreadConstraints": [constraint]}
+    async with source.running():
+        source.add("late", cpu="1", labels={"app": "a"}, spec=spec)
+        await asyncio.sleep(30)
+        assert target.find("late") is not None
+        target.answer = reserves
+        source.add("early", labels={"app": "a"}, spec=only(target))
+        await source.until_bound("early")
+        reserves(target, target.candidate("late"))
+        await source.until_said("late", "would be 2, maxSkew is 1")
+        reserves(other, other.candidate("late"))
+        await source.until_bound("late")
+        assert source.node_of("late") == other.node
+
+
+async def test_late_reservations_of_two_pods_that_must_not_meet_bind_only_one(clock):
+    target = Target("c2", clock, rejects)
+    source = Source(clock, target)
+    async with source.running():
+        for name in ("a", "b"):
+            source.add(name, cpu="1", labels={"app": "a"}, spec=apart("a"))
+
+        await source.until_said("a", "no room here")
+        await asyncio.sleep(100)
+        found = [target.find(name) for name in ("a", "b")]
+        for candidate in found:
+            if candidate is not None:
+                reserves(target, candidate)
+
+        await source.server.until(lambda: bool(source.node_of("a") or source.node_of("b")))
+        await asyncio.sleep(100)
+        assert not (source.node_of("a") and source.node_of("b"))
+
+
+async def test_filters_are_asked_again_before_a_pod_is_bound(clock):
+    """Meanwhile its target was cordoned."""
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        source.cordon(target)
+        reserves(target, target.candidate("p"))
+        await source.until_said("p", "cordoned")
+        assert not source.node_of("p")
+        assert target.find("p") is None
+        target.answer = reserves
+        source.cordon(target, False)
+        await source.until_bound("p")
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(clock, bound):
+    """Unless the pod is bound there, and no event has told of that yet."""
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        source.cordon(target)
+        if bound:
+            source.server.silence_watches(kinds.PODS)
+            source.change("p", spec={"nodeName": target.node})
+
+        target.annotate(target.candidate("p"), **{keys.IS_ALLOWED: "true"})
+        await source.until_said("p", "cordoned")
+        await asyncio.sleep(10)
+        assert (target.find("p") is None) is not bound
+        assert source.bindings == []
+
+
+async def test_no_candidate_goes_where_another_pod_came_meanwhile(clock):
+    silent, other = Target("c2", clock, is_silent), Target("c3", clock)
+    other.taints = [{"key": "k", "effect": "PreferNoSchedule"}]
+    source = Source(clock, silent, other)
+    async with source.running():
+        source.add("a", labels={"app": "a"}, spec=apart("a"))
+        await asyncio.sleep(0.5)
+        assert silent.find("a") is not None
+        source.add("b", labels={"app": "a"}, spec=only(other) | apart("a"))
+        await source.until_bound("b")
+        await asyncio.sleep(10)
+        assert not source.node_of("a")
+        assert other.asked("create") == 1
+
+
+async def test_a_reservation_stands_though_it_is_what_makes_its_target_full(clock):
+    target = Target("c2", clock, rejects, cpu="1")
+    source = Source(clock, target, plugins={"plugins": {"disabled": [{"name": "CandidateProbe"}]}})
+    async with source.running():
+        source.add("p", cpu="1")
+        await source.until_said("p", "no room here")
+        target.set_room(cpu="0")
+        reserves(target, target.candidate("p"))
+        await source.until_bound("p")

@@ -1,0 +1,97 @@
+"""Pods that somebody else has bound to a virtual node get a chaperon without a reservation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods.bound_pods import World, is_allowed, new_pod
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def world(clock: Clock) -> World:
+    return World(clock)
+
+
+def others(**metadata) -> dict:
+    """A pod that somebody else has bound."""
+    spec = {"schedulerName": "default-scheduler"}
+    return {"spec": spec, "metadata": {"finalizers": [], **metadata}}
+
+
+async def test_a_pod_that_somebody_else_bound_gets_a_chaperon_that_may_run(world: World) -> None:
+    async with world.running():
+        world.add(**others())
+        await asyncio.sleep(1)
+        assert is_allowed(world.target.chaperon())
+        assert world.brought == ["web"]
+        await asyncio.sleep(100)
+        assert world.target.writes == [("create", "")]
+
+
+async def test_a_pod_that_begins_to_end_meanwhile_gets_no_chaperon(world: World) -> None:
+    async with world.running():
+        world.source.fail(None, verb="get", kind=kinds.PODS, delay=1)
+        world.add(**others())
+        await asyncio.sleep(0.5)
+        await world.delete()
+        await asyncio.sleep(10)
+        assert world.target.writes == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Denied(403, "", "no quota"), Invalid(422, "", "no such"), NotFound(404, "", "no namespace")],
+)
+async def test_a_chaperon_that_its_target_refuses_is_told_and_tried_again_later(
+    world: World, error: Denied | Invalid | NotFound
+) -> None:
+    world.target.server.fail(error, verb="create")
+    world.add(**others())
+    async with world.running(seconds=10):
+        (message,) = world.told("DelegateRefused")
+        assert error.message in message
+        assert world.target.writes == [("create", "")]
+        assert not world.is_ending()
+        await asyncio.sleep(30)
+        assert is_allowed(world.target.chaperon())
+
+
+async def test_a_chaperon_that_was_made_meanwhile_is_no_refusal(world: World) -> None:
+    world.target.server.fail(AlreadyExists(409, "AlreadyExists", "it is there"), verb="create")
+    world.add(**others())
+    async with world.running(seconds=10):
+        assert world.told("DelegateRefused") == []
+        assert world.target.writes == [("create", "")]
+
+
+async def test_a_pod_that_has_run_is_not_begun_anew(world: World) -> None:
+    world.add(status={"phase": "Running"}, **others())
+    async with world.running():
+        assert world.is_ending()
+        assert world.target.writes == []
+
+
+async def test_a_pod_of_another_namespace_is_told_that_the_node_is_not_for_it(
+    world: World,
+) -> None:
+    async with world.running():
+        pod = new_pod("web", world.target.node, **others(namespace="elsewhere"))
+        world.source.add(kinds.PODS, pod)
+        await asyncio.sleep(1)
+        assert "is not for pods of namespace elsewhere" in world.told("DelegateRefused")[0]
+        assert world.target.writes == []
+
+
+async def test_the_pod_of_a_daemon_set_is_nothing_to_a_target(world: World) -> None:
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+    world.add(**others(ownerReferences=[owner]))
+    async with world.running(seconds=10):
+        assert world.target.writes == []
+        assert not world.is_ending()

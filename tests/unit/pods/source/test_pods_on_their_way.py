@@ -1,0 +1,230 @@
+"""Pods whose candidates are on their way: where they count, and what may happen meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods.bound_pods import PARENT
+from tests.unit.pods.clusters import Source, apart
+from tests.unit.pods.targets import AT_ONCE, Target, is_silent, only, prefer, rejects, reserves
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.pods import chaperons
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def pair(clock: Clock) -> tuple[Target, Target]:
+    """Two targets, the first of which is ranked higher."""
+    first, second = Target("c2", clock), Target("c3", clock)
+    prefer(first, second)
+    return first, second
+
+
+Pair = tuple[Target, Target]
+
+
+def store(
+    target: Target,
+    pod: objects.Object,
+    *,
+    allowed: bool,
+    annotations: dict[str, str] | None = None,
+    **metadata: str,
+) -> None:
+    """Have the candidate of a pod be there already."""
+    built = chaperons.for_link(pod, PARENT, target.link, allowed=allowed)
+    built["metadata"] |= metadata
+    built["metadata"]["annotations"] |= annotations or {}
+    target.server.add(kinds.POD_CHAPERONS, built)
+
+
+# --- counted on the way
+
+
+async def test_a_pod_counts_on_its_node_before_its_candidate_is_there(clock: Clock) -> None:
+    target = Target("c2", clock)
+    target.server.fail(None, verb="create", delay=1, times=None)
+    source = Source(clock, target)
+    async with source.running():
+        for name in ("a", "b"):
+            source.add(name, labels={"app": "a"}, spec=apart("a"))
+
+        await source.until_said("b", "didn't match pod anti-affinity rules")
+        assert clock.monotonic() < AT_ONCE
+        await source.until_bound("a")
+        await asyncio.sleep(100)
+        assert target.asked("create") == 1
+        assert source.bindings == ["a"]
+
+
+async def test_a_burst_is_sent_to_each_target_as_far_as_it_has_room(
+    clock: Clock, pair: Pair
+) -> None:
+    """What they say they have free does not change while candidates are on their way."""
+    for target in pair:
+        target.set_room(cpu="5")
+        target.server.fail(None, verb="create", delay=1, times=None)
+
+    source = Source(clock, *pair)
+    async with source.running():
+        for number in range(10):
+            source.add(f"p{number}", cpu="1")
+
+        await asyncio.sleep(AT_ONCE)
+        assert [target.asked("create") for target in pair] == [5, 5]
+
+
+async def test_a_pod_that_found_no_place_counts_nowhere(clock: Clock, pair: Pair) -> None:
+    first, _second = pair
+    for target in pair:
+        target.answer = rejects
+
+    source = Source(clock, *pair)
+    async with source.running():
+        source.add("a", labels={"app": "a"}, spec=apart("a"))
+        await source.until_said("a", "no room here")
+        first.answer = reserves
+        began = clock.monotonic()
+        source.add("b", labels={"app": "a"}, spec=apart("a") | only(first))
+        await source.until_bound("b")
+        assert clock.monotonic() - began < AT_ONCE
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.1], ids=["seen at once", "seen late"])
+async def test_a_pod_that_was_bound_keeps_nobody_off_the_other_targets_it_asked(
+    clock: Clock, pair: Pair, lag: float
+) -> None:
+    first, second = pair
+    first.answer = is_silent
+    source = Source(clock, *pair)
+    source.server.fail(None, subresource="binding", after=True, delay=lag)
+    async with source.running():
+        source.add("a", labels={"app": "a"}, spec=apart("a"))
+        await asyncio.sleep(1)
+        source.add("b", labels={"app": "a"}, spec=apart("a") | only(first))
+        await source.until_said("b", "didn't match pod anti-affinity rules")
+        first.answer = reserves
+        await source.until_bound("a")
+        assert source.node_of("a") == second.node
+        began = clock.monotonic()
+        await source.until_bound("b")
+        assert clock.monotonic() - began < AT_ONCE
+
+
+# --- pods and targets that go meanwhile
+
+
+async def test_for_a_pod_that_is_deleted_no_further_target_is_asked(
+    clock: Clock, pair: Pair
+) -> None:
+    first, second = pair
+    first.answer = is_silent
+    source = Source(clock, *pair)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(1)
+        await source.server.client("user").delete(kinds.PODS, "p", "default")
+        await asyncio.sleep(100)
+        assert (first.asked("create"), second.asked("create")) == (1, 0)
+        assert source.bindings == []
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "ending"])
+async def test_a_pod_that_is_deleted_keeps_nobody_off_its_target(clock: Clock, gone: bool) -> None:
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        for name in ("a", "b"):
+            source.add(name, labels={"app": "a"}, spec=apart("a"), finalizers=[])
+
+        await source.until_said("b", "didn't match pod anti-affinity rules")
+        target.answer = reserves
+        await asyncio.sleep(5)  # longer than the back-off
+        began = clock.monotonic()
+        if gone:
+            source.remove("a")
+        else:
+            source.change("a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+
+        await source.until_bound("b")
+        assert clock.monotonic() - began < AT_ONCE
+
+
+async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(clock: Clock) -> None:
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(1)
+        source.change("p", spec={"nodeName": "elsewhere"})
+        await asyncio.sleep(1)
+        reserves(target, target.candidate("p"))
+        await asyncio.sleep(100)
+        assert source.bindings == []
+
+
+async def test_when_the_link_of_a_silent_target_goes_its_pods_are_told(clock: Clock) -> None:
+    target = Target("c2", clock, is_silent)
+    other = Target("c3", clock, rejects)
+    prefer(other, target)
+    source = Source(clock, target, other)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(1)
+        source.links.remove(target.link)
+        began = clock.monotonic()
+        await source.until_said("p", "no room here")
+        assert clock.monotonic() - began < AT_ONCE
+
+
+# --- after a restart
+
+
+async def test_a_new_leader_binds_a_pod_to_the_place_that_was_reserved_for_it(
+    clock: Clock, pair: Pair
+) -> None:
+    _first, second = pair
+    source = Source(clock, *pair)
+    store(second, source.add("p"), allowed=False)
+    async with source.running():
+        await source.until_bound("p")
+        assert source.node_of("p") == second.node
+        assert source.renewed == [("p", second.node)]
+        assert [target.asked("create") for target in pair] == [0, 0]
+
+
+@pytest.mark.parametrize("healthy", [True, False])
+async def test_a_candidate_that_may_run_already_is_the_only_one(
+    clock: Clock, pair: Pair, healthy: bool
+) -> None:
+    """Its binding is on its way to us, or was undone; while its target is away nobody else is."""
+    first, second = pair
+    source = Source(clock, *pair)
+    store(second, source.add("p"), allowed=True)
+    second.set_healthy(healthy)
+    async with source.running():
+        await asyncio.sleep(100)
+        assert source.node_of("p") == (second.node if healthy else "")
+        assert first.asked("create") == 0
+        second.set_healthy(True)
+        await source.until_bound("p")
+        assert source.node_of("p") == second.node
+
+
+async def test_a_place_is_none_once_its_candidate_is_being_deleted(clock: Clock) -> None:
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    store(target, source.add("p"), allowed=False, annotations={keys.IS_RESERVED: "true"}, **ending)
+    async with source.running():
+        await source.until_said("p", "the candidate there is being deleted")
+        await asyncio.sleep(100)
+        assert source.bindings == []
+        target.answer = reserves
+        target.remove(target.candidate("p"))
+        await source.until_bound("p")
+        assert len(target.created_at) == 2
