@@ -97,7 +97,7 @@ class Binder:
         try:
             await self._allowed(pod)
         except Refusal as refusal:
-            return status.unschedulable(str(refusal)).by("its source")
+            return status.unschedulable(str(refusal)).with_plugin("its source")
 
         return SUCCESS
 
