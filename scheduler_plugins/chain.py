@@ -41,9 +41,11 @@ class Chain(PreFilterPlugin, FilterPlugin):
         """Reject clusters that the pod came through, and those that may be one of them."""
         uid = node.virtual.cluster_uid
         if uid is None:
-            return status.unschedulable("has not said yet which cluster it is")
+            return status.unschedulable("its cluster is not known yet")
 
         if not uid:
-            return status.unresolvable("does not say which cluster it is: does vnode run there?")
+            return status.unresolvable(
+                "its cluster is unknown: check that the vnode agent runs there"
+            )
 
         return status.unresolvable(route.CAME_THROUGH) if uid in state.read(self.NAME) else SUCCESS

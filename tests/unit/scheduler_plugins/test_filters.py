@@ -160,8 +160,8 @@ def delegate(**annotations: str) -> dict[str, Any]:
         ("three", ""),
         ("one", "Chain: the pod came through that cluster"),
         ("two", "Chain: the pod came through that cluster"),
-        (None, "Chain: has not said yet which cluster it is"),
-        ("", "Chain: does not say which cluster it is: does vnode run there?"),
+        (None, "Chain: its cluster is not known yet"),
+        ("", "Chain: its cluster is unknown: check that the vnode agent runs there"),
     ],
 )
 def test_a_delegate_is_not_sent_to_a_cluster_that_it_came_through(
