@@ -1,7 +1,7 @@
-"""Reservations: a place for a candidate is found, and held until the source says what to do.
+"""Reserves candidates: a place is found, and held until the source decides.
 
-Whoever has found the place (the candidate scheduler on a real node, or our own scheduler in the
-next cluster of a chain) says so on the chaperon (is-reserved), and waits for the source to allow
+The candidate scheduler on a real node, or our own scheduler in the next cluster of a chain, finds
+the place. Then the chaperon is marked (is-reserved), and the binding waits for the source to allow
 it. The chaperons are the only state.
 """
 
@@ -16,32 +16,34 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
+ALLOW_TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
-_NEWCOMERS: Final = 16  # reservations that are being written at any moment
+_RESERVING: Final = 16  # reservations that are being written at any moment
 
 
 class Refusal(VnodeError):
-    """Why a candidate is not bound; whoever found the place tries again."""
+    """Reports why a candidate is not bound; its scheduler tries again."""
 
 
 class Reservations:
     """Reserves candidates of this cluster, by the keys of their chaperons."""
 
-    def __init__(self, client: Client, chaperons: Informer, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, client: Client, chaperons: Informer, *, allow_timeout: float = ALLOW_TIMEOUT
+    ) -> None:
         self._client = client
         self._chaperons = chaperons
-        self._patience = patience
-        # Few at once: whoever is allowed must not wait behind a burst of newcomers.
-        self._reserving = asyncio.Semaphore(_NEWCOMERS)
+        self._allow_timeout = allow_timeout
+        # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
+        self._reserving = asyncio.Semaphore(_RESERVING)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
         chaperons.subscribe(self._on_chaperon)
 
     async def allowed(self, pod: Object) -> None:
         """Return once the source has allowed the delegate; Refusal if it does not in time.
 
-        As long as we wait, the candidate is reserved, whatever was said of it before. Also refused
-        is a pod that no chaperon controls.
+        While this waits, the candidate is reserved, whatever its chaperon had before. A pod that no
+        chaperon controls is refused too.
         """
         key = objects.key(pod)
         owner = objects.controller_uid(pod)
@@ -51,7 +53,7 @@ class Reservations:
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._allow_timeout):
                 while keys.IS_ALLOWED not in (annotations := objects.annotations(self._live(key))):
                     event.clear()
                     if keys.IS_RESERVED not in annotations:
@@ -61,7 +63,9 @@ class Reservations:
                     await event.wait()
         except TimeoutError:
             await self._annotate(self._live(key), {keys.IS_RESERVED: None})
-            raise Refusal(f"the source did not allow {key} within {self._patience:.0f} s") from None
+            raise Refusal(
+                f"the source did not allow {key} within {self._allow_timeout:.0f} s"
+            ) from None
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
