@@ -81,11 +81,11 @@ def build(
     """Build the chaperon of a proxy pod.
 
     `target` is the key of the Target by which it goes, of which several may lead to one cluster;
-    `target_uid` is that cluster's UID, if it is known. `allowed` lets the candidate be bound without
-    further question; `finalizer` has the target's agent hold the chaperon until the delegate is
-    gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the delegate has a
-    token of the source. Raises ConfigError for annotations that cannot be read, and for delegates
-    that are not to be sent on.
+    `target_uid` is that cluster's UID, if it is known. `allowed` lets the candidate be bound
+    without further question; `finalizer` has the target's agent hold the chaperon until the
+    delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
+    delegate has a token of the source. Raises ConfigError for annotations that cannot be read, and
+    for delegates that are not to be sent on.
     """
     pod, renamed = source_pod(proxy), labels(proxy, parent)
     annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}

@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-ALLOW_TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
+PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
 _RESERVING: Final = 16  # reservations that are being written at any moment
 
@@ -28,12 +28,10 @@ class Refusal(VnodeError):
 class Reservations:
     """Reserves candidates of this cluster, by the keys of their chaperons."""
 
-    def __init__(
-        self, client: Client, chaperons: Informer, *, allow_timeout: float = ALLOW_TIMEOUT
-    ) -> None:
+    def __init__(self, client: Client, chaperons: Informer, *, patience: float = PATIENCE) -> None:
         self._client = client
         self._chaperons = chaperons
-        self._allow_timeout = allow_timeout
+        self._patience = patience
         # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
         self._reserving = asyncio.Semaphore(_RESERVING)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
@@ -53,7 +51,7 @@ class Reservations:
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            async with asyncio.timeout(self._allow_timeout):
+            async with asyncio.timeout(self._patience):
                 while keys.IS_ALLOWED not in (annotations := objects.annotations(self._live(key))):
                     event.clear()
                     if keys.IS_RESERVED not in annotations:
@@ -63,9 +61,7 @@ class Reservations:
                     await event.wait()
         except TimeoutError:
             await self._annotate(self._live(key), {keys.IS_RESERVED: None})
-            raise Refusal(
-                f"the source did not allow {key} within {self._allow_timeout:.0f} s"
-            ) from None
+            raise Refusal(f"the source did not allow {key} within {self._patience:.0f} s") from None
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
