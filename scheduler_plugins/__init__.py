@@ -1,4 +1,4 @@
-"""The plugins that come with vnode: one file each, seeing `vnode.scheduling` and `vnode.api` only.
+"""Scheduler plugins that come with vnode: one file each, using `vnode.scheduling` and `vnode.api`.
 
-`defaults` has all of them, and says which take part by default, in which order and weight.
+`defaults` has all of them, and which take part by default, in which order and with what weight.
 """

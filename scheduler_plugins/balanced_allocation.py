@@ -22,17 +22,17 @@ class BalancedAllocationArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=
 
 
 class NodeResourcesBalancedAllocation(ScorePlugin):
-    """So that no target runs out of memory with its CPUs idle, or the other way round."""
+    """Keeps targets from running out of memory with idle CPUs, or the other way round."""
 
     NAME = "NodeResourcesBalancedAllocation"
     Args = BalancedAllocationArgs
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """It rejects nothing."""
+        """Return no events, since it rejects nothing."""
         return []
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """100 less the standard deviation of the fractions in use, in percent."""
+        """Return 100 less the standard deviation of the fractions in use, in percent."""
         used = resources_fit.fractions_used(node, state.requests(pod), self.args.resources)
         if len(used) < 2:
             return MAX_SCORE if used else 0

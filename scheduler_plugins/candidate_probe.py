@@ -1,10 +1,10 @@
-"""PostFilter: leave candidates where only room is missing.
+"""PostFilter: leave candidates where only free resources are missing.
 
-A target without room can make some, by growing or by preemption, but only for a pod that its own
-scheduler sees. So if no target passed, or those that did have all rejected the pod, a bounded
-number of those that are merely full are given a candidate. Each attempt asks others than those
-before it, so that the one target that can make room is found; among equals the pod's UID draws
-lots, so that many pods reach all targets at once.
+A target without free resources can make some, by growing or by preemption, but only for a pod that
+its own scheduler sees. So if no target passed, or those that did have all rejected the pod, a
+bounded number of the merely full targets get a candidate. Each attempt asks others than those
+before it, so that the one target that can make room is found; among equals a hash with the pod's
+UID decides, so that many pods reach all targets at once.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ class CandidateProbeArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Arguments of CandidateProbe."""
 
     candidates: int = 1
-    """How many targets get a candidate at one attempt in spite of their no; 0 for none."""
+    """How many targets that were rejected get a candidate at one attempt; 0 for none."""
     plugins: tuple[str, ...] = ("NodeResourcesFit",)
-    """Whose no (if UNSCHEDULABLE) a target may overcome; such plugins must filter last."""
+    """Plugins whose UNSCHEDULABLE a target may overrule; they must filter last."""
 
 
 class CandidateProbe(PostFilterPlugin):
-    """Scale from zero, and preemption, in targets."""
+    """Lets targets scale from zero, or preempt, for a pod that fits nowhere."""
 
     NAME = "CandidateProbe"
     Args = CandidateProbeArgs
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """It rejects nothing."""
+        """Return no events, since it rejects nothing."""
         return []
 
     def overcomes(self) -> Collection[str]:
-        """A target that reserves a place for such a candidate has overcome the no."""
+        """Return the configured plugins: targets that reserve a place overrule their rejections."""
         return tuple(self.args.plugins)
 
     def post_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: Mapping[str, Status]
     ) -> tuple[Sequence[str], Status]:
-        """Those never asked before, and then those asked longest ago."""
+        """Choose full targets: those never asked before, and then those asked longest ago."""
         full = [
             name
-            for name, said in statuses.items()
-            if said.code is Code.UNSCHEDULABLE and said.plugin in self.args.plugins
+            for name, rejection in statuses.items()
+            if rejection.code is Code.UNSCHEDULABLE and rejection.plugin in self.args.plugins
         ]
         uid = objects.uid(pod)
 

@@ -14,19 +14,19 @@ from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 
 class Chain(PreFilterPlugin, FilterPlugin):
-    """Goes by what targets say of themselves; what a target says cannot make a pod go round."""
+    """Relies on the clusters that targets say they are; no target can make a pod go in a circle."""
 
     NAME = "Chain"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Another target, or one that says by now which cluster it is."""
+        """Return the events by which there is another target, or one names its cluster."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.TARGET_CHANGED),
         ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """Pods of this cluster may go anywhere."""
+        """Skip pods of this cluster, which may go anywhere; else collect the clusters behind it."""
         if not route.is_delegate(pod):
             return SKIP
 
@@ -38,12 +38,14 @@ class Chain(PreFilterPlugin, FilterPlugin):
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Nothing is sent on to a cluster that may be any."""
+        """Reject clusters that the pod came through, and those that may be one of them."""
         uid = node.virtual.cluster_uid
         if uid is None:
-            return status.unschedulable("has not said yet which cluster it is")
+            return status.unschedulable("its cluster is not known yet")
 
         if not uid:
-            return status.unresolvable("does not say which cluster it is: does vnode run there?")
+            return status.unresolvable(
+                "its cluster is unknown: check that the vnode agent runs there"
+            )
 
         return status.unresolvable(route.CAME_THROUGH) if uid in state.read(self.NAME) else SUCCESS

@@ -1,8 +1,8 @@
-"""All plugins of this package, and the default profile.
+"""Lists all plugins of this package, and the default profile.
 
 The order is that of the extension points' calls: cheap and final rejections come first, and
-NodeResourcesFit filters last, so that its no means that room is all that is missing. Weights of
-plugins that kube-scheduler has too are kube-scheduler's.
+NodeResourcesFit filters last, so that its rejection means that only free resources are missing.
+Weights of plugins that kube-scheduler has too are kube-scheduler's.
 """
 
 from __future__ import annotations

@@ -15,18 +15,18 @@ from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 
 class EvenSpread(PreScorePlugin, ScorePlugin):
-    """What a Deployment's replicas get without asking: not all eggs in one cluster."""
+    """Spreads the replicas of a Deployment over targets without a topology spread constraint."""
 
     NAME = "EvenSpread"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """It rejects nothing."""
+        """Return no events, since it rejects nothing."""
         return []
 
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
-        """A pod without a controller has no siblings to keep away from."""
+        """Count the pods of the same controller; skip a pod that has none."""
         owner = objects.controller_uid(pod)
         if not owner:
             return SKIP
@@ -35,10 +35,10 @@ class EvenSpread(PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """The number of siblings."""
+        """Return how many pods of the same controller are on the node."""
         siblings: Mapping[str, int] = state.read(self.NAME)
         return siblings.get(node.name, 0)
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
-        """Fewer is better."""
+        """Turn fewer pods into a higher score."""
         normalizing.by_largest(scores, reverse=True)

@@ -1,10 +1,10 @@
 """Filter and Score by pod affinity and anti-affinity over virtual nodes.
 
-The pods that count are the proxies on virtual nodes that are not ending; a place is a value of the
-term's topology key among those nodes. Otherwise the semantics are kube-scheduler's, but for one:
-what placed pods would merely prefer does not score. A placed pod keeps those away whom its own
-required anti-affinity names, and the first of pods that want to be together may go anywhere. Counts
-come ready-made from the snapshot.
+Proxies on virtual nodes count unless they are terminating; a domain is a value of the term's
+topology key among those nodes. Semantics are kube-scheduler's, but for one: preferred terms of
+placed pods do not score. A placed pod keeps away the pods that its own required anti-affinity
+selects, and the first of pods with affinity to each other may go anywhere. Counts come ready-made
+from the snapshot.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ _PREFERRED = "InterPodAffinity.preferred"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A term and how many pods it selects, by place: the value of its topology key."""
+    """A term and how many pods it selects in each domain, a value of its topology key."""
 
     term: PodTerm
-    places: Mapping[str, int]
+    domains: Mapping[str, int]
 
     def at(self, node: VirtualNodeInfo) -> int:
-        """The pods at the node's place; 0 if it has none."""
-        place = node.labels.get(self.term.topology_key)
-        return 0 if place is None else self.places.get(place, 0)
+        """Return the number of pods in the node's domain; 0 if it has none."""
+        domain = node.labels.get(self.term.topology_key)
+        return 0 if domain is None else self.domains.get(domain, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What must hold for one pod."""
+    """The required terms for one pod."""
 
     together: tuple[Counted, ...]
-    """Its required affinity: each place must have one of the pods that all terms select."""
+    """Its required affinity: each domain must have one of the pods that all terms select."""
     is_first: bool
-    """No such pod is anywhere, and this one is of them itself."""
+    """No such pod is anywhere, and the terms select this one itself."""
     apart: tuple[Counted, ...]
-    """Its required anti-affinity: no place may have any."""
+    """Its required anti-affinity: no domain may have any."""
     kept_off: tuple[Counted, ...]
-    """The same of pods that have their place, as far as it is about this pod."""
+    """Required anti-affinity of placed pods that selects this pod."""
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -71,7 +71,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     NAME = "InterPodAffinity"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod anywhere may be the one to be near to, or may have been in the way."""
+        """Return changes of nodes and pods anywhere: any pod may attract or repel this one."""
         kinds = (
             EventKind.NODE_ADD,
             EventKind.NODE_LABELS,
@@ -82,7 +82,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return [ClusterEventWithHint(kind, anywhere=True) for kind in kinds]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """Count the places of all terms that concern the pod."""
+        """Count the pods of all required terms that concern the pod."""
         try:
             demands = demands_of(pod, snapshot)
         except ConfigError as error:
@@ -92,7 +92,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS if demands.together or demands.apart or demands.kept_off else SKIP
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """Near those it wants, far from those that it or they do not want."""
+        """Require the pods that it wants in the node's domain, and none that either keeps away."""
         demands: Demands = state.read(self.NAME)
         for wanted in demands.together:
             key = wanted.term.topology_key
@@ -117,33 +117,33 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
-        """Count the places of what it prefers, and prefers not."""
+        """Count the pods that its preferred terms select."""
         try:
             near = pod_terms.preferred(pod, pod_terms.AFFINITY)
             far = pod_terms.preferred(pod, pod_terms.ANTI_AFFINITY)
         except ConfigError as error:
             return status.unresolvable(str(error))
 
-        wishes = [*near, *((term, -weight) for term, weight in far)]
+        preferred = [*near, *((term, -weight) for term, weight in far)]
         own = _Own(pod, snapshot)
-        counted = [(_count(term, own, snapshot), weight) for term, weight in wishes]
+        counted = [(_count(term, own, snapshot), weight) for term, weight in preferred]
         state.write(_PREFERRED, counted)
         return SUCCESS if counted else SKIP
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """The pods at its place, times the weight of the wish."""
-        wishes: list[tuple[Counted, int]] = state.read(_PREFERRED)
-        return sum(counted.at(node) * weight for counted, weight in wishes)
+        """Return the sum of the pods in the node's domain, times the weight of each term."""
+        preferred: list[tuple[Counted, int]] = state.read(_PREFERRED)
+        return sum(counted.at(node) * weight for counted, weight in preferred)
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
-        """From the least to the most: 0 to 100; 0 for all if they are equal."""
+        """Scale from 0 for the least to 100 for the most; 0 for all if they are equal."""
         least, most = min(scores.values(), default=0), max(scores.values(), default=0)
         for name, score in scores.items():
             scores[name] = MAX_SCORE * (score - least) // (most - least) if most > least else 0
 
 
 class _Own:
-    """The nodes on which the pod itself is counted: its candidates are, and are no reason."""
+    """Finds the nodes on which the pod itself is counted, by its candidates; they do not count."""
 
     def __init__(self, pod: Object, snapshot: Snapshot) -> None:
         self.namespace = objects.namespace(pod)
@@ -153,20 +153,20 @@ class _Own:
 
     @cached_property
     def nodes(self) -> Collection[str]:
-        """Looked for when first asked for: most pods have no terms."""
+        """Nodes with candidates of the pod; searched on demand, since most pods have no terms."""
         has = self._snapshot.placements.has
         return [n.name for n in self._snapshot if has(self.namespace, self._uid, n.name)]
 
 
 def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
-    """The pod's demands, and those on it, counted. ConfigError if a term cannot be read."""
+    """Count the pod's required terms, and those against it. ConfigError if one cannot be read."""
     near = pod_terms.required(pod, pod_terms.AFFINITY)
     far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
     own = _Own(pod, snapshot)
     together = tuple(_count(every, own, snapshot) for every in _meeting(near))
     return Demands(
         together=together,
-        is_first=not any(counted.places for counted in together)
+        is_first=not any(counted.domains for counted in together)
         and all(term.matches(own.namespace, own.labels) for term in near),
         apart=tuple(_count(term, own, snapshot) for term in far),
         kept_off=tuple(_kept_off(own, far, snapshot)),
@@ -174,7 +174,7 @@ def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
 
 
 def _meeting(terms: Sequence[PodTerm]) -> list[PodTerm]:
-    """The terms, each of which selects only the pods that all of them do."""
+    """Reduce each term to the pods that all of them select."""
     met: Selector | None = Selector()
     namespaces: frozenset[str] | None = None
     for term in terms:
@@ -192,7 +192,7 @@ def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
         if term.matches(own.namespace, own.labels):
             counts.subtract(own.nodes)
 
-    return Counted(term, _by_place(term.topology_key, counts, snapshot))
+    return Counted(term, _by_domain(term.topology_key, counts, snapshot))
 
 
 def _kept_off(own: _Own, far: Sequence[PodTerm], snapshot: Snapshot) -> list[Counted]:
@@ -203,18 +203,18 @@ def _kept_off(own: _Own, far: Sequence[PodTerm], snapshot: Snapshot) -> list[Cou
             if term in far:
                 counts.subtract(own.nodes)
 
-            if places := _by_place(term.topology_key, counts, snapshot):
-                found.append(Counted(term, places))
+            if domains := _by_domain(term.topology_key, counts, snapshot):
+                found.append(Counted(term, domains))
 
     return found
 
 
-def _by_place(key: str, counts: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:
-    """No zeroes are kept."""
-    places: Counter[str] = Counter()
+def _by_domain(key: str, counts: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:
+    """Sum the counts by domain; no zeroes are kept."""
+    domains: Counter[str] = Counter()
     for node in snapshot:
-        place = node.labels.get(key)
-        if place is not None and (count := counts.get(node.name, 0)) > 0:
-            places[place] += count
+        domain = node.labels.get(key)
+        if domain is not None and (count := counts.get(node.name, 0)) > 0:
+            domains[domain] += count
 
-    return places
+    return domains

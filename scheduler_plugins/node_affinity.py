@@ -22,14 +22,14 @@ _PREFERRED = "NodeAffinity.preferred"
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What a pod demands of its node."""
+    """A pod's nodeSelector and required node affinity."""
 
     selector: Selector
     affinity: NodeSelector | None
-    """None: anything will do."""
+    """None: any node matches."""
 
     def matches(self, node: VirtualNodeInfo) -> bool:
-        """The node is one of those."""
+        """Return whether the pod may be on the node."""
         if not self.selector.matches(node.labels):
             return False
 
@@ -39,7 +39,7 @@ class Required:
 
 
 def required(pod: Object) -> Required | None:
-    """The pod's demands, None if it has none. ConfigError if they cannot be read."""
+    """Return what the pod requires, None if nothing. ConfigError if it cannot be read."""
     selector = objects.spec(pod).get("nodeSelector") or {}
     affinity = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution")
     if not selector and affinity is None:
@@ -50,31 +50,31 @@ def required(pod: Object) -> Required | None:
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Virtual nodes carry the labels that all nodes of their target share."""
+    """Matches the labels of virtual nodes: those that all nodes of their target share."""
 
     NAME = "NodeAffinity"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Other labels."""
+        """Return the events by which a node's labels may match."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.NODE_LABELS),
         ]
 
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """Compile the demands."""
+        """Compile what the pod requires."""
         try:
-            demands = required(pod)
+            requirement = required(pod)
         except ConfigError as error:
             return status.unresolvable(str(error))
 
-        state.write(self.NAME, demands)
-        return SUCCESS if demands else SKIP
+        state.write(self.NAME, requirement)
+        return SUCCESS if requirement else SKIP
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """All demands must be met."""
-        demands: Required = state.read(self.NAME)
-        if demands.matches(node):
+        """Reject a node that does not match all that the pod requires."""
+        requirement: Required = state.read(self.NAME)
+        if requirement.matches(node):
             return SUCCESS
 
         return status.unresolvable("didn't match Pod's node affinity/selector")
@@ -82,7 +82,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
-        """Compile the preferences."""
+        """Compile what the pod prefers."""
         listed = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         try:
             compiled = [
@@ -97,12 +97,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return SUCCESS if compiled else SKIP
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """The weights of the terms that match."""
+        """Return the sum of the weights of the terms that match."""
         preferred: list[tuple[NodeSelectorTerm, int]] = state.read(_PREFERRED)
         return sum(weight for term, weight in preferred if term.matches(node.labels, node.name))
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
-        """More is better."""
+        """Turn more weight into a higher score."""
         normalizing.by_largest(scores)
 
 

@@ -13,19 +13,19 @@ from vnode.scheduling.status import SUCCESS, Status
 
 
 class NodeUnschedulable(FilterPlugin):
-    """`kubectl cordon` of a virtual node closes the whole target."""
+    """Makes `kubectl cordon` of a virtual node close the whole target."""
 
     NAME = "NodeUnschedulable"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """An uncordon."""
+        """Return the events by which a node may be uncordoned."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.NODE_TAINTS),
         ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """As kube-scheduler: cordoned is a taint that can be tolerated."""
+        """Treat a cordon as a taint that can be tolerated, as kube-scheduler does."""
         if not node.unschedulable:
             return SUCCESS
 

@@ -1,4 +1,4 @@
-"""Bringing raw scores into 0..100."""
+"""Scales raw scores to 0..100."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from vnode.scheduling.plugin import MAX_SCORE
 
 
 def by_largest(scores: dict[str, int], *, reverse: bool = False) -> None:
-    """Scale in place so that the largest becomes 100, or with `reverse` 0, and zero the other end.
+    """Scale in place so that the largest becomes 100 and zero 0, or with `reverse` the other way.
 
     If all are zero there is nothing to prefer: all stay 0, or with `reverse` become 100.
     """

@@ -1,6 +1,6 @@
 """Filter and Score by topologySpreadConstraints over virtual nodes.
 
-A domain is a value of the topology key among virtual nodes; what is counted are the proxies on
+A domain is a value of the topology key among virtual nodes. The pods that count are the proxies on
 them, in the pod's namespace, that match the constraint's selector. Semantics are kube-scheduler's,
 its default policies too (nodes that the pod's node affinity excludes do not count, tainted ones
 do). Counts come ready-made from the snapshot.
@@ -50,7 +50,7 @@ class Constraint:
     """Nodes with taints beyond these do not count; None: all count."""
 
     def counts_in(self, node: VirtualNodeInfo) -> bool:
-        """The node is one of those over which the pod is to be spread."""
+        """Return whether the pod is to be spread over this node, among others."""
         if self.affinity is not None and not self.affinity.matches(node):
             return False
 
@@ -61,7 +61,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A constraint with the state of its domains."""
+    """A constraint and the pods in its domains."""
 
     constraint: Constraint
     domains: Counter[str]
@@ -71,7 +71,7 @@ class Spread:
 
     @property
     def minimum(self) -> int:
-        """The fewest pods of any domain; 0 as long as there are fewer domains than asked for."""
+        """The fewest pods of any domain; 0 if there are fewer domains than `minDomains`."""
         if len(self.domains) < self.constraint.min_domains or not self.domains:
             return 0
 
@@ -79,12 +79,12 @@ class Spread:
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """DoNotSchedule filters, ScheduleAnyway scores."""
+    """Filters by DoNotSchedule constraints, scores by ScheduleAnyway ones."""
 
     NAME = "PodTopologySpread"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A pod or a node anywhere changes the skew everywhere."""
+        """Return changes of pods and nodes anywhere: they change the skew everywhere."""
         kinds = (
             EventKind.NODE_ADD,
             EventKind.NODE_LABELS,
@@ -106,7 +106,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return SUCCESS if hard else SKIP
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """The skew that the pod would make must stay within bounds."""
+        """Reject a node if the pod would make the skew exceed `maxSkew`."""
         hard: list[Spread] = state.read(self.NAME)
         for spread in hard:
             constraint = spread.constraint
@@ -136,7 +136,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return SUCCESS if soft else SKIP
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """In thousandths: pods in the domain, weighing more the more domains there are.
+        """Return, in thousandths, the pods in the domain, weighted by the number of domains.
 
         A node that lacks a key is scored -1, and put last.
         """
@@ -153,7 +153,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return round(total * 1000)
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
-        """Fewer is better, in proportion to the fullest domain."""
+        """Turn fewer pods into a higher score, in proportion to the fullest domain."""
         counted = [score for score in scores.values() if score >= 0]
         largest, smallest = max(counted, default=0), min(counted, default=0)
         for name, score in scores.items():
@@ -168,7 +168,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 def spreads(
     pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo], when: str
 ) -> list[Spread]:
-    """The pod's constraints of one kind, counted. ConfigError if one cannot be read."""
+    """Return the pod's constraints of one kind, counted. ConfigError if one cannot be read."""
     listed = objects.spec(pod).get("topologySpreadConstraints") or ()
     constraints = [_compile(pod, c) for c in listed if c.get("whenUnsatisfiable") == when]
     if not constraints:
@@ -213,7 +213,7 @@ def _count(
     domains: Counter[str] = Counter()
     for node in nodes:
         if constraint.counts_in(node):
-            # A pod's own candidates are counted as if it were there, and it is not.
+            # The pod is counted where its own candidates are, and is not there.
             itself = own and snapshot.placements.has(
                 objects.namespace(pod), objects.uid(pod), node.name
             )

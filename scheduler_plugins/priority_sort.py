@@ -1,4 +1,4 @@
-"""QueueSort: the higher priority first, then the longer known."""
+"""QueueSort: by priority, then by the time a pod was added."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from vnode.scheduling.queued_pod import QueuedPod
 
 
 class PrioritySort(QueueSortPlugin):
-    """The order of kube-scheduler."""
+    """Sorts pods as kube-scheduler does."""
 
     NAME = "PrioritySort"
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
-        """Priority falling, then age."""
+        """Return the negated priority, then the time at which the pod was added."""
         return -queued.priority, queued.added

@@ -1,9 +1,9 @@
-"""Filter and Score by what targets have free.
+"""Filter and Score by the free resources of targets.
 
-A target that says what is free (all its nodes together, and the most that any single node has) is
-believed, less what was promised to other pods since it said so. Of one that does not say,
-allocatable less what our own proxies there ask for is an upper bound. Of one that nobody knows
-anything about, nothing is assumed: its own scheduler will say.
+What a target reports as free (on all its nodes together, and at most on any single one) is
+believed, less what was promised to other pods since then. For a target that reports nothing, the
+upper bound is its allocatable less what our own proxies there request. Of a target without either
+nothing is assumed: its own scheduler decides.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ResourcesFitArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()
     ignored_resources: tuple[str, ...] = ()
-    """Resources that are not looked at when filtering."""
+    """Resources that Filter ignores."""
 
 
 def free_of(node: VirtualNodeInfo) -> Resources | None:
-    """What the node has free as far as is known; None if nothing is known."""
+    """Return what the node has free, as far as it is known; None if nothing is."""
     if node.free is not None:
         return node.free
 
@@ -63,7 +63,7 @@ def free_of(node: VirtualNodeInfo) -> Resources | None:
 def fractions_used(
     node: VirtualNodeInfo, requests: Resources, weights: tuple[ResourceWeight, ...]
 ) -> list[tuple[float, int]]:
-    """(Fraction 0..1 in use with the pod on it, weight) of each resource that the node has."""
+    """Return (fraction 0..1 in use with the pod, weight) of each resource that the node has."""
     free, allocatable = free_of(node), node.virtual.allocatable
     if free is None or not allocatable:
         return []
@@ -78,7 +78,7 @@ def fractions_used(
 
 
 class NodeResourcesFit(FilterPlugin, ScorePlugin):
-    """Keeps pods from targets that are full; a no of it can be probed by a candidate."""
+    """Keeps pods from targets that are full; CandidateProbe may try such a target all the same."""
 
     NAME = "NodeResourcesFit"
     IS_ESTIMATE = True
@@ -94,7 +94,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         )
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Room: the target says so, or a proxy of ours left it."""
+        """Return the events by which a target may have more free."""
         kinds = (
             EventKind.NODE_ADD,
             EventKind.NODE_ALLOCATABLE,
@@ -104,7 +104,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         return [ClusterEventWithHint(kind) for kind in kinds]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """The pod must fit into the sum, and each of its requests into some single node."""
+        """Fit the pod into the sum, and each of its requests into some single node."""
         free = free_of(node)
         if free is None:
             return SUCCESS
@@ -125,7 +125,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
         )
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """The weighted mean over the resources; 0 for a target of unknown size."""
+        """Return the weighted mean over the resources; 0 for a target of unknown size."""
         used = fractions_used(node, state.requests(pod), self._weights)
         total = sum(weight for _, weight in used)
         if not total:

@@ -15,7 +15,7 @@ class SchedulingGates(PreEnqueuePlugin):
     NAME = "SchedulingGates"
 
     def pre_enqueue(self, pod: Object) -> Status:
-        """Names the gates."""
+        """Hold the pod while it has gates, and name them."""
         gates = objects.spec(pod).get("schedulingGates") or ()
         if not gates:
             return SUCCESS

@@ -18,19 +18,19 @@ _SOFT = (taints.PREFER_NO_SCHEDULE,)
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
-    """The proxy's own tolerations count; the webhook gave it that for the provider's taint."""
+    """Reads the proxy's own tolerations; the webhook added the one for the provider's taint."""
 
     NAME = "TaintToleration"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A taint removed."""
+        """Return the events by which a taint may be gone."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.NODE_TAINTS),
         ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """The first taint that is not tolerated is named."""
+        """Reject a node by its first taint that is not tolerated."""
         taint = taints.untolerated(node.taints, objects.spec(pod).get("tolerations") or ())
         if taint is None:
             return SUCCESS
@@ -40,17 +40,17 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
-        """Skipped where no node has a soft taint."""
+        """Skip Score if no node has a PreferNoSchedule taint."""
         soft = any(taint.get("effect") in _SOFT for node in nodes for taint in node.taints)
         return SUCCESS if soft else SKIP
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """The number of soft taints that are not tolerated."""
+        """Count the PreferNoSchedule taints that are not tolerated."""
         tolerations = objects.spec(pod).get("tolerations") or ()
         return sum(
             taints.untolerated((taint,), tolerations, _SOFT) is not None for taint in node.taints
         )
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
-        """Fewer is better."""
+        """Turn fewer taints into a higher score."""
         normalizing.by_largest(scores, reverse=True)

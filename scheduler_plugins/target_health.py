@@ -1,4 +1,4 @@
-"""Filter: no pod for a target that does not answer."""
+"""Filter: reject targets that do not answer."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from vnode.scheduling.status import SUCCESS, Status
 
 
 class TargetHealth(FilterPlugin):
-    """Goes by what the agent knows first-hand, which is sooner than the node's taints."""
+    """Relies on the agent's own probes, which are sooner than the node's taints."""
 
     NAME = "TargetHealth"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Only the target's return helps."""
+        """Return the events by which the target may answer again."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.TARGET_HEALTH),
         ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """The reason is the agent's own."""
+        """Reject a node whose target does not answer, for the agent's reason."""
         if node.virtual.healthy:
             return SUCCESS
 

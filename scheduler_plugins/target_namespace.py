@@ -1,4 +1,4 @@
-"""Filter: a Target takes pods of its own namespace, and only where that namespace exists there."""
+"""Filter: a Target takes pods of its own namespace only, a ClusterTarget those of all."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from vnode.scheduling.status import SUCCESS, Status
 
 
 class TargetNamespace(FilterPlugin):
-    """Namespaces are never mapped nor created: the pod's must be the Target's and exist there."""
+    """Compares namespaces. They are never mapped nor created: the target must have the pod's."""
 
     NAME = "TargetNamespace"
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """A Target may be changed."""
+        """Return the events by which a Target may take another namespace."""
         return [
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.TARGET_CHANGED),
         ]
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """A ClusterTarget takes pods of all namespaces."""
+        """Reject a node whose Target is of another namespace."""
         namespace = objects.namespace(pod)
         only = node.virtual.target_namespace
         if only is not None and only != namespace:

@@ -1,10 +1,10 @@
-"""Annotations have writers on both sides: which of two that disagree is the newer one.
+"""Merges annotations, which both sides write: the newer of two values that differ wins. Pure.
 
 The proxy's annotations go to the delegate, and the delegate's come back to the proxy. Each side
-may change any of them at any time, so two values say nothing about which came later. What tells is
-the value that both sides last agreed upon: what the source last sent (a record on the chaperon), or
-what the target last sent back (a record on the proxy, written in the same patch as the value).
-Whoever differs from that has changed it; if both have, the source has the last word.
+may change any of them at any time, so two values do not tell which one is newer. The value that
+both sides last agreed on does: what the source last sent (a record on the chaperon), or what the
+target last sent back (a record on the proxy, written in the same patch as the value). The side that
+differs from it has changed the annotation; if both have, the source wins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vnode.api.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class MergedAnnotations:
-    """What to write: merge patches of annotations, and what the source's record must then be.
+    """Merge patches of annotations, and what the source's record must be after them.
 
     `down` goes to the chaperon, `up` to the proxy, with the record of what was fed back in it.
     """
@@ -30,16 +30,16 @@ class MergedAnnotations:
 
 
 def settle(proxy: Object, chaperon: Object, sent: Object) -> MergedAnnotations:
-    """Settle a bound proxy's annotations with its chaperon's; `sent` is what the source sent last.
+    """Merge a bound proxy's annotations with its chaperon's; `sent` is what the source sent last.
 
     Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
     those of a queue to the cluster they are in.
     """
-    here, there = foreign(proxy), foreign(chaperon)
+    source, target = foreign(proxy), foreign(chaperon)
     known = read(proxy, keys.FED_BACK)
     fed, sent, down, up = dict(known), dict(sent), {}, {}
-    for key in filter(keys.travels, here.keys() | there.keys() | known.keys() | sent.keys()):
-        ours, theirs = here.get(key), there.get(key)
+    for key in filter(keys.travels, source.keys() | target.keys() | known.keys() | sent.keys()):
+        ours, theirs = source.get(key), target.get(key)
         agreed = known[key] if key in known else sent.get(key)
         if ours == theirs:
             _agree(key, ours, agreed, sent, fed)
@@ -56,7 +56,7 @@ def settle(proxy: Object, chaperon: Object, sent: Object) -> MergedAnnotations:
 
 
 def _agree(key: str, value: str | None, agreed: str | None, sent: Object, fed: Object) -> None:
-    """Both say the same; the records are to say so too, and no more than they must."""
+    """Make the records agree with a value that both sides have, and record no more than needed."""
     if value == sent.get(key):
         fed.pop(key, None)
     elif value != agreed:
@@ -71,12 +71,12 @@ def _put(record: Object, key: str, value: str | None) -> None:
 
 
 def foreign(obj: Object) -> Object:
-    """The annotations of others on an object."""
+    """Return the annotations of others on an object."""
     return {k: v for k, v in objects.annotations(obj).items() if keys.is_foreign(k)}
 
 
 def read(obj: Object, key: str) -> Object:
-    """The JSON object in an annotation of ours; empty if there is none, or it was spoilt."""
+    """Return the JSON object in an annotation of ours; empty if there is none, or it was spoilt."""
     value = objects.annotations(obj).get(key)
     if not value:
         return {}
@@ -90,5 +90,5 @@ def read(obj: Object, key: str) -> Object:
 
 
 def text(record: Object) -> str:
-    """A record as an annotation; the same record always gives the same text."""
+    """Return a record as an annotation; equal records give equal text."""
     return msgspec.json.encode(record, order="deterministic").decode()

@@ -1,4 +1,4 @@
-"""Chains of clusters: whether a delegate may go on from here, and what its source must know.
+"""Decides whether a delegate is sent on to a third cluster, and tells its source if it cannot be.
 
 A delegate that its user lets travel (`vnode.dev/forward`) becomes a proxy of this cluster, if there
 is a target that it has not come through. From then on it is a pod like others, but for one thing:
@@ -20,10 +20,10 @@ from vnode.runtime.links import Links, TargetKey
 def goes_on(
     chaperon: Object, here: str, targets: Callable[[], Collection[TargetKey]], links: Links
 ) -> bool:
-    """Whether the delegate of a chaperon is to be sent on from this cluster, whose UID is `here`.
+    """Return whether a chaperon's delegate is to be sent on from this cluster, of the UID `here`.
 
-    Else it stays, and runs here. A target counts though it is out of reach at the moment, and
-    though it is not known yet which cluster it is.
+    Else it stays, and runs here. A target counts even if it is out of reach at the moment, or if
+    its cluster is not known yet.
     """
     if keys.FORWARD not in objects.annotations(chaperon):
         return False
@@ -41,7 +41,7 @@ def goes_on(
 
 
 def stuck(pod: Object, why: str) -> Object:
-    """The strategic merge patch of status by which a delegate's source hears why it does not go on.
+    """Build the strategic merge patch of status that tells a source why its delegate stays here.
 
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.
     """

@@ -1,6 +1,6 @@
-"""Changes of a proxy on their way to its delegate: what is new, and the patches that say so.
+"""Changes of a proxy on their way to its delegate: what is new, and the patches for it. Pure.
 
-Pure. The chaperon's labels and spec are what the source wants; beside them it carries a record
+The chaperon's labels and spec are what the source wants; beside them it carries a record
 (`keys.SENT`) of what the source has changed since it made the chaperon, and of the annotations that
 it sent. The delegate carries the record that was last carried out on it. Only the difference of the
 two is done to the delegate, so that what the target's own admission made of it stays. A record that
@@ -26,12 +26,12 @@ _NOT_FOR_NEW_PODS: Final = (changeable.EPHEMERAL, CONDITIONS)
 
 
 def record(obj: Object) -> Object:
-    """What was sent (of a chaperon), or carried out (of a delegate)."""
+    """Return what was sent (of a chaperon), or carried out (of a delegate)."""
     return annotation_merge.read(obj, keys.SENT)
 
 
 def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
-    """The proxy differs from what its chaperon says; both may be trimmed.
+    """Return whether the proxy differs from its chaperon; both may be trimmed.
 
     ConfigError if the proxy's annotations cannot be read.
     """
@@ -44,24 +44,24 @@ def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
 
 
 def agrees(proxy: Object, candidate: Object) -> bool:
-    """The chaperon's spec says what the proxy's says; both may be trimmed."""
+    """Return whether the chaperon's spec agrees with the proxy's; both may be trimmed."""
     spec = objects.spec(candidate)
     wanted = changeable.overlaid(spec, objects.spec(proxy))
     return wanted == spec or changeable.view(wanted) == changeable.view(spec)
 
 
 def settle(proxy: Object, candidate: Object) -> annotation_merge.MergedAnnotations:
-    """Which annotations go down to the chaperon, and which come up to the proxy."""
+    """Decide which annotations go down to the chaperon, and which come up to the proxy."""
     return annotation_merge.settle(proxy, candidate, _sent(candidate, "annotations"))
 
 
 def sent_conditions(candidate: Object) -> Object:
-    """The conditions that the source has sent, by type."""
+    """Return the conditions that the source has sent, by type."""
     return _sent(candidate, CONDITIONS)
 
 
 def conditions_to_send(proxy: Object, candidate: Object) -> Object:
-    """What `sent_conditions` must become."""
+    """Return what `sent_conditions` must become."""
     return conditions.to_send(proxy, candidate, sent_conditions(candidate))
 
 
@@ -71,12 +71,12 @@ def _sent(obj: Object, part: str) -> Object:
 
 
 def of_new_pod(candidate: Object) -> Object:
-    """The record that a delegate made of this chaperon begins with."""
+    """Return the record that a new delegate of this chaperon begins with."""
     return {k: v for k, v in record(candidate).items() if k not in _NOT_FOR_NEW_PODS}
 
 
 def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
-    """The merge patch that makes a chaperon say what the proxy `live` says; empty if it does.
+    """Build the merge patch that brings a chaperon up to date with the proxy `live`; may be empty.
 
     `built` is the chaperon that would be made of that proxy now.
     """
@@ -84,14 +84,14 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     labels = objects.merge_diff(objects.labels(candidate), objects.labels(built))
     spec = objects.spec(built)
     delta = objects.merge_diff(changeable.view(objects.spec(candidate)), changeable.view(spec))
-    said = conditions_to_send(live, candidate)
-    if not (labels or delta or settled.down or said != sent_conditions(candidate)):
+    wanted = conditions_to_send(live, candidate)
+    if not (labels or delta or settled.down or wanted != sent_conditions(candidate)):
         return {}
 
     since = objects.merge_patches(record(candidate), delta | ({"labels": labels} if labels else {}))
     since["annotations"] = settled.sent
-    if said:
-        since[CONDITIONS] = said
+    if wanted:
+        since[CONDITIONS] = wanted
 
     annotations = {**settled.down, keys.SENT: annotation_merge.text(since)}
     metadata: Object = {"uid": objects.uid(candidate), "annotations": annotations}
@@ -107,16 +107,16 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
 
 
 def pending(candidate: Object, delegate: Object) -> Object:
-    """What the source has said and was not done to the delegate yet: a difference of records."""
-    said, done = objects.annotations(candidate), objects.annotations(delegate)
-    if said.get(keys.SENT) == done.get(keys.SENT):
+    """Return what the source has sent and was not done to the delegate: a difference of records."""
+    sent, done = objects.annotations(candidate), objects.annotations(delegate)
+    if sent.get(keys.SENT) == done.get(keys.SENT):
         return {}
 
     return objects.merge_diff(record(delegate), record(candidate))
 
 
 def resize_patch(delta: Object, delegate: Object) -> Object:
-    """The strategic merge patch for the delegate's `resize`; empty if no resources changed."""
+    """Build the strategic merge patch for the delegate's `resize`; empty if resources are equal."""
     resources = delta.get("resources") or {}
     spec: Object = {
         field: _entries(resources[field], "resources")
@@ -130,8 +130,10 @@ def resize_patch(delta: Object, delegate: Object) -> Object:
 
 
 def ephemeral_patch(delta: Object, full: Object, delegate: Object) -> Object:
-    """The strategic merge patch for the delegate's `ephemeralcontainers`; `full` is the chaperon
-    with its whole spec."""
+    """Build the strategic merge patch for the delegate's `ephemeralcontainers`.
+
+    `full` is the chaperon with its whole spec.
+    """
     new = delta.get(changeable.EPHEMERAL) or {}
     entries = [e for e in objects.spec(full).get(changeable.EPHEMERAL) or () if e["name"] in new]
     return {
@@ -141,13 +143,13 @@ def ephemeral_patch(delta: Object, full: Object, delegate: Object) -> Object:
 
 
 def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
-    """The strategic merge patch for the status of a delegate; `pod` is whole.
+    """Build the strategic merge patch for the status of a delegate; `pod` is whole.
 
     Only the types that the pod names as readiness gates, whatever a source may ask for.
     """
-    known, said = conditions.of(pod), sent_conditions(candidate)
+    known, sent = conditions.of(pod), sent_conditions(candidate)
     types = {type_ for type_ in delta.get(CONDITIONS) or () if type_ in conditions.sendable(pod)}
-    wanted = {type_: {"type": type_, **said[type_]} for type_ in sorted(types) if said.get(type_)}
+    wanted = {type_: {"type": type_, **sent[type_]} for type_ in sorted(types) if sent.get(type_)}
     entries = conditions.patch({t: known[t] for t in types if t in known}, wanted)
     if not entries:
         return {}
@@ -156,7 +158,7 @@ def conditions_patch(delta: Object, candidate: Object, pod: Object) -> Object:
 
 
 def pod_patch(delta: Object, delegate: Object, done: Object) -> Object:
-    """The strategic merge patch for the delegate itself, with `done` as its new record."""
+    """Build the strategic merge patch for the delegate itself, with `done` as its new record."""
     annotations = {**(delta.get("annotations") or {}), keys.SENT: annotation_merge.text(done)}
     metadata: Object = {"uid": objects.uid(delegate), "annotations": annotations}
     if labels := delta.get("labels"):

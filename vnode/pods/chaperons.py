@@ -1,9 +1,9 @@
-"""From a proxy pod to its PodChaperon: what travels to a target, and under which names.
+"""Builds PodChaperons from proxy pods: what travels to a target, and under which names. Pure.
 
-Pure. The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved),
-not from the proxy as it lives, whose constraints choose virtual nodes. What of a pod may change in
-place is taken from the living proxy, though: labels, annotations of others, and what
-`vnode.api.changeable` has. A pod that never met the webhook is its own manifest.
+The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved), not
+from the live proxy, whose constraints choose virtual nodes. What of a pod may change in place is
+taken from the live proxy, though: labels, annotations of others, and what `vnode.api.changeable`
+has. A pod that the webhook never saw is its own manifest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from vnode.pods import annotation_merge, downward_api, token_volumes
 from vnode.runtime.links import Link
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
-# What of ours goes with a pod that may be sent on: the next cluster needs it too.
+# Annotations of ours that go with a pod that may be sent on: the next cluster needs them too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
 
 
@@ -43,7 +43,7 @@ class Parent:
 
 
 def source_pod(proxy: Object) -> Object:
-    """The pod as its user wrote it; ConfigError if the saved manifest is unreadable."""
+    """Return the pod as its user wrote it; ConfigError if the saved manifest is unreadable."""
     text = objects.annotations(proxy).get(keys.SOURCE_POD_MANIFEST)
     if text is None:
         return proxy
@@ -61,7 +61,7 @@ def source_pod(proxy: Object) -> Object:
 
 
 def skips_reservation(proxy: Object) -> bool:
-    """No candidate scheduler is asked: the pod asks for that, or somebody else has bound it."""
+    """Return whether the pod reserves no place: by annotation, or since others have bound it."""
     if objects.spec(proxy).get("schedulerName") != keys.PROXY_SCHEDULER:
         return True
 
@@ -75,17 +75,17 @@ def build(
     *,
     allowed: bool,
     finalizer: bool,
-    there: str | None = None,
+    target_uid: str | None = None,
     source_api: tuple[str, str] | None = None,
 ) -> Object:
-    """The chaperon of a proxy pod.
+    """Build the chaperon of a proxy pod.
 
     `target` is the key of the Target by which it goes, of which several may lead to one cluster;
-    `there` is that cluster's UID, if it is known.
-    `allowed` lets the candidate be bound without further question; `finalizer` has the target's
-    agent hold the chaperon until the delegate is gone, which only vnode does. With `source_api`
-    (`Wishes.source_api`) the delegate has a token of the source. Raises ConfigError for annotations
-    that cannot be read, and for delegates that are not to be sent on.
+    `target_uid` is that cluster's UID, if it is known. `allowed` lets the candidate be bound
+    without further question; `finalizer` has the target's agent hold the chaperon until the
+    delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
+    delegate has a token of the source. Raises ConfigError for annotations that cannot be read, and
+    for delegates that are not to be sent on.
     """
     pod, renamed = source_pod(proxy), labels(proxy, parent)
     annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
@@ -102,7 +102,7 @@ def build(
     annotations[keys.PARENT_NAME] = objects.name(proxy)
     annotations[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
     annotations[keys.TARGET] = target
-    annotations |= _onward(proxy, parent, there) | shown.made
+    annotations |= _onward(proxy, parent, target_uid) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy)):
         annotations[keys.TOKEN] = ""
 
@@ -126,8 +126,8 @@ def build(
     return chaperon
 
 
-def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
-    """What a pod says about its way: nothing, for one that begins here and ends in the target."""
+def _onward(proxy: Object, parent: Parent, target_uid: str | None) -> dict[str, str]:
+    """Return the annotations of a pod that is sent on; none if it begins here and ends there."""
     own = objects.annotations(proxy)
     kept = _ONWARD if keys.FORWARD in own else ()
     annotations = {key: own[key] for key in kept if key in own} | downward_api.onward(proxy)
@@ -137,13 +137,13 @@ def _onward(proxy: Object, parent: Parent, there: str | None) -> dict[str, str]:
                 "the pod came from another cluster, and vnode did not choose its virtual node"
             )
 
-        annotations[keys.PATH] = route.onward(proxy, parent.cluster_uid, there)
+        annotations[keys.PATH] = route.onward(proxy, parent.cluster_uid, target_uid)
 
     return annotations
 
 
 def labels(proxy: Object, parent: Parent) -> dict[str, str]:
-    """The labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
+    """Return the labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
     own = renaming.travelling(objects.labels(proxy))
     renamed = renaming.renamed(own, renaming.kept_labels_of(proxy))
     renamed[keys.PARENT_UID] = objects.uid(proxy)
@@ -152,7 +152,7 @@ def labels(proxy: Object, parent: Parent) -> dict[str, str]:
 
 
 def _sent(annotations: Object, spec: Object) -> Object:
-    """The record of a new chaperon: what it cannot say itself, or a new pod cannot have."""
+    """Return a new chaperon's record: what it cannot hold itself, or a new pod cannot have."""
     sent: Object = {"annotations": dict(annotations)} if annotations else {}
     if names_ := changeable.view(spec).get(changeable.EPHEMERAL):
         sent[changeable.EPHEMERAL] = names_
@@ -161,14 +161,14 @@ def _sent(annotations: Object, spec: Object) -> Object:
 
 
 def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Object:
-    """`build` for the target behind a link, as that one is now."""
+    """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
         proxy,
         parent,
         str(link.target),
         allowed=allowed,
         finalizer=link.runs_vnode,
-        there=link.cluster_uid,
+        target_uid=link.cluster_uid,
         source_api=link.options.source_api,
     )
 
@@ -177,7 +177,7 @@ def _spec(pod: Object, proxy: Object, target: str, source_api: tuple[str, str] |
     live = objects.spec(proxy)
     node = virtual_constraints.virtual_node(*objects.split_key(target))
     spec = dict(virtual_constraints.without(changeable.overlaid(objects.spec(pod), live), node))
-    # The pod was held here until its gates were lifted, and a scheduler here has chosen the node.
+    # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
     for field in ("priority", "nodeName", "schedulingGates"):
         spec.pop(field, None)
 

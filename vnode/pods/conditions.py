@@ -1,4 +1,4 @@
-"""Conditions have writers on both sides: which type is whose, and the patches that say so. Pure.
+"""Merges conditions, which both sides write: decides which type is whose, and builds patches. Pure.
 
 The kubelet's own types are always the delegate's. Any other type belongs to whoever wrote it last:
 controllers of the source set DisruptionTarget (an eviction) or the condition of a readiness gate on
@@ -11,7 +11,7 @@ Of what the source has written, the types of readiness gates travel to the deleg
 waits for them. A type that was sent once is the source's as long as the chaperon lives.
 
 All lists of conditions are written as strategic merge patches by type: a condition that somebody
-else writes between our look and our write stays.
+else writes between our read and our write stays.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _KUBELETS: Final = frozenset(
         "AllContainersRestarting",
     }
 )
-# Types that never travel down, though a pod may name them as gates: they are not the source's to
-# say, and a target need not believe them.
+# Types that never travel down, though a pod may name them as gates: the source does not know them,
+# and a target need not believe it.
 _RESERVED: Final = _KUBELETS | {_SCHEDULED, "DisruptionTarget"}
 _ESSENCE: Final = ("status", "reason", "message", "lastTransitionTime")
 _GENERATION: Final = "observedGeneration"
 
 
 def by_type(entries: Iterable[Object] | None) -> dict[str, Object]:
-    """Conditions by type; of several of one type the first, as clients read them."""
+    """Return conditions by type; of several of one type the first, as clients read them."""
     found: dict[str, Object] = {}
     for entry in entries or ():
         kept = {k: v for k, v in entry.items() if v is not None and not k.startswith("$")}
@@ -57,28 +57,28 @@ def by_type(entries: Iterable[Object] | None) -> dict[str, Object]:
 
 
 def of(obj: Object) -> dict[str, Object]:
-    """The conditions of an object by type."""
+    """Return the conditions of an object by type."""
     return by_type(objects.status(obj).get("conditions"))
 
 
 def gates(pod: Object) -> list[str]:
-    """The types that a pod's readiness waits for, besides that of its containers."""
+    """Return the types that a pod's readiness waits for, besides that of its containers."""
     entries = objects.spec(pod).get("readinessGates") or ()
     return [str(entry.get("conditionType", "")) for entry in entries]
 
 
 def sendable(pod: Object) -> set[str]:
-    """The types whose conditions travel from a proxy to its delegate."""
+    """Return the types whose conditions travel from a proxy to its delegate."""
     return set(gates(pod)) - _RESERVED
 
 
 def essence(entry: Object) -> Object:
-    """What a condition says, without its type and what only makes sense where it was written."""
+    """Return a condition without its type, and without what only makes sense in its own cluster."""
     return {field: entry[field] for field in _ESSENCE if entry.get(field)}
 
 
 def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Object], Object]:
-    """The conditions that a proxy is to have, and the record of those that are the delegate's.
+    """Return the conditions that a proxy is to have, and the record of the delegate's among them.
 
     `sent` is what the source sent down, by type.
     """
@@ -93,7 +93,7 @@ def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Obj
         elif _is_sources(type_, here, there, sent, record):
             entry = here
             if here is None and there is not None and type_ in record:
-                fed[type_] = record[type_]  # it was taken away here, and is not to come again
+                fed[type_] = record[type_]  # it was removed here, and is not to come back
         else:
             entry = there
             if there is not None:
@@ -106,7 +106,7 @@ def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Obj
 
 
 def to_send(proxy: Object, chaperon: Object, sent: Object) -> Object:
-    """What the record of sent conditions must be: by type what the source says, {} for nothing."""
+    """Return what the record of sent conditions must be, by type; {} for one that was removed."""
     if not (types := sendable(proxy)):
         return sent
 
@@ -121,21 +121,21 @@ def to_send(proxy: Object, chaperon: Object, sent: Object) -> Object:
 
 
 def patch(known: dict[str, Object], wanted: dict[str, Object]) -> Objects:
-    """The strategic merge patch of a pod's `conditions`; empty if nothing differs.
+    """Build the strategic merge patch of a pod's `conditions`; empty if nothing differs.
 
-    The API server keeps an `observedGeneration` that is left out, so leaving it out is no news.
+    The API server keeps an `observedGeneration` that is left out, so leaving it out is no change.
     """
     changed = [
         {**dict.fromkeys(_lost(known.get(type_, {}), entry)), **entry}
         for type_, entry in wanted.items()
-        if not _says(known.get(type_), entry)
+        if not _equals(known.get(type_), entry)
     ]
     gone = [{"$patch": "delete", "type": type_} for type_ in known if type_ not in wanted]
     return [*changed, *gone]
 
 
 def patched(known: dict[str, Object], entries: Objects) -> Objects:
-    """The conditions after such a patch."""
+    """Return the conditions after such a patch."""
     result = dict(known)
     for entry in entries:
         if entry.get("$patch") == "delete":
@@ -151,7 +151,7 @@ def _lost(before: Object, after: Object) -> Iterable[str]:
     return before.keys() - after.keys() - {_GENERATION}
 
 
-def _says(before: Object | None, after: Object) -> bool:
+def _equals(before: Object | None, after: Object) -> bool:
     if before is None:
         return False
 
@@ -165,7 +165,7 @@ def _without_generation(entry: Object) -> Object:
 
 
 def _scheduled(here: Object | None, there: Object | None) -> Object | None:
-    """The proxy was scheduled when it was bound; that its delegate was too is no news."""
+    """Return the PodScheduled to have: the proxy's once it is bound, unless the delegate is not."""
     if here is None or here.get("status") != "True":
         return there
 
@@ -175,7 +175,7 @@ def _scheduled(here: Object | None, there: Object | None) -> Object | None:
 def _is_sources(
     type_: str, here: Object | None, there: Object | None, sent: Object, record: Object
 ) -> bool:
-    """Whether somebody in the source wrote this condition, or took it away, after us."""
+    """Return whether somebody in the source wrote this condition, or removed it, after us."""
     return type_ in sent or _digest(here) not in (record.get(type_), _digest(there))
 
 
@@ -184,7 +184,7 @@ def _record(proxy: Object) -> Object:
 
 
 def _digest(entry: Object | None) -> str | None:
-    """Short, since the record has as many bytes as an annotation may, and targets write freely."""
+    """Return a short digest, since an annotation has a bounded size and targets write freely."""
     if entry is None:
         return None
 
@@ -193,7 +193,7 @@ def _digest(entry: Object | None) -> str | None:
 
 
 def _with_gates(types: list[str], conditions: dict[str, Object]) -> dict[str, Object]:
-    """Conditions whose Ready heeds the proxy's readiness gates, in the kubelet's words.
+    """Return conditions whose Ready heeds the proxy's readiness gates, in the kubelet's words.
 
     The delegate's kubelet may not know them: the source's admission may have added them after the
     pod was saved, and in a target that runs Admiralty the delegate has none.

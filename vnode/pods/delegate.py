@@ -1,4 +1,4 @@
-"""From a PodChaperon to its delegate pod, and back: pure decisions of the target's side.
+"""Builds delegate pods from PodChaperons, and reports from delegates: decisions of a target. Pure.
 
 The chaperon is the only channel between the clusters. Its spec, labels and annotations become the
 pod's; the pod's status and the annotations of others become the chaperon's.
@@ -37,10 +37,10 @@ STARTING: Final = timedelta(seconds=3)
 
 
 def build(chaperon: Object, *, goes_on: bool = False) -> Object:
-    """The delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
+    """Build the delegate pod of a chaperon: same name, labels, annotations and spec, owned by it.
 
     Ephemeral containers are not for new pods; that they are missing shows in the record. With
-    `goes_on` it still asks to be sent on, which the webhook hears. A pod that tolerates everything
+    `goes_on` it still asks to be sent on, which the webhook obeys. A pod that tolerates everything
     is kept off virtual nodes: it would come there without anybody having asked for it.
     """
     metadata, spec = objects.metadata(chaperon), _off_virtual_nodes(objects.spec(chaperon))
@@ -74,7 +74,7 @@ def build(chaperon: Object, *, goes_on: bool = False) -> Object:
 
 
 def _off_virtual_nodes(spec: Object) -> Object:
-    """The spec with a node affinity for real nodes, if its tolerations do not keep it to them."""
+    """Add a node affinity for real nodes to the spec, unless our taint keeps the pod on them."""
     if taints.untolerated([keys.PROVIDER_TAINT], spec.get("tolerations") or ()):
         return spec
 
@@ -88,7 +88,7 @@ def _off_virtual_nodes(spec: Object) -> Object:
 
 
 def _on_real_nodes(term: Object | None) -> Object:
-    """A term of a node selector, narrowed; an empty one matches nothing, and goes on to do so."""
+    """Add real nodes to the term of a node selector; an empty term still matches nothing."""
     if term == {}:
         return term
 
@@ -106,10 +106,10 @@ class Absence(Enum):
 
 
 def on_absence(chaperon: Object, now: datetime) -> tuple[Absence, timedelta]:
-    """Decide what to do, and when to look again.
+    """Decide what to do about a chaperon without a delegate, and when to look again.
 
     A delegate that was never there is created. One that was there and is gone (evicted, deleted)
-    is the source's to judge; where the source is silent for RECREATE_AFTER, a pod that is meant to
+    is for the source to judge; if the source is silent for RECREATE_AFTER, a pod that is meant to
     run always is created again, and one that was never allowed, since it cannot have run.
     """
     if not objects.status(chaperon).get("phase"):
@@ -152,14 +152,14 @@ class DelegateReport:
 
 
 def report(chaperon: Object, pod: Object) -> DelegateReport:
-    """What to write to the chaperon of a delegate that exists.
+    """Build the patches for the chaperon of a delegate that exists.
 
     Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's,
-    but for those that the source has changed and the pod does not have yet. A
-    reservation is withdrawn by a rejection that is newer, that is, one not reported yet: a pod that
-    was rejected, and then found a place, is called unscheduled until it is bound. A pod of which
-    nothing is known but that it exists is not worth a write. That a pod was deleted is noted: its
-    containers may yet end well, which is not the same as having finished.
+    but for those that the source has changed and the pod does not have yet. A reservation is
+    withdrawn by a rejection that is newer, that is, one not reported yet: a pod that was rejected,
+    and then found a place, is called unscheduled until it is bound. A pod of which nothing is known
+    but that it exists is not worth a write. The deletion of a pod is noted: its containers may yet
+    end well, which is not the same as having finished.
     """
     known = objects.annotations(chaperon)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
@@ -192,7 +192,7 @@ def report(chaperon: Object, pod: Object) -> DelegateReport:
 
 
 def rejection(status: Object) -> str | None:
-    """Why the target's scheduler has no place for a pod of that status; None if it has not said."""
+    """Return why the target's scheduler rejects a pod of that status; None if it does not."""
     for entry in status.get("conditions") or ():
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
             return str(entry.get("message", "")) if entry.get("reason") in _REJECTIONS else None
@@ -201,7 +201,7 @@ def rejection(status: Object) -> str | None:
 
 
 def rejected(message: str, since: str | None = None) -> Object:
-    """The condition that `rejection` reads: for who refuses a pod where no scheduler does."""
+    """Build the condition that `rejection` reads, to refuse a pod where no scheduler does."""
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -212,7 +212,7 @@ def rejected(message: str, since: str | None = None) -> Object:
 
 
 def settles_in(status: Object, now: datetime) -> timedelta:
-    """How long a report may wait: the source has bound the proxy, so "bound" alone is no news.
+    """Return how long a report may wait: the source has bound the proxy and knows "bound" alone.
 
     Containers that start within STARTING are reported together with that.
     """

@@ -1,10 +1,10 @@
-"""Fields of itself that a pod shows to its containers: right in the delegate as in the proxy. Pure.
+"""Rewrites references to fields of the pod, so that a delegate shows its proxy's values. Pure.
 
 A delegate has another name and UID than its proxy, other keys of labels, and not all annotations. A
-kubelet that finds no such label or annotation shows nothing, without a word. So a reference to a
-label names the key that it has in the target. What no reference in the target could show has the
-value that the proxy has: in a variable as it is, in a file by an annotation of the delegate that
-was made for it (`keys.FIELD`).
+kubelet that finds no such label or annotation shows nothing, and reports no error. So a reference
+to a label names the key that it has in the target. What no reference in the target could show gets
+the value that the proxy has: in a variable as it is, in a file by an annotation of the delegate
+that was made for it (`keys.FIELD`).
 
 In a chain the first proxy counts, the pod that its user knows: its values are in the variables by
 then, and the annotations travel on.
@@ -30,7 +30,7 @@ _DIGITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a pod may show of itself: of the proxy, and as far as its delegate has the same.
+    """Fields that a pod may show: the proxy's, and the labels by which its delegate has the same.
 
     `made` are the annotations that the delegate is to have besides, which `rewrite` fills in.
     """
@@ -39,14 +39,14 @@ class Shown:
     uid: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    there: Mapping[str, str]  # the delegate's labels
+    delegate_labels: Mapping[str, str]
     keep: re.Pattern[str] | None
     is_delegate: bool
     made: dict[str, str] = field(default_factory=dict)
 
 
-def shown(proxy: Object, source: Object, there: Mapping[str, str]) -> Shown:
-    """Of a proxy, of the pod as its user wrote it, and of the labels that its delegate has.
+def shown(proxy: Object, source: Object, delegate_labels: Mapping[str, str]) -> Shown:
+    """Collect the fields of a proxy, given its pod as the user wrote it and the delegate's labels.
 
     A delegate that is sent on by an agent that left its references as they were knows the name and
     UID of its own proxy.
@@ -60,11 +60,11 @@ def shown(proxy: Object, source: Object, there: Mapping[str, str]) -> Shown:
     own = {key: value for key, value in annotations.items() if keys.is_foreign(key)}
     own |= {k: v for k, v in objects.annotations(source).items() if not keys.is_foreign(k)}
     keep = renaming.kept_labels_of(proxy)
-    return Shown(name, uid, labels, own, there, keep, is_delegate)
+    return Shown(name, uid, labels, own, delegate_labels, keep, is_delegate)
 
 
 def onward(proxy: Object) -> dict[str, str]:
-    """The annotations that were made for fields of a delegate, which is sent on."""
+    """Return the annotations that were made for fields of a delegate, which is sent on."""
     if not route.is_delegate(proxy):
         return {}
 
@@ -72,8 +72,10 @@ def onward(proxy: Object) -> dict[str, str]:
 
 
 def rewrite(spec: Object, pod: Shown) -> None:
-    """Have all references to fields show what is right; `spec` is the caller's own, what is in it
-    is not."""
+    """Make all references to fields show the proxy's values.
+
+    `spec` is the caller's own, what is in it is not.
+    """
     for part in CONTAINERS:
         if part in spec:
             spec[part] = [_container(container, pod) for container in spec[part] or ()]
@@ -94,15 +96,15 @@ def _variable(entry: Object, pod: Shown) -> Object:
         return entry
 
     path = str(reference.get("fieldPath"))
-    there, value = _resolve(path, pod)
+    target_path, value = _resolve(path, pod)
     if value is not None:
         others = {k: v for k, v in entry.items() if k != "valueFrom"}
         return {**others, "value": value.replace("$", "$$")}  # a kubelet expands $(NAME) in it
 
-    if there == path:
+    if target_path == path:
         return entry
 
-    return {**entry, "valueFrom": {**entry["valueFrom"], "fieldRef": _to(reference, there)}}
+    return {**entry, "valueFrom": {**entry["valueFrom"], "fieldRef": _to(reference, target_path)}}
 
 
 def _volume(volume: Object, pod: Shown) -> Object:
@@ -133,13 +135,13 @@ def _item(item: Object, pod: Shown) -> Object:
         return item
 
     path = str(reference.get("fieldPath"))
-    there, value = _resolve(path, pod)
+    target_path, value = _resolve(path, pod)
     if value is not None:
         key = _annotation(path)
         pod.made[key] = value
-        there = f"metadata.annotations['{key}']"
+        target_path = f"metadata.annotations['{key}']"
 
-    return {**item, "fieldRef": _to(reference, there)} if there != path else item
+    return {**item, "fieldRef": _to(reference, target_path)} if target_path != path else item
 
 
 def _to(reference: Object, path: str) -> Object:
@@ -147,7 +149,7 @@ def _to(reference: Object, path: str) -> Object:
 
 
 def _annotation(path: str) -> str:
-    """The annotation that is made for a field; what it is of can be read where that is short."""
+    """Return the annotation that is made for a field; name and UID stay readable in it."""
     if path in (NAME, UID):
         return keys.FIELD + path.rpartition(".")[2]
 
@@ -155,7 +157,7 @@ def _annotation(path: str) -> str:
 
 
 def _resolve(path: str, pod: Shown) -> tuple[str, str | None]:
-    """The path that shows the same in the delegate, or, where none does, the value to be shown."""
+    """Return the path that shows the value in the delegate; where none does, the value, too."""
     if path == NAME:
         return path, pod.name
 
@@ -170,16 +172,16 @@ def _resolve(path: str, pod: Shown) -> tuple[str, str | None]:
 
 
 def _label(path: str, key: str, pod: Shown) -> tuple[str, str | None]:
-    """One that the pod does not have is looked for where it would come to be."""
+    """Resolve a label; one that the pod lacks is referred to by the key that it would have."""
     if key.startswith(renaming.NODE_LABELS):
         return path, None  # the target sets it when it binds the delegate
 
     value = pod.labels.get(key, "")
-    there = renaming.label_key(key, value, pod.keep)
-    if pod.there.get(there, "") != value:
+    target_key = renaming.label_key(key, value, pod.keep)
+    if pod.delegate_labels.get(target_key, "") != value:
         return path, value  # it stays behind, or another label took its place
 
-    return f"metadata.labels['{there}']", None
+    return f"metadata.labels['{target_key}']", None
 
 
 def _annotated(path: str, key: str, pod: Shown) -> tuple[str, str | None]:

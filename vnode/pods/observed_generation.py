@@ -1,4 +1,4 @@
-"""Which generation of a proxy its delegate has observed. Pure.
+"""Translates generations: which one of a proxy its delegate has observed. Pure.
 
 A pod's status names the `metadata.generation` that a kubelet has seen, and each condition the one
 that it was set upon. The numbers of a delegate mean nothing elsewhere, so each side translates them
@@ -19,7 +19,7 @@ FIELD: Final = "observedGeneration"
 
 
 def by_chaperon(chaperon: Object, pod: Object) -> Object:
-    """The status of a delegate, with generations of its chaperon."""
+    """Return the status of a delegate, with generations of its chaperon."""
     status = objects.status(pod)
     if not _counts(status):
         return status
@@ -30,10 +30,10 @@ def by_chaperon(chaperon: Object, pod: Object) -> Object:
 
 
 def by_proxy(proxy: Object, chaperon: Object, status: Object) -> Object:
-    """What is to be taken over of a chaperon's status, with generations of the proxy.
+    """Return a chaperon's status, with generations of the proxy.
 
-    A chaperon that says what the proxy says is the newest; a target that runs Admiralty reports
-    the delegate's numbers, which are the chaperon's as long as neither was ever changed.
+    A chaperon that agrees with its proxy is the newest; a target that runs Admiralty reports the
+    delegate's numbers, which are the chaperon's as long as neither was ever changed.
     """
     if not _counts(status):
         return status

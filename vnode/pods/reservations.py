@@ -1,7 +1,7 @@
-"""Reservations: a place for a candidate is found, and held until the source says what to do.
+"""Reserves candidates: a place is found, and held until the source decides.
 
-Whoever has found the place (the candidate scheduler on a real node, or our own scheduler in the
-next cluster of a chain) says so on the chaperon (is-reserved), and waits for the source to allow
+The candidate scheduler on a real node, or our own scheduler in the next cluster of a chain, finds
+the place. Then the chaperon is marked (is-reserved), and the binding waits for the source to allow
 it. The chaperons are the only state.
 """
 
@@ -18,11 +18,11 @@ from vnode.kube.informer import Informer
 
 PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
-_NEWCOMERS: Final = 16  # reservations that are being written at any moment
+_RESERVING: Final = 16  # reservations that are being written at any moment
 
 
 class Refusal(VnodeError):
-    """Why a candidate is not bound; whoever found the place tries again."""
+    """Reports why a candidate is not bound; its scheduler tries again."""
 
 
 class Reservations:
@@ -32,16 +32,16 @@ class Reservations:
         self._client = client
         self._chaperons = chaperons
         self._patience = patience
-        # Few at once: whoever is allowed must not wait behind a burst of newcomers.
-        self._reserving = asyncio.Semaphore(_NEWCOMERS)
+        # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
+        self._reserving = asyncio.Semaphore(_RESERVING)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
         chaperons.subscribe(self._on_chaperon)
 
     async def allowed(self, pod: Object) -> None:
         """Return once the source has allowed the delegate; Refusal if it does not in time.
 
-        As long as we wait, the candidate is reserved, whatever was said of it before. Also refused
-        is a pod that no chaperon controls.
+        While this waits, the candidate is reserved, whatever its chaperon had before. A pod that no
+        chaperon controls is refused too.
         """
         key = objects.key(pod)
         owner = objects.controller_uid(pod)

@@ -1,10 +1,10 @@
-"""The service account's token in what travels to a target: taken off, or replaced. Pure.
+"""Removes or replaces the service account's token in what travels to a target. Pure.
 
-Admission in the source has mounted it by a volume that only the source's kubelets could fill. Taken
-off, the target mounts one of its own account. Replaced, the same mounts show a Secret that follows
-the pod (`vnode.following.tokens`), and the containers are told where the source's API server is.
-Tokens that the pod projects itself are left to the target, or come from the same Secret. All else
-that is mounted in the usual place is the user's, and goes as it is.
+Admission in the source has mounted it by a volume that only the source's kubelets could fill. If it
+is removed, the target mounts one of its own account. If it is replaced, the same mounts show a
+Secret that follows the pod (`vnode.following.tokens`), and the containers are told where the
+source's API server is. Tokens that the pod projects itself are left to the target, or come from the
+same Secret. All else that is mounted in the usual place is the user's, and stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VARIABLES: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 def drop(spec: Object) -> None:
-    """Take the token off; `spec` is the caller's own, what is in it is not."""
+    """Remove the token; `spec` is the caller's own, what is in it is not."""
     usual = service_tokens.usual_volumes(spec)
     dropped = {
         volume["name"]
@@ -38,7 +38,7 @@ def drop(spec: Object) -> None:
 
 
 def replace(spec: Object, secret: str, api: tuple[str, str]) -> None:
-    """Have all tokens come from that Secret; a pod that mounts none stays as it is."""
+    """Take all tokens from that Secret; a pod that mounts none stays as it is."""
     if not service_tokens.of(spec):
         return
 
@@ -59,7 +59,7 @@ def replace(spec: Object, secret: str, api: tuple[str, str]) -> None:
 
 
 def _volume(volume: Object, secret: str) -> Object:
-    """What programs look for in the usual place, and what else the user has there."""
+    """Return the volume with the Secret's files, and with all else that the user has there."""
     items = [{"key": file, "path": file} for file in service_tokens.FILES]
     projected = volume.get("projected") or {}
     others = [source for source in projected.get("sources") or () if not _is_replaced(source)]
@@ -71,7 +71,7 @@ def _volume(volume: Object, secret: str) -> Object:
 
 
 def _is_replaced(source: Object) -> bool:
-    """The Secret has it: the token, who signed for the API server, or the pod's namespace."""
+    """Return whether the Secret has it: the token, the API server's CA, or the pod's namespace."""
     files = (source.get("downwardAPI") or {}).get("items") or ()
     return (
         bool(source.get("serviceAccountToken"))
@@ -86,7 +86,7 @@ def _without(container: Object, volumes: set[str]) -> Object:
 
 
 def _with_address(container: Object, api: tuple[str, str], volumes: set[str]) -> Object:
-    """What the pod's user set stays."""
+    """Add the API server's address to the environment, except for variables that the user set."""
     if not any(mount.get("name") in volumes for mount in mounts(container)):
         return container
 

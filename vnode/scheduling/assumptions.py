@@ -1,8 +1,7 @@
-"""Pods on their way to a node: counted there from the moment at which they may still be.
+"""Counts pods on the node they are on their way to, from the moment at which they may be sent.
 
-Each check and the count that follows it happen in one step of the event loop, so that of two pods
-that must not meet, the second to ask sees the first, however long both of them then wait for their
-targets.
+Each check and the count that follows it happen in one step of the event loop. So of two pods that
+must not meet, the second one's check sees the first, however long both then wait for their targets.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from vnode.scheduling.status import SUCCESS, Status
 
 
 class Assumptions:
-    """Writes assumptions into the cache; the queue hears of those that are withdrawn."""
+    """Writes assumptions into the cache, and moves pods in the queue when one is withdrawn."""
 
     def __init__(
         self, framework: Framework, cache: Cache, queue: SchedulingQueue, clock: Clock
@@ -30,36 +29,36 @@ class Assumptions:
 
     @property
     def generation(self) -> int:
-        """What `assume` takes as `seen` from who has made its decision now."""
+        """The number to pass to `assume` as `seen`, after a decision that was made now."""
         return self._cache.generation
 
     def assume(self, pod: Object, node: str, seen: int | None = None) -> Status:
-        """Count the pod on the node, unless the plugins' Filter says by now that it must not be.
+        """Count the pod on the node, unless a Filter plugin rejects it by now.
 
-        They are not asked if nothing has changed since the cache's generation `seen`.
+        The plugins are not asked if nothing has changed since the cache's generation `seen`.
         """
         if seen != self._cache.generation:
-            said = self._check(pod, node)
-            if not said.is_success:
-                return said
+            status = self._check(pod, node)
+            if not status.is_success:
+                return status
 
         self._cache.assume(pod, node, self._clock.monotonic())
         return SUCCESS
 
     def confirm(self, pod: Object, node: str) -> Status:
-        """The same for a pod whose target has reserved its place: there, it is counted already."""
-        said = self._check(pod, node)
+        """Check again, and count a pod whose target has reserved its place and so counts it."""
+        status = self._check(pod, node)
         uid = objects.uid(pod)
-        if said.is_success and not self._cache.has(uid, node):
+        if status.is_success and not self._cache.has(uid, node):
             self._cache.assume(pod, node, self._clock.monotonic())
             self._cache.observe(uid, node)
 
-        return said
+        return status
 
     def forget(self, uid: str, node: str) -> None:
-        """The pod does not go there: whom it has kept off may have a chance.
+        """Withdraw an assumption, and try the pods again that it may have kept away.
 
-        For the end of an attempt, when the queue knows of it: nobody is kept off by itself.
+        Call it at the end of an attempt, while the queue has the pod: no pod is woken by itself.
         """
         if self._cache.forget(uid, node):
             self._queue.move(ClusterEvent(EventKind.POD_FORGOTTEN, node), by=uid)

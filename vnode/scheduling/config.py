@@ -1,4 +1,4 @@
-"""The `scheduling` section of the agent's configuration file, decoded strictly.
+"""Decodes the `scheduling` section of the agent's configuration file, strictly.
 
     profile:
       plugins:
@@ -9,8 +9,8 @@
         args: {scoringStrategy: {type: MostAllocated}}
     queue: {podMaxBackoffSeconds: 30}
 
-The words are those of a KubeSchedulerConfiguration. What is not understood is an error that names
-what would be.
+Fields have the names of a KubeSchedulerConfiguration. An unknown field is an error that lists the
+known ones.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What all sections have in common."""
+    """Base of all sections: camelCase names, unknown fields refused."""
 
 
 class EnabledPlugin(_Section, frozen=True):
-    """A plugin to add, or one of the default ones to be given another weight."""
+    """A plugin to add, or a default one with another weight."""
 
     name: str
     weight: int | None = None
-    """How much its Score counts, from 0 (not at all); by default as it was, or 1."""
+    """Factor of its Score, from 0 (not scored); by default as in the default profile, or 1."""
 
 
 class DisabledPlugin(_Section, frozen=True):
@@ -74,7 +74,7 @@ class Queue(_Section, frozen=True):
     pod_max_in_unschedulable_pods_seconds: float = queue.MAX_UNSCHEDULABLE
 
     def settings(self) -> QueueSettings:
-        """As the queue takes them. ConfigError if they contradict each other."""
+        """Return the times as the queue takes them. ConfigError if they contradict each other."""
         if not 0 < self.pod_initial_backoff_seconds <= self.pod_max_backoff_seconds:
             raise ConfigError(
                 "scheduling.queue: podInitialBackoffSeconds must be above 0 and not above "
@@ -92,21 +92,21 @@ class Queue(_Section, frozen=True):
 
 
 class SchedulingConfig(_Section, frozen=True):
-    """All about scheduling."""
+    """The whole section."""
 
     profile: Profile = Profile()
     queue: Queue = Queue()
 
 
 def load(section: Any) -> SchedulingConfig:
-    """The section as YAML gave it; None means all defaults. ConfigError names the cure."""
+    """Decode the section as YAML gave it; None means all defaults. ConfigError names the cure."""
     config = decode(SchedulingConfig, section or {}, "scheduling")
     config.queue.settings()
     return config
 
 
 def decode(type_: type[S], value: Any, where: str) -> S:
-    """`value` as a `type_`, unknown fields refused; `where` is how errors call it."""
+    """Return `value` as a `type_`, unknown fields refused; errors begin with `where`."""
     _refuse_unknown(type_, value, where)
     try:
         return msgspec.convert(value, type_)
@@ -115,7 +115,7 @@ def decode(type_: type[S], value: Any, where: str) -> S:
 
 
 def _refuse_unknown(type_: type[msgspec.Struct], value: Any, where: str) -> None:
-    """Before msgspec does, because it would not say which fields there are."""
+    """Raise ConfigError with the known fields, before msgspec raises an error that lists none."""
     if not isinstance(value, dict):
         return
 

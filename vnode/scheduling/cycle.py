@@ -1,8 +1,8 @@
-"""The scratch pad of one scheduling cycle.
+"""Holds what plugins remember during one scheduling cycle.
 
-PreFilter and PreScore write down once what Filter and Score then read for every node. A state
-belongs to one attempt at one pod and is thrown away with it; extension points of the same attempt
-that run later (Reserve to PostBind) get the same state.
+PreFilter and PreScore compute once what Filter and Score then read for every node. A state belongs
+to one attempt at one pod and is thrown away with it; extension points of the same attempt that run
+later (Reserve to PostBind) get the same state.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from vnode.api import resources
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
-_NOBODY: Final[Mapping[str, float]] = MappingProxyType({})
+_NOT_ASKED: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class CycleState:
-    """A dict of what plugins remember, and which of them sit this pod out."""
+    """A dict of what plugins remember, and the names of plugins that skip this pod."""
 
     __slots__ = ("_data", "_requests", "asked", "skip_filter", "skip_score")
 
-    def __init__(self, asked: Mapping[str, float] = _NOBODY) -> None:
+    def __init__(self, asked: Mapping[str, float] = _NOT_ASKED) -> None:
         # Node -> when (monotonic) an attempt that failed last asked its target for this pod.
         self.asked = asked
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
-        # Names of plugins whose PreFilter said SKIP: their Filter is not called for this pod.
+        # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.
         self.skip_filter: set[str] = set()
         # Likewise for PreScore and Score.
         self.skip_score: set[str] = set()
@@ -38,11 +38,11 @@ class CycleState:
         self._data[key] = value
 
     def read(self, key: str) -> Any:
-        """What was written under `key`; None if nothing was."""
+        """Return what was written under `key`; None if nothing was."""
         return self._data.get(key)
 
     def requests(self, pod: Object) -> Resources:
-        """What the pod asks for, computed once in a cycle."""
+        """Return the pod's requests, computed once in a cycle."""
         if self._requests is None:
             self._requests = resources.pod_requests(pod)
 

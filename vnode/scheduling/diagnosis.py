@@ -1,8 +1,8 @@
-"""Why no target takes a pod, in one line, target by target; and that line taken apart again.
+"""Explains in one line why no target takes a pod, target by target; and parses that line again.
 
-The line goes into the pod's PodScheduled condition and into an Event, as the stock scheduler's
-does: `0/3 targets: c2: 0/4 nodes are available: 4 Insufficient cpu; c3: unreachable for 3m`.
-Whoever owns the pod reads it, so it is about the targets of the pod's namespace and no others.
+The line goes into the pod's PodScheduled condition and into an Event, as kube-scheduler's does:
+`0/3 targets: c2: 0/4 nodes are available: 4 Insufficient cpu; c3: unreachable for 3m`. The owner of
+the pod reads it, so it is about the targets of the pod's namespace and no others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MORE_REASONS: Final = re.compile(r"; and \d+ more reasons$")
 
 
 def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:
-    """What each of a namespace's targets is called in messages.
+    """Return what each of a namespace's targets is called in messages.
 
     That is its name. A Target that shares its name with a ClusterTarget is `namespace/name`.
     """
@@ -32,10 +32,10 @@ def labels(targets: Iterable[TargetKey]) -> dict[TargetKey, str]:
 
 
 def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT_LIMIT) -> str:
-    """One line from the reason of each target that pods of the namespace may use.
+    """Return one line made of the reason of each target that pods of the namespace may use.
 
-    Targets with one and the same reason are put together, three of them by name. The line is cut
-    to `limit` characters at a reason's end where possible, and then says how many are left out.
+    Targets with the same reason are grouped, at most three of them by name. The line is cut to
+    `limit` characters, if possible at the end of a reason, and then says how many are left out.
     """
     if not reasons:
         return (
@@ -59,9 +59,9 @@ def explain(reasons: Mapping[TargetKey, str], namespace: str, limit: int = EVENT
 
 
 def split(message: str, known: Collection[str]) -> dict[str, str]:
-    """The reasons in a line of `explain`, by the labels of the targets that it names.
+    """Return the reason of each target that a line of `explain` names, by the target's label.
 
-    Reasons may contain anything, so that only `known` labels begin a new one.
+    Reasons may contain anything, so only `known` labels begin a new one.
     """
     head, colon, text = message.partition(": ")
     if not known or not colon or not head.endswith(" targets"):
@@ -86,5 +86,5 @@ def _names(targets: list[str]) -> str:
 
 
 def _tidy(reason: str) -> str:
-    """Without the line breaks and the final stop that messages of schedulers come with."""
+    """Remove line breaks and the final stop, which messages of schedulers have."""
     return " ".join(reason.split()).rstrip(".") or "no reason given"

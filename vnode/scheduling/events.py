@@ -1,8 +1,8 @@
 """Events that may make a rejected pod schedulable.
 
-Whoever watches (targets, nodes, pods) turns what it sees into a ClusterEvent and gives it to the
-queue; plugins have registered which kinds can undo their rejections. An event names the node that
-it is about, so that pods which that node never rejected sleep on.
+Watchers of targets, nodes and pods turn a change into a ClusterEvent and give it to the queue;
+plugins have registered which kinds can undo their rejections. An event names its node, so that it
+wakes no pod that this node never rejected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class EventKind(enum.Enum):
-    """What happened."""
+    """What kind of change it is."""
 
     NODE_ADD = "node added"
     NODE_LABELS = "node labels changed"
@@ -29,7 +29,7 @@ class EventKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One event; without a node it concerns all of them."""
+    """One event; without a node it is about all nodes."""
 
     kind: EventKind
     node: str | None = None
@@ -37,7 +37,7 @@ class ClusterEvent:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEventWithHint:
-    """A plugin's wish to have its rejected pods tried again.
+    """A kind of event for which a plugin wants its rejected pods tried again.
 
     By default only an event of the very node that was rejected counts; `anywhere` is for plugins
     whose verdict on one node depends on others, as topology spread does.

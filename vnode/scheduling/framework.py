@@ -1,9 +1,8 @@
 """Runs the plugins of a profile over one pod: the scheduling cycle, and what follows it.
 
-`schedule` is synchronous and in memory. It answers with the nodes that can take the pod, best
-first, or with the reason of every node; it decides nothing: the driver tries candidates in that
-order, and then calls `reserve`, `permit`, `pre_bind`, `bind` and `post_bind` for the one that won,
-or `unreserve`.
+`schedule` is synchronous and in memory. It returns the nodes that can take the pod, best first, or
+the reason of every node; it decides nothing: the caller tries candidates in that order, and then
+calls `reserve`, `permit`, `pre_bind`, `bind` and `post_bind` for the one that won, or `unreserve`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.scheduling import plugin_calls, status
+from vnode.scheduling import plugin_calls
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import (
@@ -36,7 +35,7 @@ from vnode.scheduling.plugin import (
 )
 from vnode.scheduling.result import CycleResult, ScoredNode
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+from vnode.scheduling.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from vnode.scheduling.waiting_pods import WaitingPod, WaitingPods
 from vnode.telemetry.metrics import extension_point
 
@@ -44,36 +43,36 @@ _log = logging.getLogger(__name__)
 
 
 class Framework:
-    """The plugins of one profile, by extension point, in the profile's order."""
+    """Holds the plugins of one profile, by extension point, in the profile's order."""
 
     def __init__(
         self, plugins: Iterable[tuple[Plugin, int]], waiting: WaitingPods, clock: Clock
     ) -> None:
-        """`plugins` come with their weights; a weight counts at Score only."""
+        """Sort plugins with their weights into extension points; a weight counts at Score only."""
         weighted = tuple(plugins)
-        everyone = self._all = tuple(plugin for plugin, _ in weighted)
+        all_plugins = self._all = tuple(plugin for plugin, _ in weighted)
         self._waiting = waiting
         self._clock = clock
-        self._pre_enqueue = tuple(p for p in everyone if isinstance(p, PreEnqueuePlugin))
-        self._pre_filter = tuple(p for p in everyone if isinstance(p, PreFilterPlugin))
-        self._filter = tuple(p for p in everyone if isinstance(p, FilterPlugin))
-        self._post_filter = tuple(p for p in everyone if isinstance(p, PostFilterPlugin))
-        self._pre_score = tuple(p for p in everyone if isinstance(p, PreScorePlugin))
+        self._pre_enqueue = tuple(p for p in all_plugins if isinstance(p, PreEnqueuePlugin))
+        self._pre_filter = tuple(p for p in all_plugins if isinstance(p, PreFilterPlugin))
+        self._filter = tuple(p for p in all_plugins if isinstance(p, FilterPlugin))
+        self._post_filter = tuple(p for p in all_plugins if isinstance(p, PostFilterPlugin))
+        self._pre_score = tuple(p for p in all_plugins if isinstance(p, PreScorePlugin))
         self._score = tuple(
             (plugin, weight)
             for plugin, weight in weighted
             if isinstance(plugin, ScorePlugin) and weight > 0
         )
-        self._reserve = tuple(p for p in everyone if isinstance(p, ReservePlugin))
-        self._permit = tuple(p for p in everyone if isinstance(p, PermitPlugin))
-        self._pre_bind = tuple(p for p in everyone if isinstance(p, PreBindPlugin))
-        self._bind = tuple(p for p in everyone if isinstance(p, BindPlugin))
-        # The plugins whose UNSCHEDULABLE a target overrules that reserves a place all the same.
+        self._reserve = tuple(p for p in all_plugins if isinstance(p, ReservePlugin))
+        self._permit = tuple(p for p in all_plugins if isinstance(p, PermitPlugin))
+        self._pre_bind = tuple(p for p in all_plugins if isinstance(p, PreBindPlugin))
+        self._bind = tuple(p for p in all_plugins if isinstance(p, BindPlugin))
+        # The plugins whose UNSCHEDULABLE a target overrules by reserving a place.
         self._estimates = frozenset(p.NAME for p in self._filter if p.IS_ESTIMATE).union(
             *(plugin.overcomes() for plugin in self._post_filter)
         )
-        self._post_bind = tuple(p for p in everyone if isinstance(p, PostBindPlugin))
-        sorts = tuple(p for p in everyone if isinstance(p, QueueSortPlugin))
+        self._post_bind = tuple(p for p in all_plugins if isinstance(p, PostBindPlugin))
+        sorts = tuple(p for p in all_plugins if isinstance(p, QueueSortPlugin))
         if len(sorts) != 1:
             names = ", ".join(plugin.NAME for plugin in sorts) or "none"
             raise ConfigError(f"enable exactly one QueueSort plugin, not {len(sorts)} ({names})")
@@ -83,38 +82,38 @@ class Framework:
         self._turn = itertools.count()
 
     def registrations(self) -> dict[str, frozenset[ClusterEventWithHint]]:
-        """Plugin name -> the events that may undo its rejections; for the queue."""
+        """Return plugin -> the events that may undo its rejections, for the queue."""
         return {plugin.NAME: frozenset(plugin.events_to_register()) for plugin in self._all}
 
     def pre_enqueue(self, pod: Object) -> Status:
-        """Whether the pod may be queued at all."""
+        """Return success if the pod may be queued."""
         for plugin in self._pre_enqueue:
-            said = plugin_calls.ask(plugin, plugin.pre_enqueue, pod)
-            if not said.is_success:
-                return said
+            status = plugin_calls.call(plugin, plugin.pre_enqueue, pod)
+            if not status.is_success:
+                return status
 
         return SUCCESS
 
     @property
     def nominates(self) -> bool:
-        """Some plugin leaves candidates on nodes that did not pass."""
+        """Whether a plugin leaves candidates on nodes that did not pass."""
         return bool(self._post_filter)
 
     def schedule(
         self, pod: Object, snapshot: Snapshot, asked: Mapping[str, float] | None = None
     ) -> CycleResult:
-        """One scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter.
+        """Run one scheduling cycle: PreFilter, Filter, PreScore and Score, or else PostFilter.
 
-        `asked` is `CycleState.asked`. A pod that the targets of all nodes that passed have
-        rejected before is for PostFilter too.
+        `asked` is `CycleState.asked`. PostFilter runs, too, for a pod that the targets of all nodes
+        that passed have rejected before.
         """
         state = CycleState(asked or {})
         with extension_point("PreFilter"):
-            said = self._run_pre_filter(state, pod, snapshot)
+            status = self._run_pre_filter(state, pod, snapshot)
 
-        if not said.is_success:
-            statuses = {node.name: said for node in snapshot.nodes}
-            return self._rejected(state, pod, snapshot, statuses, said)
+        if not status.is_success:
+            statuses = {node.name: status for node in snapshot.nodes}
+            return self._rejected(state, pod, snapshot, statuses, status)
 
         with extension_point("Filter"):
             passed, statuses = self._run_filter(state, pod, snapshot)
@@ -122,60 +121,60 @@ class Framework:
         if not passed:
             return self._rejected(state, pod, snapshot, statuses, SUCCESS)
 
-        scored, said = self._run_score(state, pod, snapshot, passed)
+        scored, status = self._run_score(state, pod, snapshot, passed)
         nominated: tuple[str, ...] = ()
         if asked and all(node.name in asked for node in passed):
             nominated = self._run_post_filter(state, pod, snapshot, statuses)
 
-        return CycleResult(said, scored, statuses, nominated, self._barred(statuses), state)
+        return CycleResult(status, scored, statuses, nominated, self._barred(statuses), state)
 
     def check(self, pod: Object, snapshot: Snapshot, node_name: str) -> Status:
-        """Whether the pod may still be on a node, some time after its cycle.
+        """Return whether the pod may still be on a node, some time after its cycle.
 
-        PreFilter and Filter once more, for this node. What a target overrules that has reserved a
-        place, such as a guess at its room, is no reason against it.
+        PreFilter and Filter run once more, for this node. A rejection that a target overrules by
+        reserving a place, such as an estimate of its free resources, does not count.
         """
         node = snapshot.get(node_name)
         if node is None:
-            return status.unresolvable("the target is not connected")
+            return unresolvable("the target is not connected")
 
         state = CycleState()
-        said = self._run_pre_filter(state, pod, snapshot)
-        if said.is_success:
+        status = self._run_pre_filter(state, pod, snapshot)
+        if status.is_success:
             filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
-            said = plugin_calls.first_no(filters, state, pod, node) or SUCCESS
+            status = plugin_calls.first_rejection(filters, state, pod, node) or SUCCESS
 
-        return said if self._bars(said) else SUCCESS
+        return status if self._bars(status) else SUCCESS
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """All Reserve plugins, until one says no, which undoes all of them."""
+        """Run all Reserve plugins until one rejects the pod, which undoes all of them."""
         with extension_point("Reserve"):
             for plugin in self._reserve:
-                said = plugin_calls.ask(plugin, plugin.reserve, state, pod, node_name)
-                if not said.is_success:
+                status = plugin_calls.call(plugin, plugin.reserve, state, pod, node_name)
+                if not status.is_success:
                     self.unreserve(state, pod, node_name)
-                    return said
+                    return status
 
             return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Undo `reserve`, last plugin first."""
         for plugin in reversed(self._reserve):
-            plugin_calls.tell(plugin, plugin.unreserve, state, pod, node_name)
+            plugin_calls.notify(plugin, plugin.unreserve, state, pod, node_name)
 
     async def permit(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """Ask all Permit plugins; where some want to wait, hold the pod until it is decided."""
+        """Run all Permit plugins; if some return WAIT, hold the pod until it is decided."""
         timeouts: dict[str, float] = {}
         for plugin in self._permit:
             try:
-                said, seconds = plugin.permit(state, pod, node_name)
+                status, seconds = plugin.permit(state, pod, node_name)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return plugin_calls.broke(plugin, failure)
+                return plugin_calls.failed(plugin, failure)
 
-            if said.is_wait:
+            if status.is_wait:
                 timeouts[plugin.NAME] = seconds
-            elif not said.is_success:
-                return said.by(plugin.NAME)
+            elif not status.is_success:
+                return status.with_plugin(plugin.NAME)
 
         if not timeouts:
             return SUCCESS
@@ -184,45 +183,45 @@ class Framework:
             return await self._hold(objects.uid(pod), node_name, timeouts)
 
     async def pre_bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """All PreBind plugins in turn, until one says no."""
+        """Run all PreBind plugins until one rejects the pod."""
         with extension_point("PreBind"):
             for plugin in self._pre_bind:
                 try:
-                    said = await plugin.pre_bind(state, pod, node_name)
+                    status = await plugin.pre_bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = plugin_calls.broke(plugin, failure)
+                    status = plugin_calls.failed(plugin, failure)
 
-                if not said.is_success:
-                    return said.by(plugin.NAME)
+                if not status.is_success:
+                    return status.with_plugin(plugin.NAME)
 
             return SUCCESS
 
     async def bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """The first Bind plugin that does not SKIP; SKIP if the driver is to bind it itself."""
+        """Run Bind plugins until one does not SKIP; SKIP if the caller is to bind the pod."""
         with extension_point("Bind"):
             for plugin in self._bind:
                 try:
-                    said = await plugin.bind(state, pod, node_name)
+                    status = await plugin.bind(state, pod, node_name)
                 except Exception as failure:  # noqa: BLE001 - a plugin's bug is its status
-                    said = plugin_calls.broke(plugin, failure)
+                    status = plugin_calls.failed(plugin, failure)
 
-                if not said.is_skip:
-                    return said.by(plugin.NAME)
+                if not status.is_skip:
+                    return status.with_plugin(plugin.NAME)
 
             return SKIP
 
     def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
-        """Tell the PostBind plugins."""
+        """Notify the PostBind plugins."""
         for plugin in self._post_bind:
-            plugin_calls.tell(plugin, plugin.post_bind, state, pod, node_name)
+            plugin_calls.notify(plugin, plugin.post_bind, state, pod, node_name)
 
     def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
         for plugin in self._pre_filter:
-            said = plugin_calls.ask(plugin, plugin.pre_filter, state, pod, snapshot)
-            if said.is_skip:
+            status = plugin_calls.call(plugin, plugin.pre_filter, state, pod, snapshot)
+            if status.is_skip:
                 state.skip_filter.add(plugin.NAME)
-            elif not said.is_success:
-                return said
+            elif not status.is_success:
+                return status
 
         return SUCCESS
 
@@ -233,25 +232,25 @@ class Framework:
         passed: list[VirtualNodeInfo] = []
         statuses: dict[str, Status] = {}
         for node in snapshot.nodes:
-            said = plugin_calls.first_no(filters, state, pod, node)
-            if said is None:
+            status = plugin_calls.first_rejection(filters, state, pod, node)
+            if status is None:
                 passed.append(node)
             else:
-                statuses[node.name] = said
+                statuses[node.name] = status
 
         return passed, statuses
 
     def _filters(self, state: CycleState) -> list[FilterPlugin]:
         return [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
 
-    def _bars(self, said: Status) -> bool:
-        if said.is_success:
+    def _bars(self, status: Status) -> bool:
+        if status.is_success:
             return False
 
-        return said.code is not Code.UNSCHEDULABLE or said.plugin not in self._estimates
+        return status.code is not Code.UNSCHEDULABLE or status.plugin not in self._estimates
 
     def _barred(self, statuses: Mapping[str, Status]) -> frozenset[str]:
-        return frozenset(name for name, said in statuses.items() if self._bars(said))
+        return frozenset(name for name, status in statuses.items() if self._bars(status))
 
     def _rejected(
         self,
@@ -262,8 +261,8 @@ class Framework:
         why: Status,
     ) -> CycleResult:
         if why.is_success:
-            broken = [said for said in statuses.values() if said.code is Code.ERROR]
-            why = broken[0] if broken else status.unschedulable("no target can take the pod")
+            broken = [status for status in statuses.values() if status.code is Code.ERROR]
+            why = broken[0] if broken else unschedulable("no target can take the pod")
 
         if why.code is Code.ERROR:
             return CycleResult(why, (), statuses, (), self._barred(statuses), state)
@@ -277,12 +276,12 @@ class Framework:
         with extension_point("PostFilter"):
             for plugin in self._post_filter:
                 try:
-                    names, said = plugin.post_filter(state, pod, snapshot, statuses)
+                    names, status = plugin.post_filter(state, pod, snapshot, statuses)
                 except Exception:  # noqa: BLE001 - the pod is unschedulable with or without it
-                    _log.exception("plugin %s broke in post_filter", plugin.NAME)
+                    _log.exception("plugin %s failed in post_filter", plugin.NAME)
                     continue
 
-                if said.is_success:
+                if status.is_success:
                     return tuple(names)
 
             return ()
@@ -291,10 +290,10 @@ class Framework:
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
     ) -> tuple[tuple[ScoredNode, ...], Status]:
         with extension_point("PreScore"):
-            said = self._run_pre_score(state, pod, snapshot, nodes)
+            status = self._run_pre_score(state, pod, snapshot, nodes)
 
-        if not said.is_success:
-            return (), said
+        if not status.is_success:
+            return (), status
 
         with extension_point("Score"):
             return self._score_all(state, pod, nodes)
@@ -303,11 +302,11 @@ class Framework:
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: list[VirtualNodeInfo]
     ) -> Status:
         for plugin in self._pre_score:
-            said = plugin_calls.ask(plugin, plugin.pre_score, state, pod, snapshot, nodes)
-            if said.is_skip:
+            status = plugin_calls.call(plugin, plugin.pre_score, state, pod, snapshot, nodes)
+            if status.is_skip:
                 state.skip_score.add(plugin.NAME)
-            elif not said.is_success:
-                return said
+            elif not status.is_success:
+                return status
 
         return SUCCESS
 
@@ -322,7 +321,7 @@ class Framework:
             try:
                 scores = plugin_calls.scores(plugin, state, pod, nodes)
             except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-                return (), plugin_calls.broke(plugin, failure)
+                return (), plugin_calls.failed(plugin, failure)
 
             for name, score in scores.items():
                 by_node[name][plugin.NAME] = score * weight
@@ -332,7 +331,7 @@ class Framework:
     def _ranked(
         self, nodes: list[VirtualNodeInfo], by_node: dict[str, dict[str, int]]
     ) -> tuple[ScoredNode, ...]:
-        """Best first; equals take turns, cycle by cycle, to be the first of them."""
+        """Sort nodes, best first; of equal ones, each cycle puts another first."""
         start = next(self._turn) % len(nodes)
         turned = nodes[start:] + nodes[:start]
         scored = [ScoredNode(n, sum(by_node[n.name].values()), by_node[n.name]) for n in turned]

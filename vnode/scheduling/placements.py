@@ -1,10 +1,10 @@
-"""Which proxies are on which virtual node, counted without looking at each of them.
+"""Counts proxies by virtual node, so that a scheduling cycle need not look at each of them.
 
 Topology spread and pod affinity ask "how many pods of this namespace that match this selector are
-on each node", even spread asks the same by owner, and anti-affinity asks whom the pods there keep
-away. Owners and such terms are always counted; a selector is counted once when it is first asked
-for, and from then on with every pod that comes or goes. So a scheduling cycle reads counts, however
-many pods there are.
+on each node", even spread asks that by owner, and anti-affinity asks which pods the placed ones
+keep away. Owners and anti-affinity terms are always counted. A selector is counted once when it is
+first asked for, and from then on with every pod that comes or goes. So a cycle reads counts,
+however many pods there are.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Placement:
 
 
 class Placements:
-    """Counts of placements; fed by the cache, read by plugins through the snapshot."""
+    """Counts of placements; the cache writes them, plugins read them through the snapshot."""
 
     def __init__(self) -> None:
         # By namespace, then by (uid, node).
         self._placed: dict[str, dict[tuple[str, str], Placement]] = {}
         # Controller UID -> node -> pods; no zeroes are kept.
         self._owned: dict[str, Counter[str]] = {}
-        # Term -> node -> pods there whose anti-affinity it is; no zeroes, no empty terms.
+        # Anti-affinity term -> node -> pods there that have it; no zeroes, no empty terms.
         self._repelling: dict[PodTerm, Counter[str]] = {}
         # Exactly what a full count would give; in order of use.
         self._matching: OrderedDict[tuple[str, Selector], Counter[str]] = OrderedDict()
@@ -50,12 +50,12 @@ class Placements:
         self._selectors: dict[str, set[Selector]] = {}
 
     def add(self, placement: Placement) -> None:
-        """Count a proxy; the same (uid, node) must not be counted yet."""
+        """Count a proxy; its (uid, node) must not be counted yet."""
         self._placed.setdefault(placement.namespace, {})[placement.uid, placement.node] = placement
         self._count(placement, 1)
 
     def remove(self, placement: Placement) -> None:
-        """Count it no longer."""
+        """Stop counting a proxy."""
         in_namespace = self._placed[placement.namespace]
         del in_namespace[placement.uid, placement.node]
         if not in_namespace:
@@ -64,11 +64,11 @@ class Placements:
         self._count(placement, -1)
 
     def owned(self, controller_uid: str) -> Mapping[str, int]:
-        """Node -> pods of that controller there; nodes without any are absent. Do not change."""
+        """Return node -> pods of that controller; nodes without any are absent. Do not change."""
         return self._owned.get(controller_uid) or {}
 
     def matching(self, namespace: str, selector: Selector) -> Mapping[str, int]:
-        """Node -> pods of the namespace there that match. Do not change."""
+        """Return node -> pods of the namespace that match. Do not change."""
         key = (namespace, selector)
         counts = self._matching.get(key)
         if counts is None:
@@ -78,7 +78,10 @@ class Placements:
         return counts
 
     def matching_in(self, namespaces: frozenset[str] | None, selector: Selector) -> Counter[str]:
-        """The sum over these namespaces, or with None over all with proxies; the caller's own."""
+        """Return the sum over these namespaces, or with None over all that have proxies.
+
+        The counter is the caller's own.
+        """
         total: Counter[str] = Counter()
         for namespace in self._placed.keys() if namespaces is None else namespaces:
             total.update(self.matching(namespace, selector))
@@ -86,11 +89,11 @@ class Placements:
         return total
 
     def repelling(self) -> Iterable[tuple[PodTerm, Mapping[str, int]]]:
-        """Each required anti-affinity of pods that are placed, with node -> pods that have it."""
+        """Return each required anti-affinity term of placed pods, and node -> pods that have it."""
         return self._repelling.items()
 
     def has(self, namespace: str, uid: str, node: str) -> bool:
-        """Whether that pod is counted on that node."""
+        """Return whether that pod is counted on that node."""
         return (uid, node) in self._placed.get(namespace, {})
 
     def _start_counting(self, key: tuple[str, Selector]) -> Counter[str]:

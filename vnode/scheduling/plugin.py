@@ -1,16 +1,16 @@
-"""The extension points: what a plugin may implement, and what it may count on.
+"""Declares the extension points: what a plugin may implement, and what it may rely on.
 
 Names and meaning are kube-scheduler's; what is scheduled is a proxy pod, and a node is a virtual
 node, that is, a whole target cluster. A plugin is a class with a `NAME`; it inherits from the
 points that it takes part in, and is built once with its arguments and a Handle. Everything up to
-Permit runs in the scheduling cycle: synchronous, in memory, microseconds. What has to wait for
-somebody belongs into a Permit that waits, or into PreBind or Bind, which run concurrently.
+Permit runs in the scheduling cycle: synchronous, in memory, microseconds. What has to wait belongs
+into a Permit that waits, or into PreBind or Bind, which run concurrently.
 
     QueueSort, PreEnqueue                          which pod is next, which is not ready at all
     PreFilter, Filter, PostFilter                  which targets can take it; what if none can
     PreScore, Score (with normalize_score)         which of them should, 0 to 100 each
-    Reserve, Permit                                a target was chosen: note it, or hold it
-    PreBind, Bind, PostBind                        write it down
+    Reserve, Permit                                a target was chosen: record it, or hold the pod
+    PreBind, Bind, PostBind                        write it to the API server
 
 Nobody changes a pod, a node or a snapshot: they are shared. An exception of a plugin counts as its
 ERROR status.
@@ -45,7 +45,7 @@ class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What a plugin gets of the machine around it."""
+    """What a plugin may use of the scheduler around it."""
 
     waiting: WaitingPods
     """The pods that Permit holds."""
@@ -55,18 +55,18 @@ class Plugin(ABC):
     """Base of all plugins."""
 
     NAME: ClassVar[str]
-    """How configuration and messages call it: CamelCase, unique."""
+    """Its name in configuration and messages: CamelCase, unique."""
 
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
     """The type of its arguments; the configuration is decoded into it strictly."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
-        """`args` is an instance of `Args`."""
+        """Keep the arguments, an instance of `Args`, and the handle."""
         self.args = args
         self.handle = handle
 
     def events_to_register(self) -> Iterable[ClusterEventWithHint]:
-        """The events that may turn this plugin's no into a yes.
+        """Return the events that may undo this plugin's rejections.
 
         Only they wake a pod that it rejected. The default is every event, which is always right
         and costs useless attempts.
@@ -79,7 +79,10 @@ class QueueSortPlugin(Plugin):
 
     @abstractmethod
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
-        """Smaller is scheduled earlier; it may not depend on anything that changes by itself."""
+        """Return the pod's place in the queue; smaller is earlier.
+
+        It may not depend on anything that changes by itself.
+        """
 
 
 class PreEnqueuePlugin(Plugin):
@@ -87,7 +90,7 @@ class PreEnqueuePlugin(Plugin):
 
     @abstractmethod
     def pre_enqueue(self, pod: Object) -> Status:
-        """Anything but success holds the pod until it is updated."""
+        """Return success to queue the pod; anything else holds it until it is updated."""
 
 
 class PreFilterPlugin(Plugin):
@@ -95,36 +98,36 @@ class PreFilterPlugin(Plugin):
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        """SKIP: this plugin's Filter passes everywhere. A rejection holds for all nodes."""
+        """Prepare Filter, or reject all nodes. SKIP: this plugin's Filter passes everywhere."""
 
 
 class FilterPlugin(Plugin):
-    """Says whether a node can take the pod."""
+    """Decides whether a node can take the pod."""
 
     IS_ESTIMATE: ClassVar[bool] = False
-    """Its UNSCHEDULABLE is a guess at what the target knows better, as the room that is left there:
-    it does not keep a pod off a node once the target has reserved a place for it. Such a plugin is
-    not asked again before the pod is bound."""
+    """Its UNSCHEDULABLE is a guess at what the target knows better, such as its free resources: it
+    does not keep a pod off a node once the target has reserved a place for it. Such a plugin is not
+    asked again before the pod is bound."""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
-        """The first no of all plugins is the node's; later plugins are not asked about it."""
+        """Accept or reject the node. After a rejection, later plugins are not asked about it."""
 
 
 class PostFilterPlugin(Plugin):
-    """Is asked when no node passed, or the targets of all that did have rejected the pod before."""
+    """Runs if no node passed, or if the targets of all that did have rejected the pod before."""
 
     def overcomes(self) -> Collection[str]:
-        """Plugins of whose UNSCHEDULABLE the same is true as of that of an IS_ESTIMATE."""
+        """Return names of plugins whose UNSCHEDULABLE counts like that of an IS_ESTIMATE plugin."""
         return ()
 
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: Mapping[str, Status]
     ) -> tuple[Sequence[str], Status]:
-        """Names of nodes on which a candidate should be left for their autoscaler to see.
+        """Return names of nodes on which a candidate should be left for their autoscaler to see.
 
-        `statuses` has the no of each node that did not pass, `state.asked` says which targets
+        `statuses` has the rejection of each node that did not pass, `state.asked` the targets that
         earlier attempts have asked. The first plugin that returns success decides; the pod stays
         unschedulable either way.
         """
@@ -137,7 +140,7 @@ class PreScorePlugin(Plugin):
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
-        """SKIP: this plugin does not score this pod."""
+        """Prepare Score. SKIP: this plugin does not score this pod."""
 
 
 class ScorePlugin(Plugin):
@@ -145,30 +148,30 @@ class ScorePlugin(Plugin):
 
     @abstractmethod
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
-        """Any number if `normalize_score` brings it into 0..MAX_SCORE, else in that range."""
+        """Return 0..MAX_SCORE, or any number if `normalize_score` brings it into that range."""
 
     def normalize_score(self, state: CycleState, pod: Object, scores: dict[str, int]) -> None:
         """Change this plugin's scores (node name -> score) in place; by default none."""
 
 
 class ReservePlugin(Plugin):
-    """Keeps books in memory about pods on their way to a node."""
+    """Keeps a record in memory of pods on their way to a node."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """A target took the pod. After a no, `unreserve` of all Reserve plugins is called."""
+        """Record that a target took the pod. A rejection makes all Reserve plugins `unreserve`."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
-        """Undo; must not fail, and must bear being called without a reserve, or twice."""
+        """Undo `reserve`; must not fail, also without a reserve before, or twice."""
 
 
 class PermitPlugin(Plugin):
-    """Allows, refuses or holds a pod that has a target."""
+    """Permits, rejects or holds a pod that has a target."""
 
     @abstractmethod
     def permit(self, state: CycleState, pod: Object, node_name: str) -> tuple[Status, float]:
-        """WAIT holds the pod for at most that many seconds; the number is not read otherwise."""
+        """Decide on the pod; WAIT holds it for at most that many seconds, not read otherwise."""
 
 
 class PreBindPlugin(Plugin):
@@ -176,7 +179,7 @@ class PreBindPlugin(Plugin):
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """A no gives the target back."""
+        """Prepare the binding. A rejection gives the target back."""
 
 
 class BindPlugin(Plugin):
@@ -184,12 +187,12 @@ class BindPlugin(Plugin):
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """SKIP leaves it to the next plugin, and at last to the built-in binding."""
+        """Bind the proxy. SKIP leaves it to the next plugin, at last to the built-in binding."""
 
 
 class PostBindPlugin(Plugin):
-    """Is told that a proxy was bound."""
+    """Learns that a proxy was bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Object, node_name: str) -> None:
-        """Informational; must not fail."""
+        """Take note of the binding; must not fail."""

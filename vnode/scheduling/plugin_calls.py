@@ -1,7 +1,7 @@
-"""Calling plugins: whatever one raises becomes a Status that names it.
+"""Calls plugins: whatever one raises becomes a Status that names it.
 
 A plugin may be anybody's. Its bug costs the pod at hand an attempt, and never the scheduler. Each
-answer is stamped with the plugin's name, by which users and the queue tell whose no it was.
+status is stamped with the plugin's name, by which users and the queue tell who rejected the pod.
 """
 
 from __future__ import annotations
@@ -10,27 +10,26 @@ import logging
 from collections.abc import Callable
 
 from vnode.api.objects import Object
-from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import MAX_SCORE, FilterPlugin, Plugin, ScorePlugin
 from vnode.scheduling.snapshot import VirtualNodeInfo
-from vnode.scheduling.status import SUCCESS, Status
+from vnode.scheduling.status import SUCCESS, Status, error
 
 _log = logging.getLogger(__name__)
 
 
-def first_no(
+def first_rejection(
     filters: list[FilterPlugin], state: CycleState, pod: Object, node: VirtualNodeInfo
 ) -> Status | None:
-    """The first plugin's no, stamped with its name; None if the node passes them all."""
+    """Return the first status that is no success, with its plugin; None if the node passes."""
     for plugin in filters:
         try:
-            said = plugin.filter(state, pod, node)
+            status = plugin.filter(state, pod, node)
         except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-            return broke(plugin, failure)
+            return failed(plugin, failure)
 
-        if said is not SUCCESS and not said.is_success:
-            return said.by(plugin.NAME)
+        if status is not SUCCESS and not status.is_success:
+            return status.with_plugin(plugin.NAME)
 
     return None
 
@@ -38,7 +37,7 @@ def first_no(
 def scores(
     plugin: ScorePlugin, state: CycleState, pod: Object, nodes: list[VirtualNodeInfo]
 ) -> dict[str, int]:
-    """The plugin's normalised scores; ValueError if one is out of range."""
+    """Return the plugin's normalised scores; ValueError if one is out of range."""
     scores = {node.name: plugin.score(state, pod, node) for node in nodes}
     plugin.normalize_score(state, pod, scores)
     for name, score in scores.items():
@@ -48,22 +47,22 @@ def scores(
     return scores
 
 
-def ask(plugin: Plugin, method: Callable[..., Status], *args: object) -> Status:
-    """The plugin's answer at one extension point."""
+def call(plugin: Plugin, method: Callable[..., Status], *args: object) -> Status:
+    """Return the plugin's status at one extension point."""
     try:
-        return method(*args).by(plugin.NAME)
+        return method(*args).with_plugin(plugin.NAME)
     except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
-        return broke(plugin, failure)
+        return failed(plugin, failure)
 
 
-def tell(plugin: Plugin, method: Callable[..., None], *args: object) -> None:
-    """For points that must not fail: if they do, the others are told all the same."""
+def notify(plugin: Plugin, method: Callable[..., None], *args: object) -> None:
+    """Call a method that must not fail; if it does, log it and go on."""
     try:
         method(*args)
     except Exception:  # noqa: BLE001 - see above
-        _log.exception("plugin %s broke in %s", plugin.NAME, method.__name__)
+        _log.exception("plugin %s failed in %s", plugin.NAME, method.__name__)
 
 
-def broke(plugin: Plugin, failure: Exception) -> Status:
-    """The status of a plugin that raised."""
-    return status.error(f"plugin {plugin.NAME} broke: {failure!r}").by(plugin.NAME)
+def failed(plugin: Plugin, failure: Exception) -> Status:
+    """Return the status of a plugin that raised."""
+    return error(f"plugin {plugin.NAME} failed: {failure!r}").with_plugin(plugin.NAME)

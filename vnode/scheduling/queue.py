@@ -1,4 +1,4 @@
-"""The pods that wait to be scheduled, and when each is tried (again).
+"""Queues the pods to schedule, and decides when each is tried (again).
 
     add ---> active ---pop---> in flight ---done---> gone
                ^  ^               |  |
@@ -6,13 +6,13 @@
                |       ^                               |
                '-------'--------- move, flush ---------'
 
-A pod that is rejected sleeps until an event may help it: one of a kind that a plugin which
-rejected it registered for, on the node where it did. An event that comes while the pod is in
-flight counts as well, for the attempt may not have seen it. A pod tried n times waits at least
-min(2^(n-1), 10) seconds from its last failure (kube-scheduler's figures); one that sleeps longer
-than a minute is tried anyway. Held pods (PreEnqueue said no) wait for an update of themselves.
+A rejected pod waits for an event that may help it: one of a kind that a plugin which rejected it
+registered for, on the node where it did. An event that comes while the pod is in flight counts as
+well, for the attempt may not have seen it. A pod tried n times waits at least min(2^(n-1), 10)
+seconds from its last failure (kube-scheduler's figures); one that is unschedulable for longer than
+a minute is tried anyway. Held pods (rejected by PreEnqueue) wait for an update of themselves.
 
-Everything is synchronous but `pop`, which sleeps until a pod is ready; there is no polling.
+Everything is synchronous but `pop`, which waits until a pod is ready; there is no polling.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class QueueSettings:
 
 
 class SchedulingQueue:
-    """Pods by UID: one created anew under its old name is another pod."""
+    """Holds pods by UID: one created anew under its old name is another pod."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SchedulingQueue:
         pre_enqueue: Callable[[Object], Status] = lambda _: SUCCESS,
         settings: QueueSettings | None = None,
     ) -> None:
-        """`registrations`: plugin -> events that may undo its no; of others, all events do."""
+        """Take plugin -> events that may undo its rejections; for others, all events may."""
         self._clock = clock
         self._sort_key = sort_key
         self._pre_enqueue = pre_enqueue
@@ -90,7 +90,7 @@ class SchedulingQueue:
         self._event_number = 0
         self._newest: dict[ClusterEvent, int] = {}
         self._in_flight: set[str] = set()
-        # Set when something changed that a sleeping `pop` must look at.
+        # Set when a change may make a pod ready, for a waiting `pop`.
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class SchedulingQueue:
         return uid in self._pods
 
     def statistics(self) -> dict[str, int]:
-        """How many pods are in each place."""
+        """Count the pods in each place."""
         counts = dict.fromkeys((ACTIVE, BACKOFF, UNSCHEDULABLE, HELD, IN_FLIGHT), 0)
         for queued in self._pods.values():
             counts[queued.place] += 1
@@ -108,12 +108,12 @@ class SchedulingQueue:
         return counts
 
     def place(self, uid: str) -> str | None:
-        """Where the pod is; None if it is not in the queue."""
+        """Return where the pod is; None if it is not in the queue."""
         queued = self._pods.get(uid)
         return queued.place if queued else None
 
     def add(self, pod: Object) -> None:
-        """A pod to schedule appeared or changed.
+        """Add a pod to schedule, or take its newer version.
 
         A change of its spec, labels or annotations gives a rejected pod another attempt; a change
         of its status does not.
@@ -140,13 +140,16 @@ class SchedulingQueue:
             self._enqueue(queued)
 
     def delete(self, uid: str) -> None:
-        """The pod is gone, or is no longer to be scheduled. Unknown ones are fine."""
+        """Drop a pod that is gone or no longer to be scheduled. Unknown ones are fine."""
         queued = self._pods.pop(uid, None)
         if queued is not None:
             self._leave(queued)
 
     async def pop(self) -> QueuedPod:
-        """The next pod to try, from now on in flight: end with `done`, `reject` or `retry`."""
+        """Wait for the next pod to try, from now on in flight.
+
+        End the attempt with `done`, `reject` or `retry`.
+        """
         while True:
             self._wake_due()
             if queued := self._pop_active():
@@ -156,11 +159,11 @@ class SchedulingQueue:
             await self._sleep()
 
     def done(self, uid: str) -> None:
-        """The pod in flight has its node."""
+        """Drop the pod in flight, which has its node."""
         self.delete(uid)
 
     def reject(self, uid: str, rejections: Rejections) -> None:
-        """The pod in flight found no node: it sleeps until an event may help.
+        """Put the pod in flight aside until an event may help it to a node.
 
         If one came, or the pod was changed, since it was popped, it is tried again after its
         back-off. A pod deleted meanwhile is ignored.
@@ -186,7 +189,7 @@ class SchedulingQueue:
         self._changed.set()
 
     def retry(self, uid: str) -> None:
-        """The attempt at the pod in flight broke: try it again after its back-off."""
+        """Try the pod in flight again after its back-off: the attempt failed with an error."""
         queued = self._pods.get(uid)
         if queued is not None and queued.place == IN_FLIGHT:
             self._fail(queued)
@@ -215,17 +218,17 @@ class SchedulingQueue:
             self._enqueue_after_backoff(queued)
 
     def move(self, event: ClusterEvent, by: str = "") -> None:
-        """Something happened: wake the pods that it may help, but not the one of that UID."""
+        """Wake the pods that the event may help, but not the one with the UID `by`."""
         if self._in_flight:
             self._event_number += 1
             self._newest[event] = self._event_number
 
-        for uid in self._unschedulable.that_wake(event):
+        for uid in self._unschedulable.woken_by(event):
             if uid != by:
                 self._enqueue_after_backoff(self._pods[uid])
 
     def _enqueue(self, queued: QueuedPod) -> None:
-        """Into the active queue, or held."""
+        """Put the pod into the active queue, or hold it."""
         if not self._pre_enqueue(queued.pod).is_success:
             self._put(queued, HELD)
             return
@@ -285,7 +288,7 @@ class SchedulingQueue:
         return None
 
     async def _sleep(self) -> None:
-        """Until something changes, or the next pod's time comes."""
+        """Wait until something changes, or the next pod is due."""
         timers = (self._backoff, self._flush)
         moments = [m for t in timers if (m := t.next_moment()) is not None]
         if not moments:

@@ -1,4 +1,4 @@
-"""A pod in the scheduling queue: where it is, and what decides when it is tried."""
+"""A pod in the scheduling queue: its place, and what decides when it is tried."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class QueuedPod:
     """How often it was popped."""
     asked: dict[str, float] = field(default_factory=dict)
     """Node -> when (monotonic) an attempt that failed last asked its target."""
-    # Where it is: one of the five names above.
+    # One of the five names above.
     place: str = ACTIVE
     # Counts its moves; a heap entry with another number is stale.
     generation: int = 0
     # When it may be tried again after its last failure.
     ready_at: float = 0.0
-    # While unschedulable: who rejected it, as `Sleepers` has it.
+    # While unschedulable: the plugins that rejected it, as `UnschedulablePods` has them.
     rejected: Signature = frozenset()
     # While in flight: the last event before it was popped, and whether it was changed since.
     seen_event: int = 0
@@ -46,17 +46,17 @@ class QueuedPod:
 
 @dataclass(slots=True)
 class Timers:
-    """Pods by a moment, earliest first; entries of pods that moved on are dropped when met."""
+    """Pods by due time, earliest first; entries of pods that moved on are dropped when met."""
 
     heap: list[tuple[float, int, int, QueuedPod]] = field(default_factory=list)
     order: itertools.count[int] = field(default_factory=itertools.count)
 
     def push(self, moment: float, queued: QueuedPod) -> None:
-        """Note the pod's time, in the clock's monotonic seconds."""
+        """Add the pod with its due time, in the clock's monotonic seconds."""
         heapq.heappush(self.heap, (moment, next(self.order), queued.generation, queued))
 
     def next_moment(self) -> float | None:
-        """When the first is due; None if there is none."""
+        """Return when the first pod is due; None if there is none."""
         while self.heap:
             moment, _, generation, queued = self.heap[0]
             if queued.generation == generation:
@@ -67,7 +67,7 @@ class Timers:
         return None
 
     def pop_due(self, now: float) -> list[QueuedPod]:
-        """Those whose time has come."""
+        """Remove and return the pods that are due."""
         due: list[QueuedPod] = []
         while (moment := self.next_moment()) is not None and moment <= now:
             due.append(heapq.heappop(self.heap)[3])
@@ -76,12 +76,12 @@ class Timers:
 
 
 def priority(pod: Object) -> int:
-    """Higher ones go first; 0 if the pod has none."""
+    """Return the pod's priority, 0 if it has none; higher ones go first."""
     return int(objects.spec(pod).get("priority") or 0)
 
 
 def concerns_scheduling(old: Object, new: Object) -> bool:
-    """Whether a change of the pod gives it another attempt."""
+    """Return whether a change of the pod gives it another attempt."""
     return (
         objects.spec(old) != objects.spec(new)
         or objects.labels(old) != objects.labels(new)

@@ -1,4 +1,4 @@
-"""From plugin names in a configuration to a Framework.
+"""Builds a Framework from the plugin names in a configuration.
 
 Plugins come from two places: those that the caller hands over (the package `scheduler_plugins`, by
 the command line), and the installed packages' entry points in the group `vnode.scheduler_plugins`,
@@ -23,7 +23,7 @@ ENTRY_POINT_GROUP: Final = "vnode.scheduler_plugins"
 
 
 class Registry:
-    """The plugins that can be enabled, by name."""
+    """Finds the plugins that can be enabled, by name."""
 
     def __init__(
         self, builtin: Iterable[type[Plugin]], installed: Iterable[metadata.EntryPoint] = ()
@@ -32,11 +32,11 @@ class Registry:
         self._installed = {entry.name: entry for entry in installed}
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return sorted(self._classes.keys() | self._installed.keys())
 
     def get(self, name: str) -> type[Plugin]:
-        """The class of that name. ConfigError if there is none, or it cannot be imported."""
+        """Return the class of that name. ConfigError if there is none, or it cannot be imported."""
         if name not in self._classes:
             self._classes[name] = self._load(name)
 
@@ -72,16 +72,16 @@ class Registry:
 
 
 def installed() -> list[metadata.EntryPoint]:
-    """The entry points of all packages installed here."""
+    """Return the entry points of all packages installed here."""
     return list(metadata.entry_points(group=ENTRY_POINT_GROUP))
 
 
 def build(
     profile: Profile, registry: Registry, defaults: Mapping[str, int], clock: Clock
 ) -> Framework:
-    """The framework of a profile. `defaults`: name -> weight of what is enabled by default.
+    """Build the framework of a profile; `defaults` are the default plugins and their weights.
 
-    ConfigError for what the profile names and does not exist, or arguments that do not decode.
+    ConfigError if the profile names a plugin that does not exist, or arguments do not decode.
     """
     weights = _weights(profile, registry, defaults)
     arguments = {given.name: given.args for given in profile.plugin_config}
@@ -101,7 +101,7 @@ def build(
 
 
 def _weights(profile: Profile, registry: Registry, defaults: Mapping[str, int]) -> dict[str, int]:
-    """The enabled plugins in order, with their weights."""
+    """Return the enabled plugins in order, with their weights."""
     disabled = {plugin.name for plugin in profile.plugins.disabled}
     for name in sorted(disabled - {"*"}):
         registry.get(name)

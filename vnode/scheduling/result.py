@@ -1,4 +1,4 @@
-"""What a scheduling cycle answers: the nodes that can take the pod, or why each cannot."""
+"""Results of a scheduling cycle: the nodes that can take the pod, or why each cannot."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class ScoredNode:
 
 @dataclass(frozen=True, slots=True)
 class CycleResult:
-    """What a scheduling cycle found out."""
+    """Result of a scheduling cycle."""
 
     status: Status
-    """Success if a node can take the pod; else UNSCHEDULABLE, or ERROR if a plugin broke."""
+    """Success if a node can take the pod; else UNSCHEDULABLE, or ERROR if a plugin failed."""
     feasible: tuple[ScoredNode, ...]
     """The nodes that can take it, best first."""
     statuses: Mapping[str, Status]
@@ -39,13 +39,13 @@ class CycleResult:
     nominated: tuple[str, ...]
     """Where PostFilter wants candidates left although these nodes did not pass."""
     barred: frozenset[str]
-    """The nodes that the pod must not be on, whatever its candidates there come to."""
+    """The nodes that the pod must not be on, even if their targets reserve a place."""
     state: CycleState
 
     def rejections(self) -> dict[str, frozenset[str]]:
-        """Node name -> the plugins whose no it was, as `SchedulingQueue.reject` takes it."""
-        return {name: frozenset((said.plugin,)) for name, said in self.statuses.items()}
+        """Return node -> the plugins that rejected it, as `SchedulingQueue.reject` takes it."""
+        return {node: frozenset((status.plugin,)) for node, status in self.statuses.items()}
 
     def full(self) -> Iterator[str]:
-        """The nodes that did not pass, but whose targets may overcome that."""
+        """Yield the nodes that did not pass, but whose targets may overcome that."""
         return (name for name in self.statuses if name not in self.barred)

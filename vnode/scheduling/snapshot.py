@@ -1,9 +1,9 @@
-"""What a scheduling cycle sees of the world: virtual nodes and the proxies on them.
+"""Snapshots of the scheduler's state: virtual nodes and the proxies on them.
 
-A `VirtualNode` is what the agent knows of a target and its node object; a `VirtualNodeInfo` is that
-together with what the cache keeps count of. A `Snapshot` holds all of them, sorted by name. It is
-made without copying pods, so it is good for one cycle, that is, until the next `await`; the
-VirtualNodeInfos in it never change and may be kept.
+A `VirtualNode` is what the agent knows of a target and its node object; a `VirtualNodeInfo` adds
+what the cache counts. A `Snapshot` holds all of them, sorted by name. It is made without copying
+pods, so it is good for one cycle, that is, until the next `await`; the VirtualNodeInfos in it never
+change and may be kept.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class VirtualNode:
     unhealthy_reason: str = ""
     """Why it is not healthy, for users: `unreachable for 3m`."""
     allocatable: Resources | None = None
-    """What the target offers in all; None as long as nobody said."""
+    """What the target offers in all; None as long as it is not known."""
     cluster_uid: str | None = None
-    """Which cluster it is; "" if it does not say, None as long as it is not known."""
+    """Which cluster it is; "" if it has no such id, None as long as it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class VirtualNodeInfo:
 
     virtual: VirtualNode
     requested: Resources
-    """What the proxies placed here ask for, together (`pods`: how many they are)."""
+    """Sum of the requests of the proxies placed here (`pods`: their number)."""
     free: Resources | None
-    """What the target said it has free, all nodes together, less what was promised since then."""
+    """What the target reported free on all nodes together, less what was promised since then."""
     largest: Resources | None
     """For each resource, the most that any single node of the target has free."""
     name: str = field(init=False)
@@ -80,5 +80,5 @@ class Snapshot:
         return iter(self.nodes)
 
     def get(self, name: str) -> VirtualNodeInfo | None:
-        """The node of that name, if there is one."""
+        """Return the node of that name, if there is one."""
         return next((node for node in self.nodes if node.name == name), None)

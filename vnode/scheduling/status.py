@@ -1,8 +1,8 @@
-"""What a plugin answers: a Status value, never an exception.
+"""Statuses that plugins return, in place of exceptions.
 
 The codes and their meaning are those of kube-scheduler. Success is one shared object, because a
-cycle makes it thousands of times; every other Status says why, and the framework stamps on it the
-plugin that said so, which is what the queue goes by when an event may help the pod.
+cycle makes it thousands of times; every other Status has reasons, and the framework stamps it with
+the plugin that returned it, by which the queue decides whether an event may help the pod.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Code(enum.IntEnum):
 
     SUCCESS = 0
     ERROR = 1
-    """Something broke that has nothing to do with the pod: it is retried after a back-off."""
+    """An error that has nothing to do with the pod, which is retried after a back-off."""
     UNSCHEDULABLE = 2
-    """No for now: the target could make room, by preemption or by growing."""
+    """Rejected for now: the target could make room, by preemption or by growing."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    """No, and nothing that happens to this pod's candidates in the target could change that."""
+    """Rejected, and nothing that happens to the pod's candidates in the target changes that."""
     WAIT = 4
     """Permit only: the pod waits until the plugin allows or rejects it."""
     SKIP = 5
@@ -42,22 +42,22 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """The answer is yes."""
+        """Whether the code is SUCCESS."""
         return self.code is Code.SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        """The plugin has nothing to say about this pod."""
+        """Whether the plugin leaves this pod alone."""
         return self.code is Code.SKIP
 
     @property
     def is_wait(self) -> bool:
-        """The pod waits for the plugin's word."""
+        """Whether the pod waits until the plugin allows or rejects it."""
         return self.code is Code.WAIT
 
     @property
     def is_rejected(self) -> bool:
-        """The answer is no (and not: something broke)."""
+        """Whether the pod is rejected, which an error does not do."""
         return self.code in _REJECTIONS
 
     @property
@@ -65,8 +65,8 @@ class Status:
         """All reasons in one line."""
         return ", ".join(self.reasons)
 
-    def by(self, plugin: str) -> Status:
-        """The same, stamped with its plugin; success and SKIP stay the shared objects."""
+    def with_plugin(self, plugin: str) -> Status:
+        """Return the status stamped with its plugin, unless it is; success and SKIP stay shared."""
         if self.plugin or self.code is Code.SUCCESS or self.code is Code.SKIP:
             return self
 
@@ -78,20 +78,20 @@ SKIP: Final = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """A no that the target could turn into a yes."""
+    """Return a rejection that the target could undo."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A no that a candidate in the target could not change."""
+    """Return a rejection that a candidate in the target could not undo."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """Something broke."""
+    """Return an error."""
     return Status(Code.ERROR, reasons)
 
 
 def wait(*reasons: str) -> Status:
-    """Permit's "hold it"."""
+    """Return Permit's request to hold the pod."""
     return Status(Code.WAIT, reasons)

@@ -1,8 +1,8 @@
-"""Rejected pods that sleep until something happens that may help them.
+"""Holds rejected pods until an event that may help them.
 
-Pods whose rejections are equal sleep together: an event is matched once for all of them, however
-many there are. It wakes those of whom one of the plugins that said no, on a node, has registered
-for events of its kind, there or anywhere.
+Pods whose rejections are equal form a group: an event is matched once for all of them, however many
+there are. An event wakes a pod if a plugin that rejected it on that node registered for its kind;
+a plugin may register for events anywhere.
 """
 
 from __future__ import annotations
@@ -13,54 +13,54 @@ from typing import TypeAlias
 from vnode.scheduling.events import EVERYTHING, ClusterEvent, ClusterEventWithHint, EventKind
 
 Rejections: TypeAlias = Mapping[str, frozenset[str]]
-"""Node name -> the plugins that said no there."""
+"""Node name -> the plugins that rejected it."""
 
 Signature: TypeAlias = frozenset[tuple[str, str]]
-"""The same as pairs of node and plugin: what equal rejections have in common."""
+"""Rejections as pairs of node and plugin; equal rejections have the same."""
 
 
 def signature(rejections: Rejections) -> Signature:
-    """What these rejections come to."""
+    """Return the rejections as pairs of node and plugin."""
     return frozenset((node, plugin) for node, plugins in rejections.items() for plugin in plugins)
 
 
 class UnschedulablePods:
-    """The UIDs of sleeping pods, by what rejected them."""
+    """The UIDs of unschedulable pods, by what rejected them."""
 
     def __init__(self, registrations: Mapping[str, frozenset[ClusterEventWithHint]]) -> None:
-        """`registrations`: plugin -> events that may undo its no; of others, all events do."""
+        """Take plugin -> events that may undo its rejections; for others, all events may."""
         self._registrations = registrations
-        # In the order in which they fell asleep. No empty groups.
+        # In the order in which they were added. No empty groups.
         self._groups: dict[Signature, dict[str, None]] = {}
 
     def add(self, uid: str, rejected: Signature) -> None:
-        """The pod sleeps from now on."""
+        """Add a pod with its rejections."""
         self._groups.setdefault(rejected, {})[uid] = None
 
     def remove(self, uid: str, rejected: Signature) -> None:
-        """The pod, which was added with these rejections, sleeps no longer."""
+        """Remove a pod, which was added with these rejections."""
         group = self._groups[rejected]
         del group[uid]
         if not group:
             del self._groups[rejected]
 
-    def that_wake(self, event: ClusterEvent) -> list[str]:
-        """Whom the event may help. They are not removed."""
+    def woken_by(self, event: ClusterEvent) -> list[str]:
+        """Return the UIDs of pods that the event may help. They are not removed."""
         groups = (group for rejected, group in self._groups.items() if self.wakes(event, rejected))
         return [uid for group in groups for uid in group]
 
     def wakes(self, event: ClusterEvent, rejected: Signature) -> bool:
-        """Whether the event may undo one of the rejections."""
+        """Return whether the event may undo one of the rejections."""
         if not rejected:
             return True
 
         nodes = set()
         for node, plugin in rejected:
             nodes.add(node)
-            for wish in self._registrations.get(plugin, EVERYTHING):
-                here = wish.anywhere or event.node is None or event.node == node
-                if wish.kind is event.kind and here:
+            for hint in self._registrations.get(plugin, EVERYTHING):
+                here = hint.anywhere or event.node is None or event.node == node
+                if hint.kind is event.kind and here:
                     return True
 
-        # A node that the pod has not been tried on is a chance, however its rejections came about.
+        # A node on which the pod was not tried may take it, whatever rejected it elsewhere.
         return event.kind is EventKind.NODE_ADD and event.node not in nodes

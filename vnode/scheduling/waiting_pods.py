@@ -1,7 +1,7 @@
-"""Pods that Permit plugins hold after a target was chosen: gangs, quotas, an external word.
+"""Holds pods for Permit plugins after a target was chosen: for gangs, quotas, other controllers.
 
-Each plugin that said WAIT has its own deadline. The pod goes on when all of them allowed it, and
-gives its target back when one rejects it or lets its deadline pass.
+Each plugin that returned WAIT has its own deadline. The pod goes on when all of them have allowed
+it, and gives its target back when one rejects it or lets its deadline pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vnode.scheduling.status import SUCCESS, Status
 
 
 class WaitingPod:
-    """One held pod; plugins find it in `Handle.waiting` and decide it."""
+    """A held pod; plugins find it in `Handle.waiting` and decide on it."""
 
     def __init__(self, uid: str, node_name: str, timeouts: Mapping[str, float]) -> None:
         self.uid = uid
@@ -30,21 +30,21 @@ class WaitingPod:
 
     @property
     def pending_plugins(self) -> tuple[str, ...]:
-        """Those whose word is awaited."""
+        """The plugins that have not decided yet."""
         return tuple(self._pending)
 
     def allow(self, plugin: str) -> None:
-        """The plugin holds it no longer."""
+        """Record that the plugin holds the pod no longer."""
         self._pending.pop(plugin, None)
         if not self._pending:
             self._decide(SUCCESS)
 
     def reject(self, plugin: str, message: str) -> None:
-        """The plugin refuses it, whatever others say later."""
-        self._decide(status.unschedulable(message).by(plugin))
+        """Reject the pod for the plugin, whatever others decide later."""
+        self._decide(status.unschedulable(message).with_plugin(plugin))
 
     async def wait(self, clock: Clock) -> Status:
-        """The verdict, as soon as there is one, or a rejection when a deadline passes."""
+        """Return the verdict as soon as there is one; a deadline that passes is a rejection."""
         async with asyncio.TaskGroup() as group:
             timers = [
                 group.create_task(
@@ -70,7 +70,7 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """The held pods by UID."""
+    """The held pods, by UID."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
@@ -79,13 +79,13 @@ class WaitingPods:
         return iter(tuple(self._pods.values()))
 
     def get(self, uid: str) -> WaitingPod | None:
-        """The held pod, if it is one."""
+        """Return the held pod; None if it is not held."""
         return self._pods.get(uid)
 
     def add(self, pod: WaitingPod) -> None:
-        """From now on plugins see it."""
+        """Show the pod to plugins from now on."""
         self._pods[pod.uid] = pod
 
     def remove(self, uid: str) -> None:
-        """It is no longer held."""
+        """Drop a pod that is no longer held."""
         self._pods.pop(uid, None)

@@ -254,7 +254,7 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
         keys.PARENT_CLUSTER_NAME: "c0",
         keys.HAS_FINALIZER: "true",
     }
-    built = build(pod, there="uid-of-c2")
+    built = build(pod, target_uid="uid-of-c2")
     assert objects.labels(built) == {
         keys.PREFIX + "app": "web",
         keys.PARENT_UID: "u1",
@@ -276,7 +276,7 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
 )
 def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
     with pytest.raises(ConfigError, match=words):
-        build(pod, there="uid-of-c2")
+        build(pod, target_uid="uid-of-c2")
 
 
 def test_a_token_of_the_source_stands_where_the_targets_own_would():

@@ -188,7 +188,7 @@ def test_in_a_chain_the_first_proxy_counts(rewritten):
     manifest = json.dumps(sent)
     sent["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = manifest
     sent["spec"] = {**sent["spec"], "schedulerName": keys.PROXY_SCHEDULER}
-    last = send(sent, Parent("c2", "uid-of-c2"), there="uid-of-c3")
+    last = send(sent, Parent("c2", "uid-of-c2"), target_uid="uid-of-c3")
     assert objects.name(last).startswith("web-0-")
     shown = ("web-0", "uid-0", "3", "x") if rewritten else ("web-0", "uid-0")
     assert all_show(last, *shown)

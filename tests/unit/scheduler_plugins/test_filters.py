@@ -34,8 +34,8 @@ def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) ->
 
 def why(framework: Framework, candidate: dict[str, Any], node: VirtualNode) -> str:
     """`Plugin: reason` of the rejection, "" if the node passed."""
-    said = run(framework, candidate, node).statuses.get(node.name)
-    return f"{said.plugin}: {said.message}" if said else ""
+    rejection = run(framework, candidate, node).statuses.get(node.name)
+    return f"{rejection.plugin}: {rejection.message}" if rejection else ""
 
 
 def test_a_target_takes_pods_of_its_own_namespace_only(framework: Framework) -> None:
@@ -142,8 +142,8 @@ def test_nothing_is_probed_that_more_room_would_not_help(framework: Framework) -
 def test_a_gated_pod_is_not_ready() -> None:
     known = Registry(defaults.PLUGINS)
     framework = registry.build(Profile(), known, defaults.WEIGHTS, ManualClock())
-    said = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
-    assert said.message == "waiting for scheduling gates: kueue"
+    gated = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
+    assert gated.message == "waiting for scheduling gates: kueue"
     assert framework.pre_enqueue(pod("p")).is_success
 
 
@@ -160,8 +160,8 @@ def delegate(**annotations: str) -> dict[str, Any]:
         ("three", ""),
         ("one", "Chain: the pod came through that cluster"),
         ("two", "Chain: the pod came through that cluster"),
-        (None, "Chain: has not said yet which cluster it is"),
-        ("", "Chain: does not say which cluster it is: does vnode run there?"),
+        (None, "Chain: its cluster is not known yet"),
+        ("", "Chain: its cluster is unknown: check that the vnode agent runs there"),
     ],
 )
 def test_a_delegate_is_not_sent_to_a_cluster_that_it_came_through(
@@ -174,5 +174,5 @@ def test_a_delegate_is_not_sent_to_a_cluster_that_it_came_through(
 
 
 def test_a_delegate_whose_way_cannot_be_read_goes_nowhere(framework: Framework) -> None:
-    said = why(framework, delegate(**{keys.PATH: "," * 99}), virtual_node("a", cluster_uid="x"))
-    assert said == f"Chain: annotation {keys.PATH} is not one that an agent wrote"
+    reason = why(framework, delegate(**{keys.PATH: "," * 99}), virtual_node("a", cluster_uid="x"))
+    assert reason == f"Chain: annotation {keys.PATH} is not one that an agent wrote"

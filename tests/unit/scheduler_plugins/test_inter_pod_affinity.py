@@ -55,11 +55,11 @@ def world(*placed: Object) -> Cache:
 
 def passing(plugin: InterPodAffinity, cache: Cache, candidate: Object) -> set[str]:
     state, snapshot = CycleState(), cache.snapshot(0)
-    said = plugin.pre_filter(state, candidate, snapshot)
-    if said.is_skip:
+    outcome = plugin.pre_filter(state, candidate, snapshot)
+    if outcome.is_skip:
         return {node.name for node in snapshot}
 
-    assert said.is_success
+    assert outcome.is_success
     return {node.name for node in snapshot if plugin.filter(state, candidate, node).is_success}
 
 
@@ -166,8 +166,8 @@ def test_a_term_is_about_its_own_namespace_unless_it_says_so(
 def test_a_namespace_selector_is_a_reason_with_a_cure(plugin: InterPodAffinity) -> None:
     selector = {"matchLabels": {"team": "a"}}
     candidate = pod("p", affinity=far(term(WEB, namespaceSelector=selector)))
-    said = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
-    assert "list the namespaces instead" in said.message
+    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
+    assert "list the namespaces instead" in outcome.message
 
 
 def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> None:

@@ -75,8 +75,8 @@ def test_reasons_are_the_phrase_of_kube_scheduler(
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     chosen = snapshot.get(node)
     assert chosen is not None
-    said = plugin.filter(state, candidate, chosen)
-    assert said.message == f"didn't match pod topology spread constraints {detail}"
+    outcome = plugin.filter(state, candidate, chosen)
+    assert outcome.message == f"didn't match pod topology spread constraints {detail}"
 
 
 def test_only_matching_pods_of_the_same_namespace_count(plugin: PodTopologySpread) -> None:
@@ -145,8 +145,8 @@ def test_soft_constraints_prefer_the_emptier_domain(plugin: PodTopologySpread) -
 def test_an_unreadable_selector_is_a_rejection(plugin: PodTopologySpread) -> None:
     wrong = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
     candidate = pod("p", topologySpreadConstraints=[constraint(labelSelector=wrong)])
-    said = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
-    assert said.is_rejected
+    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
+    assert outcome.is_rejected
 
 
 @given(st.integers(1, 3), st.integers(1, 30))

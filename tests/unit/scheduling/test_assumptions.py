@@ -64,8 +64,8 @@ def spread(uid: str) -> dict[str, Any]:
 
 def test_a_pod_is_counted_where_it_may_be_and_not_where_it_may_not(world: World) -> None:
     assert world.assumptions.assume(lonely("p"), "a").is_success
-    said = world.assumptions.assume(lonely("q"), "a")
-    assert said.plugin == "InterPodAffinity"
+    status = world.assumptions.assume(lonely("q"), "a")
+    assert status.plugin == "InterPodAffinity"
     assert not world.cache.has("q", "a")
     assert world.assumptions.assume(lonely("q"), "b").is_success
 

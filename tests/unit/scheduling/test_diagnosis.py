@@ -37,9 +37,9 @@ def test_targets_with_one_reason_are_put_together() -> None:
 
 
 def test_a_namespace_without_targets_is_told_how_to_get_one() -> None:
-    said = diagnosis.explain({}, "team")
-    assert 'no Target in namespace "team"' in said
-    assert "vnode connect --namespace team" in said
+    line = diagnosis.explain({}, "team")
+    assert 'no Target in namespace "team"' in line
+    assert "vnode connect --namespace team" in line
 
 
 def test_a_target_and_a_cluster_target_of_one_name_are_told_apart() -> None:

@@ -172,7 +172,7 @@ def test_equal_nodes_take_turns(fixed: Fixed) -> None:
 def test_a_rejection_before_filtering_holds_for_every_node(fixed: Fixed) -> None:
     fixed.before = status.unresolvable("bad spec")
     result = framework(fixed).schedule(pod("p"), world("a", "b"))
-    assert {said.message for said in result.statuses.values()} == {"bad spec"}
+    assert {status.message for status in result.statuses.values()} == {"bad spec"}
     assert result.status.plugin == "Fixed"
 
 
@@ -196,7 +196,7 @@ def test_candidates_can_be_nominated_where_no_node_passed(fixed: Fixed) -> None:
 def test_a_broken_plugin_is_an_error_that_names_it() -> None:
     result = framework(Broken(NoArgs(), handle())).schedule(pod("p"), world("a"))
     assert result.status.code is Code.ERROR
-    assert result.status.message == "plugin Broken broke: KeyError('oops')"
+    assert result.status.message == "plugin Broken failed: KeyError('oops')"
 
 
 def test_a_score_out_of_range_is_an_error(fixed: Fixed) -> None:
@@ -215,8 +215,8 @@ def test_no_nodes_at_all_is_unschedulable(fixed: Fixed) -> None:
 def test_a_refused_reservation_is_undone_in_reverse() -> None:
     first, second = Recorder(NoArgs(), handle()), Second(NoArgs(), handle())
     second.answers["reserve"] = status.unschedulable("quota")
-    said = framework(first, second).reserve(CycleState(), pod("p"), "a")
-    assert (said.plugin, said.message) == ("Second", "quota")
+    outcome = framework(first, second).reserve(CycleState(), pod("p"), "a")
+    assert (outcome.plugin, outcome.message) == ("Second", "quota")
     assert first.asked == second.asked == ["reserve", "unreserve"]
 
 
@@ -237,14 +237,14 @@ async def test_a_held_pod_goes_on_when_it_is_allowed() -> None:
     shared = handle()
     machine = framework(Gate(NoArgs(), shared), shared=shared)
     async with asyncio.TaskGroup() as group:
-        said = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
+        permitted = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
         await asyncio.sleep(1)
         held = shared.waiting.get("p")
         assert held is not None
         assert (held.node_name, held.pending_plugins) == ("a", ("Gate",))
         held.allow("Gate")
 
-    assert said.result().is_success
+    assert permitted.result().is_success
     assert not list(shared.waiting)
 
 
@@ -254,7 +254,7 @@ async def test_a_held_pod_is_refused_by_word_or_by_time(rejected: bool) -> None:
     shared = handle()
     machine = framework(Gate(NoArgs(), shared), shared=shared)
     async with asyncio.TaskGroup() as group:
-        said = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
+        permitted = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
         await asyncio.sleep(1)
         if rejected:
             for held in shared.waiting:
@@ -262,7 +262,7 @@ async def test_a_held_pod_is_refused_by_word_or_by_time(rejected: bool) -> None:
                 held.allow("Gate")
 
     message = "gang is gone" if rejected else "not permitted within 5 s"
-    assert said.result() == Status(Code.UNSCHEDULABLE, (message,), "Gate")
+    assert permitted.result() == Status(Code.UNSCHEDULABLE, (message,), "Gate")
 
 
 async def test_a_permit_without_waiting_is_immediate() -> None:

@@ -7,17 +7,17 @@ from vnode.scheduling.status import SKIP, SUCCESS, Code
 
 
 def test_success_is_one_object_whoever_says_it() -> None:
-    assert SUCCESS.by("Fit") is SUCCESS
+    assert SUCCESS.with_plugin("Fit") is SUCCESS
 
 
 def test_the_first_stamp_stays() -> None:
-    said = status.unschedulable("full", "far").by("Fit")
-    assert said.by("Other").plugin == "Fit"
-    assert said.message == "full, far"
+    outcome = status.unschedulable("full", "far").with_plugin("Fit")
+    assert outcome.with_plugin("Other").plugin == "Fit"
+    assert outcome.message == "full, far"
 
 
 @pytest.mark.parametrize(
-    ("said", "rejected"),
+    ("outcome", "rejected"),
     [
         (SUCCESS, False),
         (SKIP, False),
@@ -27,6 +27,6 @@ def test_the_first_stamp_stays() -> None:
         (status.unresolvable("x"), True),
     ],
 )
-def test_a_no_is_not_the_same_as_something_broken(said: status.Status, rejected: bool) -> None:
-    assert said.is_rejected is rejected
-    assert said.is_success is (said.code is Code.SUCCESS)
+def test_a_no_is_not_the_same_as_something_broken(outcome: status.Status, rejected: bool) -> None:
+    assert outcome.is_rejected is rejected
+    assert outcome.is_success is (outcome.code is Code.SUCCESS)

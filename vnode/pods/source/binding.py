@@ -1,4 +1,4 @@
-"""The binding cycle: from a target that has a place to a proxy that is bound to its virtual node.
+"""Runs the binding cycle: from a reserved place in a target to a proxy bound to its virtual node.
 
 Reserve, Permit, PreBind, Bind, PostBind, as kube-scheduler has them. The built-in binding is the
 decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reserve plugins did.
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class Binder:
-    """Binds pods that are assumed on a node; whoever assumed it there undoes that.
+    """Binds pods that are assumed on a node; the caller that assumed one undoes that.
 
-    `lookup` has the present proxy of a key; `allowed` returns when a delegate's own source lets it
-    go, or raises Refusal.
+    `lookup` returns the present proxy of a key; `allowed` returns when a delegate's own source lets
+    it be bound, or raises Refusal.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Binder:
         self._clock = clock
 
     async def bind(self, queued: QueuedPod, node: str, state: CycleState) -> bool:
-        """Bind the pod to the node; False if a plugin or the pod says no. May raise VnodeError."""
+        """Bind the pod to the node; False if it is rejected or gone. May raise VnodeError."""
         pod, started, bound = queued.pod, self._clock.monotonic(), False
         try:
             bound = await self._run(pod, node, state)
@@ -69,35 +69,37 @@ class Binder:
         return bound
 
     async def _run(self, pod: Object, node: str, state: CycleState) -> bool:
-        said = self._framework.reserve(state, pod, node)
-        if said.is_success:
-            said = await self._framework.permit(state, pod, node)
+        result = self._framework.reserve(state, pod, node)
+        if result.is_success:
+            result = await self._framework.permit(state, pod, node)
 
-        if said.is_success and route.is_delegate(pod):
-            said = await self._allow(pod)
+        if result.is_success and route.is_delegate(pod):
+            result = await self._allow(pod)
 
-        if said.is_success:
-            said = await self._framework.pre_bind(state, pod, node)
+        if result.is_success:
+            result = await self._framework.pre_bind(state, pod, node)
 
-        if said.is_success:
-            said = await self._framework.bind(state, pod, node)
-            if said.is_skip:
+        if result.is_success:
+            result = await self._framework.bind(state, pod, node)
+            if result.is_skip:
                 return await self._hold_and_bind(pod, node)
 
-            if said.is_success:
+            if result.is_success:
                 return True
 
-        if said.is_rejected:
-            log.info("%s keeps %s off %s: %s", said.plugin, objects.key(pod), node, said.message)
+        if result.is_rejected:
+            log.info(
+                "%s keeps %s off %s: %s", result.plugin, objects.key(pod), node, result.message
+            )
 
         return False
 
     async def _allow(self, pod: Object) -> Status:
-        """A delegate with a place in the next cluster has one here: its own source decides."""
+        """Wait for a delegate's own source: its place in the next cluster is its place here."""
         try:
             await self._allowed(pod)
         except Refusal as refusal:
-            return status.unschedulable(str(refusal)).by("its source")
+            return status.unschedulable(str(refusal)).with_plugin("its source")
 
         return SUCCESS
 
@@ -105,17 +107,17 @@ class Binder:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
-            pod = now  # a finalizer may have gone meanwhile (`released`)
+            pod = now  # `stale_finalizers` may have removed a finalizer since
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
         return held and await create_binding(self._client, pod, node)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
-    """See that the pod cannot vanish before its delegate; False if it is gone already.
+    """Add the finalizer, so that the pod cannot vanish before its delegate; False if it is gone.
 
     The webhook has done so, but for pods that are older than their Target. Raises Conflict if the
-    pod has changed meanwhile, which is to be tried again.
+    pod has changed since it was read; then try again.
     """
     present = objects.finalizers(pod)
     if finalizer in present:

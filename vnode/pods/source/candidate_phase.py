@@ -1,8 +1,8 @@
-"""One pending proxy pod through the candidate phase: from feasible targets to one that has a place.
+"""Runs the candidate phase of a pending proxy: from feasible targets to one that has a place.
 
 A scheduling cycle has ranked the targets; from here on the pod has a task of its own, which sleeps
-until one of its candidates moves. What to do next is decided by `candidates.decide`; this module
-does it: has chaperons created and deleted, and says why if no target has a place. The phase itself
+until one of its candidates changes. `candidates.decide` decides what to do next; this module does
+it: it has chaperons created and deleted, and explains if no target has a place. The phase itself
 never waits for a target: requests run beside it, and end with it.
 """
 
@@ -47,13 +47,13 @@ _Start = Callable[..., asyncio.Task[None]]
 """Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
 
 Renew = Callable[[Object, Link], None]
-"""Has what a pod refers to looked at again, for a candidate that is there already."""
+"""Checks anew what a pod refers to, for a candidate that exists already."""
 
 log = logging.getLogger(__name__)
 
 
 class CandidatePhase:
-    """Runs candidate phases."""
+    """Runs candidate phases, one for each pod at a time."""
 
     def __init__(
         self,
@@ -75,19 +75,19 @@ class CandidatePhase:
         self._fetch = fetch  # as the API server has it
         self._renew = renew
         self._clock = clock
-        self._heard: dict[str, float] = {}  # node -> when its target last answered any candidate
+        self._answered: dict[str, float] = {}  # node -> when its target last answered a candidate
 
-    def heard(self, node: str) -> None:
-        """The target behind the node has answered about one of its candidates."""
-        self._heard[node] = self._clock.monotonic()
+    def on_answer(self, node: str) -> None:
+        """Record that the target behind the node has answered about one of its candidates."""
+        self._answered[node] = self._clock.monotonic()
 
     async def place(
         self, phase: Attempt, bind: Callable[[str], Awaitable[bool]]
     ) -> tuple[Outcome, dict[str, str]]:
-        """Try candidates until one wins or none is left; the second value says why, by node.
+        """Try candidates until one wins or none is left; return the reasons, too, by node.
 
         `bind` binds the pod to a node; False means that the target is given back and the pod is
-        tried again later. The pod stays assumed wherever it was; whoever calls forgets it there.
+        tried again later. The pod stays assumed wherever it was; the caller forgets it there.
         """
         self._renew_earlier(phase)
         async with asyncio.TaskGroup() as group:
@@ -110,7 +110,7 @@ class CandidatePhase:
     async def _decide(self, phase: Attempt, start: _Start) -> Bind | AttemptEnded:
         self._withdraw(phase, start)
         while True:
-            phase.moved.clear()
+            phase.changed.clear()
             pod = self._lookup(phase.key)
             if not _is_pending(pod, phase.uid):
                 return AttemptEnded(Outcome.GONE)
@@ -119,7 +119,7 @@ class CandidatePhase:
             known = self.known(phase)
             self._count_rejections(phase, known)
             action = candidates.decide(
-                phase.ranked, known, self._heard, self._clock.monotonic(), self._settings
+                phase.ranked, known, self._answered, self._clock.monotonic(), self._settings
             )
             match action:
                 case Bind(node):
@@ -133,15 +133,15 @@ class CandidatePhase:
                 case Create(node):
                     self._begin(phase, pod, node, start)
                 case Wait(seconds):
-                    await happens_within(phase.moved, max(TICK, seconds))
+                    await happens_within(phase.changed, max(TICK, seconds))
                 case GiveUp():
                     self._give_up(phase, known, start)
                     return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(phase, known))
 
     def known(self, phase: Attempt) -> dict[str, Candidate]:
-        """Every candidate of the pod, by node, as far as we have seen.
+        """Return every candidate of the pod that the informers have, by node.
 
-        A target says itself that a candidate is reserved. It is believed only where scheduling
+        A target itself reports that a candidate is reserved. It is believed only where scheduling
         would have the pod, so that a hostile target cannot draw pods that are not for it.
         """
         found: dict[str, Candidate] = {}
@@ -196,12 +196,12 @@ class CandidatePhase:
             f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
             "scheduler of the target run?)"
         )
-        said = {node: candidate.message or silent for node, candidate in known.items()}
+        reasons = {node: candidate.message or silent for node, candidate in known.items()}
         annotations = {node: f" ({note})" for node, note in phase.annotations.items()}
-        return {node: text + annotations.get(node, "") for node, text in said.items()}
+        return {node: text + annotations.get(node, "") for node, text in reasons.items()}
 
     def _renew_earlier(self, phase: Attempt) -> None:
-        """Candidates of earlier attempts, where this one would make them too."""
+        """Renew candidates of earlier attempts, where this one would create them too."""
         pod = self._lookup(phase.key)
         if pod is None or not _is_pending(pod, phase.uid):
             return
@@ -212,13 +212,13 @@ class CandidatePhase:
                 self._renew(pod, link)
 
     def _begin(self, phase: Attempt, pod: Object, node: str, start: _Start) -> None:
-        """Have a candidate created; it counts from now on."""
+        """Create a candidate in the background; it counts from now on."""
         phase.created[node] = self._clock.monotonic()
         link = self._links.get(node)
         if link is None:
             return
 
-        # Other pods may have come there while this one asked elsewhere.
+        # Other pods may have been placed there while this one asked other targets.
         refusal = self._assumptions.assume(pod, node, phase.generation)
         if not refusal.is_success:
             phase.refused[node] = refusal
@@ -233,7 +233,7 @@ class CandidatePhase:
             if note := await self._requests.create(pod, link):
                 phase.annotations[node] = note
 
-            # Its silence begins now, not while it waited in our own queue.
+            # The target is silent from now on at the earliest: before, we had not asked it.
             phase.created[node] = self._clock.monotonic()
         except AlreadyExists:
             log.debug("candidate of %s on %s exists", phase.key, node)
@@ -241,9 +241,9 @@ class CandidatePhase:
             phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
             # A Conflict is about a quota that many creations change at once.
             passing = (Unreachable, ServerError, TooManyRequests, Conflict)
-            phase.shaky |= isinstance(error, passing)
+            phase.retryable |= isinstance(error, passing)
             self._measure(phase, node, "failed")
-            phase.moved.set()
+            phase.changed.set()
 
         del phase.creating[node]
 
@@ -255,7 +255,7 @@ class CandidatePhase:
         *,
         expected: bool = True,
     ) -> None:
-        """Have the pod's candidates on those nodes deleted, where there are any."""
+        """Delete the pod's candidates on those nodes in the background, where there are any."""
         for node in nodes:
             link = self._links.get(node)
             existing = link.candidate(phase.uid) if link else None
@@ -265,10 +265,10 @@ class CandidatePhase:
                 phase.deleting.add(start(deletion, name=name))
 
     def _withdraw(self, phase: Attempt, start: _Start) -> None:
-        """Have candidates deleted where the pod may not be any more: its target was cordoned, say.
+        """Delete candidates where the pod must not be any more: on a target that was cordoned, say.
 
-        Nobody allows a candidate before its pod is bound. So whatever one there claims, if the API
-        server says that the pod is pending, it is not to run.
+        Nobody allows a candidate before its pod is bound. So even a candidate that is allowed must
+        not run if the API server has its pod as pending.
         """
         self._delete(phase, phase.barred, start)
         for node in phase.barred:
@@ -290,7 +290,7 @@ class CandidatePhase:
             await self._requests.delete(candidate, link, allowed=True)
 
     def _give_up(self, phase: Attempt, known: Mapping[str, Candidate], start: _Start) -> None:
-        """Delete what is of no use to a later attempt, or to anybody's autoscaler."""
+        """Delete candidates that are of no use to a later attempt, or to a target's autoscaler."""
         for node, candidate in known.items():
             if candidate.state is CandidateState.WAITING:
                 self._measure(phase, node, "silent")
@@ -316,12 +316,12 @@ class CandidatePhase:
 
 
 def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
-    """The end of a phase that came as far as binding."""
+    """Return the end of a phase that came as far as binding."""
     return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
 
 
 def _with_health(candidate: Candidate, link: Link) -> Candidate:
-    """A target that does not answer cannot take a pod now, but a decision stands."""
+    """Mark a candidate failed if its target does not answer; a decision stands."""
     if link.health.healthy:
         return candidate
 

@@ -1,7 +1,7 @@
-"""What the candidate phase asks of targets: some requests at a time for each of them.
+"""Creates and deletes candidates in targets, a bounded number of requests at a time for each.
 
-The bounds belong to links, so that a target that hangs holds up only who asks something of it; and
-whoever has waited for its turn at a target that no longer answers is sent away instead.
+The bounds belong to links, so that a target that hangs holds up only those that ask it; and a
+request that has waited for its turn at a target that no longer answers fails instead.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from vnode.pods import chaperons
 from vnode.pods.chaperons import Parent
 from vnode.runtime.links import Link
 
-_AT_ONCE: Final = 16  # requests to one target: who has a reservation there must not wait long
+_AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
 
 Bring = Callable[[Object, Link], Awaitable[str]]
-"""Sees that a target has what a pod refers to, before its candidate is created there. The answer,
-if not "", is for the pod's user; VnodeError if the target must not have the pod now."""
+"""Ensures that a target has what a pod refers to, before its candidate is created. Returns a note
+for the pod's user, or ""; VnodeError if the target must not have the pod now."""
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +40,15 @@ class CandidateRequests:
         # Entries live as long as their links.
         self._turns: WeakKeyDictionary[Link, asyncio.Semaphore] = WeakKeyDictionary()
         self._answered: WeakKeyDictionary[Link, float] = WeakKeyDictionary()
-        # UIDs of chaperons that were deleted here, until their informer says that they are gone.
+        # UIDs of chaperons that were deleted here, until their informer shows that they are gone.
         self._deleted: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()
 
     def answered(self, link: Link) -> float | None:
-        """When (monotonic) the target last answered the creation of a candidate."""
+        """Return when (monotonic) the target last answered the creation of a candidate."""
         return self._answered.get(link)
 
     async def create(self, pod: Object, link: Link) -> str:
-        """Create a candidate of the pod; the answer is that of `Bring`.
+        """Create a candidate of the pod, and return the note of `Bring`.
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
@@ -71,8 +71,8 @@ class CandidateRequests:
     ) -> None:
         """Delete a candidate that cannot win; one that cannot be deleted now is found again later.
 
-        One that is allowed to run is only deleted if the caller has seen to it that nobody could
-        have allowed it: `allowed`. `expected`: that it is gone is then no news.
+        One that is allowed to run is only deleted if the caller has made sure that nobody can have
+        allowed it (`allowed`). With `expected`, it matters to nobody that the candidate is gone.
         """
         is_allowed = keys.IS_ALLOWED in objects.annotations(candidate)
         if objects.is_terminating(candidate) or (is_allowed and not allowed):
@@ -93,7 +93,7 @@ class CandidateRequests:
             log.debug("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
 
     def expected(self, candidate: Object, link: Link) -> bool:
-        """Whether a candidate that is gone was deleted here; asked once, when it is gone."""
+        """Return whether a candidate that is gone was deleted here; to be called once for each."""
         deleted, uid = self._deleted.get(link, set()), objects.uid(candidate)
         if uid not in deleted:
             return False

@@ -1,9 +1,9 @@
-"""The candidate phase as a pure decision: what to do next about a pod that targets could take.
+"""Decides the candidate phase: what to do next about a pod that targets could take. Pure.
 
 Candidates are tried best target first. The next target is tried when one rejects, or when one is
-silent: it says nothing about this candidate, nor about any other, for a short while. A target that
-answers its candidates one after the other is busy, not silent, so a burst does not send every pod
-everywhere. The first candidate to become reserved wins; an earlier rejection does not exclude that.
+silent: it reports nothing about this candidate, nor about any other, for a short while. A target
+that answers its candidates one after the other is busy, not silent, so a burst does not send every
+pod everywhere. The first candidate to become reserved wins, even if it was rejected before.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     parallel: int = 1
     """How many targets are asked at once; more find a place sooner and cost writes everywhere."""
     stagger: float = 2.0
-    """After how long without a word the next target is asked as well."""
+    """After how long without an answer the next target is asked as well."""
     patience: float = 30.0
-    """After how long without an answer a candidate no longer keeps its pod from being reported."""
+    """After how long without an answer a candidate no longer keeps its attempt from ending."""
     keep_rejected: int = 3
     """How many rejected candidates stay, for the autoscalers of their targets to see."""
 
 
 class CandidateState(enum.Enum):
-    """What a target has said about a candidate."""
+    """What a target has reported about a candidate."""
 
     WAITING = "waiting"
     RESERVED = "reserved"
     REJECTED = "rejected"
     FAILED = "failed"  # it could not be created
     LOST = "lost"  # its delegate was deleted: only a new candidate can find a place
-    COMMITTED = "committed"  # allowed already: the decision is made, whoever made it
-    HELD = "held"  # committed, as far as known, but its target does not answer: nobody else may run
+    COMMITTED = "committed"  # allowed already: the decision is made, even if not by this process
+    HELD = "held"  # committed, as far as known, and its target does not answer: no other may run
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class Candidate:
 
 
 def read(chaperon: Object, since: float) -> Candidate:
-    """The state of a candidate by its chaperon.
+    """Return the state of a candidate by its chaperon.
 
     A reservation is newer than a rejection: the target withdraws it when it rejects again. Without
-    a delegate there is neither, whatever was said before.
+    a delegate there is neither, whatever was reported before.
     """
     annotations = objects.annotations(chaperon)
     if keys.IS_ALLOWED in annotations:
@@ -78,7 +78,7 @@ def read(chaperon: Object, since: float) -> Candidate:
 
 
 def has_place(chaperon: Object) -> bool:
-    """The target has found a node for the delegate, and so counts it in what it says is free."""
+    """Return whether the delegate has a node, and so its target's free resources exclude it."""
     scheduled = objects.condition(chaperon, "PodScheduled") or {}
     return keys.IS_RESERVED in objects.annotations(chaperon) or scheduled.get("status") == "True"
 
@@ -99,14 +99,14 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until a candidate moves, or for that many seconds."""
+    """Wait until a candidate changes, or for that many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """No target has a place now; candidates that stay may find one later."""
+    """End the phase: no target has a place now; candidates that stay may find one later."""
 
 
 Action = Bind | Create | Wait | GiveUp
@@ -115,14 +115,15 @@ Action = Bind | Create | Wait | GiveUp
 def decide(
     ranked: Sequence[str],
     candidates: Mapping[str, Candidate],
-    heard: Mapping[str, float],
+    answered: Mapping[str, float],
     now: float,
     settings: CandidateSettings,
 ) -> Action:
-    """The next step for one pod.
+    """Return the next step for one pod.
 
     `ranked` are the nodes that scheduling found feasible, best first; `candidates` those that
-    exist, on whichever node; `heard` is when each node's target last answered about any candidate.
+    exist, on whichever node; `answered` is when each node's target last answered about any of its
+    candidates.
     """
     order = {node: place for place, node in enumerate(ranked)}
     for state in (CandidateState.COMMITTED, CandidateState.RESERVED):
@@ -134,10 +135,10 @@ def decide(
         return GiveUp()
 
     waiting = {n: c for n, c in candidates.items() if c.state is CandidateState.WAITING}
-    silent_at = {n: _silent_at(n, c, heard, settings) for n, c in waiting.items()}
+    silent_at = {n: _silent_at(n, c, answered, settings) for n, c in waiting.items()}
     untried = [node for node in ranked if node not in candidates]
-    speaking = sum(1 for moment in silent_at.values() if moment > now)
-    if untried and speaking < settings.parallel:
+    answering = sum(1 for moment in silent_at.values() if moment > now)
+    if untried and answering < settings.parallel:
         return Create(untried[0])
 
     given_up_at = {n: c.since + settings.patience for n, c in waiting.items()}
@@ -152,11 +153,11 @@ def decide(
 
 
 def _silent_at(
-    node: str, candidate: Candidate, heard: Mapping[str, float], settings: CandidateSettings
+    node: str, candidate: Candidate, answered: Mapping[str, float], settings: CandidateSettings
 ) -> float:
-    """When the target counts as silent about this candidate, if nothing is heard until then."""
-    last_word = max(candidate.since, heard.get(node, candidate.since))
-    return min(last_word + settings.stagger, candidate.since + settings.patience)
+    """Return when the target counts as silent about this candidate, unless it answers before."""
+    last_answer = max(candidate.since, answered.get(node, candidate.since))
+    return min(last_answer + settings.stagger, candidate.since + settings.patience)
 
 
 def surplus(
@@ -165,8 +166,11 @@ def surplus(
     asked: Mapping[str, float],
     settings: CandidateSettings,
 ) -> list[str]:
-    """The rejected candidates that need not stay: those beyond the limit that were asked longest
-    ago, by the attempts at `asked`, and of one attempt the least preferred."""
+    """Return the rejected candidates beyond the limit.
+
+    Those go that were asked longest ago, by the attempts at `asked`, and of one attempt the least
+    preferred.
+    """
     order = {node: place for place, node in enumerate(ranked)}
 
     def age(node: str) -> tuple[float, int, str]:

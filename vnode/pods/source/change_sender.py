@@ -1,8 +1,8 @@
-"""The source's side of a change: from a bound proxy to its chaperon, and a refusal back.
+"""Sends changes of a bound proxy to its chaperon, and reports refusals on the proxy.
 
-Called whenever a bound proxy is reconciled. Whether there is news is seen from what the informers
-keep, without a request; only then is the whole pod fetched. What the target refuses comes back on
-the chaperon, and is said on the proxy in an Event.
+Called whenever a bound proxy is reconciled. What the informers keep shows, without a request,
+whether there is news; only then is the whole pod fetched. A refusal of the target comes back on the
+chaperon, and becomes an Event of the proxy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFUSED: Final = 30.0  # seconds until a change that was refused is tried again
 
 
 class ChangeSender:
-    """Sends changes of proxies; `echoes` are those of writes to chaperons."""
+    """Patches chaperons with the changes of their proxies."""
 
     def __init__(
         self, client: Client, parent: Parent, events: EventRecorder, expectations: Expectations
@@ -32,16 +32,16 @@ class ChangeSender:
         self._parent = parent
         self._events = events
         self._expectations = expectations
-        self._said: dict[str, str] = {}  # by key of the proxy: the refusal that its Event told
+        self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
 
     def forget(self, key: str) -> None:
-        """The proxy is gone."""
-        self._said.pop(key, None)
+        """Drop what is known of a proxy that is gone."""
+        self._refusals.pop(key, None)
 
     async def send(self, proxy: Object, candidate: Object, link: Link) -> float | None:
-        """Bring the chaperon up to date with its proxy; when to look again if it was refused.
+        """Bring the chaperon up to date with its proxy; return when to retry, if it was refused.
 
-        A target that is out of reach is left alone: its return has every pod looked at again.
+        A target that is out of reach is left alone: when it answers again, every pod is reconciled.
         """
         if not link.health.healthy or self._expectations.pending(
             expectation_key(link, candidate), candidate
@@ -52,16 +52,16 @@ class ChangeSender:
             if changes.is_news(proxy, candidate, self._parent):
                 await self._send(proxy, candidate, link)
         except ConfigError as error:
-            self._say(proxy, str(error))
+            self._warn(proxy, str(error))
             return None
         except (Denied, Invalid) as error:
-            self._say(proxy, f"target {link.target} refused the change: {error.message}")
+            self._warn(proxy, f"target {link.target} refused the change: {error.message}")
             return _REFUSED
 
         if (refusal := objects.annotations(candidate).get(keys.REFUSED)) is not None:
-            self._say(proxy, f"target {link.target} refused the change: {refusal}")
+            self._warn(proxy, f"target {link.target} refused the change: {refusal}")
         else:
-            self._said.pop(objects.key(proxy), None)
+            self._refusals.pop(objects.key(proxy), None)
 
         return None
 
@@ -89,17 +89,17 @@ class ChangeSender:
         key = expectation_key(link, candidate)
         await self._expectations.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
 
-    def _say(self, proxy: Object, message: str) -> None:
-        """Once for each message: reconciling again is no news."""
+    def _warn(self, proxy: Object, message: str) -> None:
+        """Record an Event, once for each message: reconciling again is no news."""
         key = objects.key(proxy)
-        if self._said.get(key) == message:
+        if self._refusals.get(key) == message:
             return
 
-        self._said[key] = message
+        self._refusals[key] = message
         about = objects.reference(proxy, "Pod", "v1")
         self._events.event(about, WARNING, "ChangeRefused", message)
 
 
 def expectation_key(link: Link, candidate: Object) -> str:
-    """A chaperon among those of all targets."""
+    """Return the key of a chaperon among those of all targets."""
     return f"{link.node_name}/{objects.key(candidate)}"

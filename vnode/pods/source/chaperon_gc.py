@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class _Place(NamedTuple):
-    """Where the chaperons of one pod are looked at."""
+    """The chaperons of one pod in one target."""
 
     node: str
     pod: str
@@ -50,15 +50,15 @@ class ChaperonGC:
         await self._controller.run()
 
     def on_pod(self, key: str) -> None:
-        """Look at all chaperons of a pod that has changed, or is gone."""
+        """Check all chaperons of a pod that has changed, or is gone."""
         for link in self._links.covering(objects.split_key(key)[0]):
-            self._look(link, key)
+            self._check(link, key)
 
     def on_chaperon(self, link: Link, chaperon: Object) -> None:
-        """Look at the chaperons of the pod that this one names."""
-        self._look(link, parent_key(chaperon))
+        """Check the chaperons of the pod that this one names."""
+        self._check(link, parent_key(chaperon))
 
-    def _look(self, link: Link, key: str) -> None:
+    def _check(self, link: Link, key: str) -> None:
         if any(self._suspects(link, key)):
             self._controller.add(_Place(link.node_name, key))
 
@@ -78,7 +78,7 @@ class ChaperonGC:
     async def _reconcile(self, place: _Place) -> float | None:
         link = self._links.get(place.node)
         if link is None or not link.answers:
-            return None  # its return wakes us
+            return None  # when it answers again, its chaperons are reconciled
 
         for chaperon in self._suspects(link, place.pod):
             is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))

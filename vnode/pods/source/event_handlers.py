@@ -1,7 +1,7 @@
 """Feeds the scheduler: virtual nodes, health and summaries of targets -> cache and move events.
 
-The cache holds what a scheduling cycle looks at; the queue hears what changed, so that pods which
-that may help are tried again, and no others.
+The cache holds the state for a scheduling cycle; the queue gets an event for each change, so that
+it tries those pods again that the change may help, and no others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class EventHandlers:
-    """Keeps the cache in step; nothing runs, all is done as informers call."""
+    """Updates cache and queue from informers' callbacks; it has no task of its own."""
 
     def __init__(self, nodes: Informer, links: Links, cache: Cache, queue: SchedulingQueue) -> None:
         self._nodes = nodes
@@ -37,12 +37,12 @@ class EventHandlers:
         self._queue = queue
 
     def open(self) -> None:
-        """Begin to follow; what is known already is taken in at once."""
+        """Subscribe to nodes and links; those that exist are added at once."""
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
-        """The targets of that namespace's pods that there is no connection to, and why.
+        """Return the targets of that namespace's pods that have no connection, and why.
 
         The cache does not have them, since nothing can go there: a Secret is missing, say.
         """
@@ -83,8 +83,8 @@ class EventHandlers:
     def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
         free, largest = read_free(link.summary)
         self._update(link.node_name)
-        said = (objects.annotations(obj or {}).get(keys.CLUSTER_UID) for obj in (old, new))
-        if len(set(said)) > 1:
+        uids = {objects.annotations(obj or {}).get(keys.CLUSTER_UID) for obj in (old, new)}
+        if len(uids) > 1:
             self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
 
         if self._cache.update_free(link.node_name, free, largest):
@@ -112,7 +112,7 @@ class EventHandlers:
 
 
 def proxy_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
-    """What a change of a proxy may mean to pods that wait, as the cache counts it."""
+    """Return the event by which a change of a proxy may help waiting pods, as the cache counts."""
     before, after = _node_of(old), _node_of(new)
     if after and after != before:
         return ClusterEvent(EventKind.POD_ADD, after)
@@ -124,7 +124,7 @@ def proxy_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def _node_of(pod: Object | None) -> str:
-    """Where the pod holds resources."""
+    """Return the node on which the pod holds resources; "" for none."""
     if pod is None or objects.is_finished(pod):
         return ""
 
@@ -132,7 +132,7 @@ def _node_of(pod: Object | None) -> str:
 
 
 def _is_ending(pod: Object | None) -> bool:
-    """The pod holds its resources, but others need keep away from it no longer."""
+    """Return whether the pod is terminating: it holds resources, but keeps no others away."""
     return pod is not None and objects.is_terminating(pod)
 
 
@@ -148,14 +148,14 @@ def _allocatable(summary: Object | None) -> Resources | None:
 
 
 def read_free(summary: Object | None) -> tuple[Resources | None, Resources | None]:
-    """(free on all nodes, most free on any one) by a ClusterSummary; None if it does not say."""
+    """Return (free on all nodes, most free on any one) of a ClusterSummary; None if not given."""
     text = objects.annotations(summary or {}).get(keys.FREE_RESOURCES)
     if not isinstance(text, str) or len(text) > _FREE_LIMIT:
         return None, None
 
     try:
-        said: Any = msgspec.json.decode(text)
-        return resources.parse(said["sum"]), resources.parse(said["largest"])
+        free: Any = msgspec.json.decode(text)
+        return resources.parse(free["sum"]), resources.parse(free["largest"])
     except (*documents.NO_JSON, ConfigError, KeyError, TypeError, AttributeError) as error:
         log.warning("a target's free resources cannot be read: %s", error)
         return None, None

@@ -1,6 +1,6 @@
-"""Pods that somebody else has bound to our virtual nodes: the default scheduler, Kueue, `nodeName`.
+"""Watches pods that others bound to our virtual nodes: the default scheduler, Kueue, `nodeName`.
 
-They never met our webhook or scheduler, so they are found by the node that they are on: one
+Neither our webhook nor our scheduler saw them, so they are found by the node that they are on: one
 informer for each virtual node, on a selector that the API server answers from an index.
 """
 
@@ -18,13 +18,13 @@ from vnode.runtime.supervisor import supervise
 
 
 def is_daemon(pod: Object) -> bool:
-    """A DaemonSet's pod: it is about a machine, and a virtual node is none."""
+    """Return whether it is a DaemonSet's pod: it is about a machine, and a virtual node is none."""
     owner = objects.controller_reference(pod)
     return owner is not None and owner.get("kind") == "DaemonSet"
 
 
 class ExternallyBoundPods:
-    """The informers, by virtual node; `on_change` hears of the key of every pod that changes."""
+    """Keeps an informer for each virtual node; passes keys of changed pods to `on_change`."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ExternallyBoundPods:
         self._tasks: KeyedTasks[str] | None = None  # by virtual node, while `run` runs
 
     def get(self, key: str) -> Object | None:
-        """The pod of that key, on whichever of our nodes."""
+        """Return the pod of that key, on whichever of our nodes."""
         for informer in self._informers.values():
             if (pod := informer.store.get(key)) is not None:
                 return pod
@@ -48,7 +48,7 @@ class ExternallyBoundPods:
         return None
 
     def knows(self, node_name: str) -> bool:
-        """All pods on that node are known."""
+        """Return whether all pods on that node are known."""
         informer = self._informers.get(node_name)
         return informer is not None and informer.synced.is_set()
 
@@ -59,12 +59,12 @@ class ExternallyBoundPods:
             informer.subscribe(handler)
 
     def on(self, node_name: str) -> Iterator[Object]:
-        """The pods on one virtual node."""
+        """Iterate over the pods on one virtual node."""
         informer = self._informers.get(node_name)
         return iter(informer.store.values() if informer else ())
 
     def watch(self, node_name: str) -> None:
-        """Follow a virtual node."""
+        """Watch a virtual node."""
         if node_name in self._informers:
             return
 
@@ -83,7 +83,7 @@ class ExternallyBoundPods:
             self._tasks.start(node_name, informer.run, f"on-{node_name}")
 
     def forget(self, node_name: str) -> None:
-        """Stop to follow a virtual node."""
+        """Stop watching a virtual node."""
         informer = self._informers.pop(node_name, None)
         for pod in informer.store.values() if informer else ():
             for handler in self._handlers:
@@ -102,4 +102,4 @@ class ExternallyBoundPods:
 
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._tasks = None  # a link that comes while this ends is not followed
+                self._tasks = None  # a link that is added while this ends is not watched

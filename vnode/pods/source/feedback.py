@@ -1,11 +1,11 @@
-"""From a chaperon back to its proxy pod: pure decisions of the source's side.
+"""Builds patches that bring a chaperon's status and annotations back to its proxy pod. Pure.
 
-The delegate's status replaces the proxy's, so that every tool sees the pod as it is in the target;
-what only makes sense there (containers that the target injected, its own QoS verdict) stays behind,
-and conditions that the source's own controllers have set stay (`conditions`).
-Annotations of others on the delegate come back too; ours stay. Another cluster wrote all that: its
-size is bounded, and addresses that no pod can have stay behind (the API server takes no
-EndpointSlice with one, so they would take a Service's other pods down with them).
+The delegate's status replaces the proxy's, so that every tool shows the pod as it is in the target;
+what only makes sense there (containers that the target injected, its own QoS class) stays behind,
+and conditions that the source's own controllers have set stay (`conditions`). Annotations of others
+on the delegate come back too; ours stay. Another cluster wrote all that: its size is bounded, and
+addresses that no pod can have stay behind (the API server takes no EndpointSlice with one, so they
+would take a Service's other pods down with them).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _TOTAL_LIMIT: Final = 256 * 1024
 
 
 def status_patch(proxy: Object, chaperon: Object) -> Object:
-    """The strategic merge patch for the proxy's status; empty if nothing is new.
+    """Build the strategic merge patch for the proxy's status; empty if nothing is new.
 
-    It also writes down, in an annotation, which conditions are the delegate's.
+    It also records, in an annotation, which conditions are the delegate's.
     """
     reported = objects.without_nulls(objects.status(chaperon))
     if objects.is_finished(proxy) and not objects.is_finished(chaperon):
@@ -51,8 +51,8 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
     diff = _fields_patch(proxy, status)
     metadata: Object = {"uid": objects.uid(proxy)}
     if reported.get("phase") or "conditions" in reported:
-        told = {**chaperon, "status": status}
-        wanted, fed = conditions.merged(proxy, told, changes.sent_conditions(chaperon))
+        translated = {**chaperon, "status": status}
+        wanted, fed = conditions.merged(proxy, translated, changes.sent_conditions(chaperon))
         if entries := conditions.patch(conditions.of(proxy), wanted):
             diff["conditions"] = entries
 
@@ -67,7 +67,7 @@ def status_patch(proxy: Object, chaperon: Object) -> Object:
 
 
 def _fields_patch(proxy: Object, status: Object) -> Object:
-    """What differs beside the conditions."""
+    """Build the patch of all fields but the conditions."""
     wanted = {k: v for k, v in status.items() if k not in _STAYS_BEHIND and not k.startswith("$")}
     for field, containers in _CONTAINERS.items():
         if field in wanted:
@@ -82,14 +82,14 @@ def _fields_patch(proxy: Object, status: Object) -> Object:
         if field in wanted:
             if field not in known or known[field] != wanted[field]:
                 patch[field] = _replacement(field, wanted[field])
-        elif status.get("phase"):  # while there is no delegate, its target can only say why
+        elif status.get("phase"):  # a status without a phase only says why there is no delegate
             patch[field] = None
 
     return patch
 
 
 def _replacement(field: str, value: Any) -> Any:
-    """The value as a strategic merge patch has it that replaces what is there."""
+    """Return the value in the form by which a strategic merge patch replaces the old one."""
     if isinstance(value, dict):
         return {**value, "$patch": "replace"}
 
@@ -100,10 +100,10 @@ def _replacement(field: str, value: Any) -> Any:
 
 
 def exceeds(proxy: Object, patch: Object) -> str:
-    """What the pod would have after this patch, if it cannot be taken over; else "".
+    """Return what the pod would have after this patch, if that exceeds a limit; else "".
 
-    The result counts: many small patches come to as much as a large one. Honest clusters have no
-    reason for as much, unless the pod's own annotations leave no room.
+    The result counts: many small patches add up to a large one. Honest clusters have no reason for
+    so much, unless the pod's own annotations leave no room.
     """
     if _outgrows(objects.status(proxy), _after(proxy, objects.status(patch)), STATUS_LIMIT):
         return f"a status of over {STATUS_LIMIT} bytes"
@@ -125,13 +125,13 @@ def exceeds(proxy: Object, patch: Object) -> str:
 
 
 def without_record(patch: Object) -> Object:
-    """A patch of status that leaves the annotations alone."""
+    """Return a patch of status without its annotations."""
     metadata = {k: v for k, v in objects.metadata(patch).items() if k != "annotations"}
     return {**patch, "metadata": metadata}
 
 
 def _after(proxy: Object, patch: Object) -> Object:
-    """The status after a patch; replacements still have the directive that says so."""
+    """Return the status after a patch; replacements still have their `$patch` directive."""
     if not patch:
         return objects.status(proxy)
 
@@ -142,7 +142,7 @@ def _after(proxy: Object, patch: Object) -> Object:
 
 
 def _outgrows(known: Object, after: Object, limit: int) -> bool:
-    """Whether something is over the limit after a patch, and not smaller than it was."""
+    """Return whether the size after a patch is over the limit, and over the size before."""
     size = len(msgspec.json.encode(after))
     return size > limit and size > len(msgspec.json.encode(known))
 
@@ -160,7 +160,7 @@ def _drop_special_addresses(wanted: Object) -> None:
 
 
 def _is_ordinary(text: object) -> bool:
-    """What may be an endpoint of a Service (ValidateNonSpecialIP of Kubernetes)."""
+    """Return whether a Service may have such an endpoint (ValidateNonSpecialIP of Kubernetes)."""
     try:
         ip = ipaddress.ip_address(str(text))
     except ValueError:
@@ -170,7 +170,7 @@ def _is_ordinary(text: object) -> bool:
 
 
 def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Object:
-    """The merge patch for the proxy's annotations; empty if nothing is new.
+    """Build the merge patch for the proxy's annotations; empty if nothing is new.
 
     With `two_way` the proxy's changes go to the delegate as well, and only what the target changed
     comes back. Admiralty's targets take no changes: there the delegate's annotations count, and
@@ -190,7 +190,7 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
 
 
 def has_started(proxy: Object) -> bool:
-    """A container of the pod has been seen to run, or the pod is finished."""
+    """Return whether a container of the pod is known to have run, or the pod is finished."""
     status = objects.status(proxy)
     if status.get("phase") not in (None, "", "Pending"):
         return True
@@ -233,7 +233,7 @@ def failed_unseen(proxy: Object, now: str) -> Object:
 def without_finalizers(
     proxy: Object, stays: Callable[[str], bool] = keys.is_foreign
 ) -> Object | None:
-    """The merge patch that takes off all finalizers but those that stay; None if all do."""
+    """Build the merge patch that removes all finalizers but those that stay; None if all do."""
     present = objects.finalizers(proxy)
     kept = [entry for entry in present if stays(entry)]
     if kept == present:

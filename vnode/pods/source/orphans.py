@@ -1,9 +1,9 @@
-"""Chaperons of this source that the Target which sent them does not reach.
+"""Deletes chaperons of this source that the Target which sent them does not reach.
 
-Each Target looks after the chaperons that name it (`vnode.dev/target`). It no longer can where it
-came to be another cluster, or was deleted while its cluster did not answer. Whatever other Target
-leads to the cluster in which they are sees them too, and has them deleted, once they are surely of
-no use: the API server says that the pod is gone or bound elsewhere, or the Target that sent them is
+Each Target looks after the chaperons that name it (`vnode.dev/target`). It no longer can if it has
+become another cluster, or was deleted while its cluster did not answer. Any other Target that leads
+to their cluster has them in its informer too. By it they are deleted once they are surely of no
+use: the API server says that the pod is gone or bound elsewhere, or the Target that sent them is
 known to be another cluster than the one in which they are.
 
 The delegate of a pod is never deleted because something is not known: which cluster this is, which
@@ -27,7 +27,7 @@ from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import OTHERS_INDEX, Link, Links, TargetKey
 
-_LOOK_AGAIN: Final = 60.0  # seconds; no event tells that a pod is gone that we did not schedule
+_RETRY: Final = 60.0  # seconds; no event shows that a pod is gone that we did not schedule
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class ParentState(Enum):
 
 
 def parent_of(chaperon: Object, pod: Object | None, node_name: str) -> ParentState:
-    """What the pod, if there is one of that name, says; `node_name` is the sending Target's."""
+    """Return the state of a chaperon's pod; `node_name` is the sending Target's virtual node."""
     if pod is None or proxy_state.is_orphan(chaperon, pod):
         return ParentState.GONE
 
@@ -53,7 +53,7 @@ def parent_of(chaperon: Object, pod: Object | None, node_name: str) -> ParentSta
 
 
 def is_of_no_use(parent: ParentState, here: str, sender: str | None) -> bool:
-    """Whether a chaperon may be deleted by another link than that of the Target that sent it.
+    """Return whether another link than that of the Target that sent a chaperon may delete it.
 
     `here` is the UID of the cluster in which it is, `sender` that of the cluster which the Target
     is; both are "" if unknown, and `sender` is None if there surely is no such Target.
@@ -68,10 +68,10 @@ def is_of_no_use(parent: ParentState, here: str, sender: str | None) -> bool:
 
 
 class OrphanController:
-    """Deletes them; made anew for each term of a leader.
+    """Deletes orphans; made anew for each term of a leader.
 
-    `cluster_of` gives the UID of the cluster that a Target is, "" if unknown, and None if there is
-    no such Target; it changes with what `targets` hold.
+    `cluster_of` returns the UID of the cluster that a Target is, "" if unknown, and None if there
+    is no such Target; it changes with the objects in `targets`.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class OrphanController:
         self._controller: Controller[str] = Controller("orphans", self._reconcile, workers=4)
 
     async def run(self) -> None:
-        """Look after them until cancelled; keys are those of the pods that they were made for."""
+        """Reconcile until cancelled; keys are those of the pods that chaperons were made for."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_proxy)
         for informer in self._targets:
-            informer.subscribe(lambda _old, _new: self._look_at_all())
+            informer.subscribe(lambda _old, _new: self._add_all())
 
-        self._links.subscribe(self._on_link, lambda _link: self._look_at_all())
+        self._links.subscribe(self._on_link, lambda _link: self._add_all())
         await self._controller.run()
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
@@ -105,43 +105,42 @@ class OrphanController:
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))
-        link.summaries.subscribe(lambda old, new: None if old and new else self._look_at(link))
-        link.on_health(lambda: self._look_at(link))
+        link.summaries.subscribe(lambda old, new: None if old and new else self._add_all_of(link))
+        link.on_health(lambda: self._add_all_of(link))
 
     def _on_chaperon(self, link: Link, chaperon: Object | None) -> None:
         if chaperon is not None and not link.target.sent(chaperon):
             self._controller.add(parent_key(chaperon))
 
-    def _look_at_all(self) -> None:
+    def _add_all(self) -> None:
         for link in self._links:
-            self._look_at(link)
+            self._add_all_of(link)
 
-    def _look_at(self, link: Link) -> None:
-        """More is known of who reaches what."""
+    def _add_all_of(self, link: Link) -> None:
         for key in link.chaperons.store.values_of(OTHERS_INDEX):
             self._controller.add(key)
 
     async def _reconcile(self, key: str) -> float | None:
-        again = None
+        retry = None
         for link in self._links.covering(objects.split_key(key)[0]):
             if not (link.synced and link.health.healthy):
                 continue
 
             for chaperon in link.chaperons.store.by_index(OTHERS_INDEX, key):
                 if not objects.is_terminating(chaperon) and self._is_suspect(chaperon, key, link):
-                    again = again or await self._look_closely(chaperon, key, link)
+                    retry = retry or await self._delete_if_useless(chaperon, key, link)
 
-        return again
+        return retry
 
     def _is_suspect(self, chaperon: Object, key: str, link: Link) -> bool:
-        """As far as we have seen, it is of no use, and no link of its own reaches it."""
+        """Return whether a chaperon seems of no use, and no link of its own Target reaches it."""
         own = self._links.get(_sender(chaperon).node_name)
         if own is not None and own.cluster_uid and own.cluster_uid == link.cluster_uid:
             return False
 
         return self._is_of_no_use(chaperon, self._proxies.store.get(key), link)
 
-    async def _look_closely(self, chaperon: Object, key: str, link: Link) -> float | None:
+    async def _delete_if_useless(self, chaperon: Object, key: str, link: Link) -> float | None:
         """Ask the API server for the pod, and delete the chaperon if it is still of no use."""
         namespace, name = objects.split_key(key)
         try:
@@ -150,7 +149,7 @@ class OrphanController:
             pod = None
 
         if not self._is_of_no_use(chaperon, pod, link):
-            return _LOOK_AGAIN
+            return _RETRY
 
         log.info(
             "deleting chaperon %s in %s: no Target needs it", objects.key(chaperon), link.target

@@ -1,13 +1,13 @@
-"""The source's side of a bound pod: everything that follows from `spec.nodeName`.
+"""Reconciles bound proxy pods: everything that follows from `spec.nodeName`.
 
 Binding is the decision (docs/decisions/0002): the virtual node in a proxy pod's spec is the one
 durable record of which target won. From it follows, each time anew, what must be so: the winner's
-candidate is allowed, all others are deleted, the delegate's status is the proxy's, what changes of
-the proxy is sent, and the proxy ends when its delegate has. Any process may die between any two of
+candidate is allowed, all others are deleted, the delegate's status is the proxy's, changes of the
+proxy are sent, and the proxy ends when its delegate has. Any process may die between any two of
 these steps; the next one finds the same pod and goes on.
 
 Two rules guard against harm: nothing is concluded from a target whose list is not complete, and a
-chaperon is lost only if the target itself says that there is none. Keys wait in a lane for each
+chaperon is lost only if the target itself says that there is none. Keys wait in a queue for each
 target, and a target that does not answer is asked nothing, so that it holds up its own pods only.
 """
 
@@ -39,7 +39,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 
-_COALESCE: Final = 0.01  # seconds; statuses of one delegate that come in a flock are written once
+_COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class ProxyController:
     """Reconciles bound proxy pods with their chaperons in all targets.
 
-    `proxies` has the index `proxy.NODE_INDEX`.
+    `proxies` has the index `proxy_state.NODE_INDEX`.
     """
 
     def __init__(
@@ -109,23 +109,23 @@ class ProxyController:
         link.on_health(lambda: self._on_health(link))
 
     def _on_link_gone(self, link: Link) -> None:
-        """If the Target was deleted, pods on its node may end without it."""
+        """Reconcile the pods on the node if its Target was deleted: they may end without it."""
         if not self._target_exists(link.node_name):
-            self._look_at_pods_on(link.node_name)
+            self._add_pods_on(link.node_name)
             self.bound.forget(link.node_name)
 
-    def _look_at_pods_on(self, node_name: str) -> None:
+    def _add_pods_on(self, node_name: str) -> None:
         ours = self._proxies.store.by_index(proxy_state.NODE_INDEX, node_name)
         for pod in (*ours, *self.bound.on(node_name)):
             self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
-        """Look at all pods and chaperons of a target that is back: they have waited for it."""
+        """Reconcile all pods and chaperons of a target that answers again, which have waited."""
         if link.answers:
             for chaperon in link.chaperons.store.values():
                 self._on_chaperon(link, None, chaperon)
 
-            self._look_at_pods_on(link.node_name)
+            self._add_pods_on(link.node_name)
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         chaperon = new or old or {}
@@ -182,22 +182,23 @@ class ProxyController:
     async def _with_candidate(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         if proxy_state.has_lost_delegate(proxy, candidate):
             await self._status_writer.feed_back(proxy, candidate, link)
-            told = keys.DELEGATE_DELETED in objects.annotations(candidate)
-            await self._lost(proxy, _gone_in(link), disrupted=not told)
+            reported = keys.DELEGATE_DELETED in objects.annotations(candidate)
+            await self._lost(proxy, _gone_in(link), disrupted=not reported)
             return None
 
         annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
-        asks = link.answers and not leaving
-        if asks and keys.POD_MISSING_SINCE in annotations:  # the pod is complete: nothing is lost
+        may_ask = link.answers and not leaving
+        if may_ask and keys.POD_MISSING_SINCE in annotations:
+            # The pod is complete, so nothing is lost.
             await link.client.discard(kinds.POD_CHAPERONS, candidate)
             return None
 
-        if asks and keys.IS_ALLOWED not in annotations:
+        if may_ask and keys.IS_ALLOWED not in annotations:
             await self._allow(link, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
-        sends = asks and link.runs_vnode
-        later = await self._change_sender.send(proxy, candidate, link) if sends else None
+        takes_changes = may_ask and link.runs_vnode
+        later = await self._change_sender.send(proxy, candidate, link) if takes_changes else None
         return min((wait for wait in (refused, later) if wait is not None), default=None)
 
     async def _allow(self, link: Link, candidate: Object) -> None:
@@ -211,7 +212,7 @@ class ProxyController:
         await self._candidates.patch(link.client, kinds.POD_CHAPERONS, candidate, body, key=key)
 
     async def _without_candidate(self, proxy: Object, link: Link) -> float | None:
-        """A bound pod whose chaperon is not there: never made, or lost.
+        """Create the chaperon of a bound pod, or delete the pod whose chaperon is lost.
 
         One that went through a reservation had one, so it is lost, and the proxy goes, for its
         owner to replace. A pod that is complete just outlives its delegate.
@@ -237,7 +238,7 @@ class ProxyController:
     async def _lost(self, proxy: Object, why: str, *, disrupted: bool = True) -> None:
         """Delete a pod that has no delegate any more.
 
-        It was disrupted, unless its target has told of the delegate's own deletion: then the
+        It was disrupted, unless its target has reported the deletion of the delegate: then the
         delegate's conditions say why.
         """
         log.info("deleting pod %s: %s", objects.key(proxy), why)

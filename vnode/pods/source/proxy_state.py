@@ -1,8 +1,8 @@
-"""What a proxy pod is to us, and its chaperons to it: pure.
+"""Reads the state of proxy pods and of their chaperons, and trims bound proxies. Pure.
 
 A bound proxy is kept without what only scheduling and the making of chaperons needs. A chaperon
-whose pod is bound elsewhere is a loser; one whose pod is not there is an orphan, as far as we have
-seen: only the API server's own word settles that.
+whose pod is bound elsewhere is a loser; one whose pod is not there is an orphan, as far as the
+informers show: only an answer of the API server itself settles that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vnode.api.objects import Object
 
 NODE_INDEX: Final = "node"
 
-# Of an object that was trimmed: the bytes of the annotation that it lacks, since they count.
+# Field of a trimmed object: the bytes of the annotation that it lacks, for they count in limits.
 MANIFEST_BYTES: Final = "manifestBytes"
 
 _KEPT_SPEC: Final = frozenset(
@@ -33,14 +33,16 @@ _KEPT_SPEC: Final = frozenset(
 
 
 def node_of(pod: Object) -> Iterator[str]:
-    """For an index: the node that the pod is bound to, nothing while it is not."""
+    """Yield the node that the pod is bound to, for an index; nothing while it is not bound."""
     if name := objects.node_name(pod):
         yield name
 
 
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
-    """The chaperon is on the target of `node_name`, and its pod is bound to another, or is ending
-    without ever having been bound."""
+    """Return whether a chaperon on the target of `node_name` has lost.
+
+    Its pod is bound to another node, or is ending without ever having been bound.
+    """
     if proxy is None or is_orphan(chaperon, proxy):
         return False
 
@@ -49,12 +51,12 @@ def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
 
 
 def is_orphan(chaperon: Object, proxy: Object | None) -> bool:
-    """The pod is not there, or is a later one of the same name."""
+    """Return whether the pod is not there, or is a later one of the same name."""
     return proxy is None or objects.labels(chaperon).get(keys.PARENT_UID) != objects.uid(proxy)
 
 
 def is_complete(pod: Object) -> bool:
-    """Tell whether a pod has finished and outlives its delegate, as a Job's pods do.
+    """Return whether a pod has finished and outlives its delegate, as a Job's pods do.
 
     One that is meant to run always only finishes on its way out.
     """
@@ -63,11 +65,11 @@ def is_complete(pod: Object) -> bool:
 
 
 def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
-    """Tell whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
+    """Return whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
 
-    A deletion cannot be taken back: the pod's owner replaces it at once, as it would on a node. A
-    target that runs Admiralty only says that the delegate is missing; then a pod that is complete
-    has lost nothing.
+    A deletion cannot be undone: the pod's owner replaces it at once, as it would on a node. A
+    target that runs Admiralty only reports that the delegate is missing; then a pod that is
+    complete has lost nothing.
     """
     annotations = objects.annotations(chaperon)
     if keys.DELEGATE_DELETED in annotations:
@@ -94,7 +96,7 @@ def asked_grace(proxy: Object) -> int | None:
 
 
 def trim(pod: Object) -> Object:
-    """What is kept of a proxy pod: all of it until it is bound."""
+    """Return what is kept of a proxy pod: all of it until it is bound."""
     if not objects.node_name(pod):
         return pod
 

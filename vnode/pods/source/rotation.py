@@ -1,9 +1,9 @@
-"""Which full targets see a pod, attempt by attempt.
+"""Limits and remembers which full targets a pod has asked, attempt by attempt.
 
 Only the target itself knows whether it can make room, by growing or by preemption, and only for a
-pod that it sees. So a pod that has been rejected goes on to targets that it has not asked, each
+pod that it has. So a pod that has been rejected goes on to targets that it has not asked, each
 after the back-off of the queue, until all were asked once; from then on, every attempt asks the one
-that was asked longest ago. `CandidateProbe` chooses; here is what that may cost.
+that was asked longest ago. `CandidateProbe` chooses the targets; this module limits their cost.
 
 Each further candidate costs writes in two clusters, and there are attempts for many reasons.
 Thousands of pods that fit nowhere must not move their candidates about for ever: all of them
@@ -27,14 +27,14 @@ BURST: Final = 600  # further candidates at once: a minute's worth
 
 
 class Rotation:
-    """Remembers in each queued pod whom it has asked."""
+    """Records in each queued pod which targets it has asked."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
         self._further = TokenBucket(RATE, BURST)
 
     def next(self, queued: QueuedPod, result: CycleResult, now: float) -> list[str]:
-        """The nodes that did not pass on which the pod is to have a candidate all the same.
+        """Return the nodes that did not pass on which the pod is to have a candidate all the same.
 
         None without a reservation: nothing would keep the pod from running there, and elsewhere.
         """
@@ -47,12 +47,12 @@ class Rotation:
             if not queued.asked or self._is_seen(node, queued.uid) or self._further.take(now)
         ]
 
-    def asked(
+    def record(
         self, queued: QueuedPod, phase: Attempt, result: CycleResult, reasons: Iterable[str]
     ) -> bool:
-        """Note whom a phase that came to nothing has asked; whether to ask others soon.
+        """Record which targets a phase without a node has asked; return whether to ask others soon.
 
-        That is so as long as each attempt asks somebody new, so at most once for each target.
+        That is so as long as each attempt asks a new target, so at most once for each.
         """
         went_on = any(node not in queued.asked for node in phase.created)
         for node in reasons:

@@ -1,8 +1,8 @@
-"""The proxy scheduler: pending proxy pods -> queue -> scheduling cycle -> candidate phase.
+"""Schedules proxies: pending proxy pods -> queue -> scheduling cycle -> candidate phase.
 
 Cycles run one after the other, in memory, over a snapshot of the virtual nodes; each pod that some
 target could take then goes on in a task of its own (`candidate_phase`), hundreds at once. Informers
-wake: proxies feed the queue, nodes and summaries feed the cache, chaperons wake the tasks.
+drive it: proxies feed the queue, nodes and summaries feed the cache, chaperons wake the tasks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from vnode.scheduling.status import Code
 from vnode.telemetry import metrics
 
 CANDIDATES: Final = "Candidates"
-"""What the queue is told to have rejected a pod where its candidates have."""
+"""Name in place of a plugin's for the queue, where a target rejected the candidate."""
 
 REGISTRATIONS: Final = {
     CANDIDATES: frozenset(
@@ -124,7 +124,7 @@ class ProxyScheduler:
                 await asyncio.sleep(0)
 
     def count_pending(self) -> None:
-        """Bring the gauge of pending pods up to date."""
+        """Set the gauge of pending pods."""
         for place, count in self._queue.statistics().items():
             metrics.PENDING_PODS.labels(place).set(count)
 
@@ -154,12 +154,12 @@ class ProxyScheduler:
 
     def _on_link_gone(self, link: Link) -> None:
         for phase in self._phases.values():
-            phase.moved.set()
+            phase.changed.set()
 
     def _on_health(self, link: Link) -> None:
         for phase in self._phases.values():
             if link.node_name in phase.created or link.node_name in phase.ranked:
-                phase.moved.set()
+                phase.changed.set()
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         if new is None:
@@ -170,11 +170,11 @@ class ProxyScheduler:
 
         uid = objects.labels(new).get(keys.PARENT_UID, "")
         if link.candidate(uid) is None:
-            return  # by way of another Target of the same cluster
+            return  # sent by another Target of the same cluster
 
         state = candidates.read(new, 0.0).state
         if state is not CandidateState.WAITING:
-            self._candidate_phase.heard(link.node_name)
+            self._candidate_phase.on_answer(link.node_name)
 
         if state is CandidateState.RESERVED or (
             state is CandidateState.COMMITTED and candidates.has_place(new)
@@ -201,10 +201,10 @@ class ProxyScheduler:
 
     def _wake(self, uid: str) -> None:
         if phase := self._phases.get(uid):
-            phase.moved.set()
+            phase.changed.set()
 
     def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
-        """One scheduling cycle; the pod goes on in a task if there is anything to wait for."""
+        """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for."""
         pod, now = queued.pod, self._clock.monotonic()
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
             result = self._framework.schedule(pod, self._cache.snapshot(now), queued.asked)
@@ -258,7 +258,7 @@ class ProxyScheduler:
             self._forget_all_but(phase, phase.winner if outcome is Outcome.BOUND else "")
 
     def _forget_all_but(self, phase: Attempt, winner: str) -> None:
-        """The attempt is over: the pod is on no way any more, unless it has arrived."""
+        """Withdraw the assumptions of an attempt that is over, but not where the pod is bound."""
         bound = self._proxies.store.get(phase.key)
         if bound is not None and objects.uid(bound) == phase.uid:
             winner = winner or objects.node_name(bound)
@@ -282,8 +282,8 @@ class ProxyScheduler:
         if reasons or not result.feasible:
             await self._explain(queued.pod, result, reasons)
 
-        more = bool(reasons) and self._rotation.asked(queued, phase, result, reasons)
-        if phase.shaky or (more and self._framework.nominates):
+        more = bool(reasons) and self._rotation.record(queued, phase, result, reasons)
+        if phase.retryable or (more and self._framework.nominates):
             self._queue.retry(queued.uid)
             return
 
@@ -302,9 +302,9 @@ class ProxyScheduler:
             return None
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
-        """Say on the pod, for each target of its namespace, why it is pending."""
+        """Report on the pod, for each target of its namespace, why it is pending."""
         namespace = objects.namespace(pod)
-        verdicts = {node: said.message for node, said in result.statuses.items()} | reasons
+        verdicts = {node: status.message for node, status in result.statuses.items()} | reasons
         targets = {
             link.target: verdicts[link.node_name]
             for link in self._links.covering(namespace)

@@ -1,12 +1,12 @@
-"""Finalizers of Targets that are gone, taken off proxy pods that live on.
+"""Removes finalizers of deleted Targets from proxy pods that live on.
 
-A proxy pod is admitted with the finalizers of all Targets that it may go to. They go together when
-it ends (`ending`), so one of a Target that is gone keeps nothing; but whoever looks at the pod, or
-takes vnode out of the cluster, is to find only what means something. Pods on the node of a Target
-that is gone are not looked at here: those are about to end.
+A proxy pod is admitted with the finalizers of all Targets that it may go to. They are removed
+together when it ends (`termination`), so one of a deleted Target blocks nothing; but a user who
+reads the pod, or uninstalls vnode, should find only finalizers that mean something. Pods on the
+node of a deleted Target are left out: those are about to end.
 
-It may be wrong about a Target that it has not heard of yet. That one's finalizer is put back before
-a pod is bound to its node (`binding.hold`).
+It may be wrong about a Target that its informer does not have yet. That one's finalizer is put back
+before a pod is bound to its node (`binding.hold`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class TargetNames(Protocol):
     """The Target objects of this cluster, whether they work or not."""
 
     def has_node(self, name: str) -> bool:
-        """A Node of that name stands for one that exists, or for one not known yet."""
+        """Return whether a Node of that name stands for one that exists, or is not known yet."""
 
     def has_finalizer(self, name: str) -> bool:
-        """That finalizer belongs to one that exists, or to one not known yet."""
+        """Return whether that finalizer belongs to one that exists, or is not known yet."""
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever one comes or goes."""
+        """Set `changed` whenever one is added or deleted."""
 
 
 class StaleFinalizers:
@@ -46,21 +46,21 @@ class StaleFinalizers:
         self._controller: Controller[str] = Controller("released", self._reconcile, workers=4)
 
     async def run(self) -> None:
-        """Look at all proxy pods, at each that changes, and at all when a Target goes."""
+        """Check all proxy pods, each that changes, and all again when a Target is deleted."""
         await self._proxies.synced.wait()
         changed = asyncio.Event()
         self._targets.subscribe_keys(changed)
-        self._proxies.subscribe(lambda _old, new: self._look_at(new))
+        self._proxies.subscribe(lambda _old, new: self._check(new))
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controller.run(), name="released-controller")
             while True:
                 for pod in self._proxies.store.values():
-                    self._look_at(pod)
+                    self._check(pod)
 
                 await changed.wait()
                 changed.clear()
 
-    def _look_at(self, pod: Object | None) -> None:
+    def _check(self, pod: Object | None) -> None:
         if pod is not None and self._body(pod) is not None:
             self._controller.add(objects.key(pod))
 
@@ -75,7 +75,7 @@ class StaleFinalizers:
             return
 
     def _body(self, pod: Object) -> Object | None:
-        """The merge patch; None if there is nothing to take off."""
+        """Build the merge patch; None if there is nothing to remove."""
         node = objects.node_name(pod)
         is_lost = names.may_be_virtual_node(node) and not self._targets.has_node(node)
         if is_lost or objects.is_terminating(pod):

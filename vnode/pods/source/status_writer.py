@@ -1,10 +1,10 @@
-"""Writing to a proxy pod what its delegate tells, and remembering what was written.
+"""Writes to a proxy pod what its delegate reports, and remembers what was written.
 
 A status that a target reports goes through here to the source's API server: built by `feedback`,
 bounded in size, since the other cluster may be hostile, and timed from the moment at which the
 chaperon's change was seen. Until the informer has shown the result of a write, decisions about that
-pod rest: they would be made on what was before. Annotations and status are written each by itself,
-so that one that is refused does not keep the other back.
+pod rest: they would rely on the state before. Annotations and status are separate requests, so that
+a refusal of one does not block the other.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ class StatusWriter:
         self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
 
     def pending(self, key: str, proxy: Object) -> bool:
-        """Whether a write to this pod is still to be seen by its informer."""
+        """Return whether the informer has yet to show a write to this pod."""
         return self._expectations.pending(key, proxy)
 
     def expect(self, key: str) -> None:
-        """A chaperon of this pod has changed: the time to the pod's own change begins."""
+        """Start to measure the time from a change of this pod's chaperon to its own."""
         self._lags.start(key)
 
     def nothing_to_feed(self, key: str) -> None:
-        """The change that was expected needs no write."""
+        """Stop the measurement: the change needs no write."""
         self._lags.forget(key)
 
     def forget(self, key: str) -> None:
-        """The pod is gone."""
+        """Drop what is known of a pod that is gone."""
         self._expectations.forget(key)
         self._lags.forget(key)
         for part in _PARTS:
@@ -76,8 +76,8 @@ class StatusWriter:
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         """Take over annotations and status of the delegate, as far as they have changed.
 
-        Annotations go first: who hears that a pod is ready may look for them. When to look again,
-        if the API server refused some of it: what refuses may change unseen.
+        Annotations go first: a client that learns that a pod is ready may look for them. Returns
+        the seconds to a retry if the API server refused a part, for its reasons may change unseen.
         """
         key = objects.key(proxy)
         annotations = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
@@ -107,7 +107,7 @@ class StatusWriter:
         return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
     async def _offer(self, proxy: Object, body: Object, subresource: str | None) -> Object | None:
-        """Patch a proxy with what its target says; None if nothing was written."""
+        """Patch a proxy with what its target reports; None if nothing was written."""
         part = objects.key(proxy), subresource
         known = self._refusals.get(part)
         if not body:
@@ -117,28 +117,32 @@ class StatusWriter:
         if known is not None and known.body == body and self._clock.monotonic() < known.until:
             return None
 
-        if what := feedback.exceeds(proxy, body):
-            self._tell(proxy, f"the delegate pod would give this pod {what}: not taken over")
+        if excess := feedback.exceeds(proxy, body):
+            self._warn(proxy, f"the delegate pod would give this pod {excess}: not taken over")
             return None
 
         try:
             after = await self.patch(proxy, body, subresource=subresource)
         except (Denied, Invalid) as error:
             self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + AGAIN)
-            what = subresource or "annotations"
-            self._tell(proxy, f"the delegate pod's {what} cannot be taken over: {error.message}")
+            part_name = subresource or "annotations"
+            self._warn(
+                proxy, f"the delegate pod's {part_name} cannot be taken over: {error.message}"
+            )
             return None
 
         self._refusals.pop(part, None)
         return after
 
-    def _tell(self, proxy: Object, text: str) -> None:
+    def _warn(self, proxy: Object, text: str) -> None:
         about = objects.reference(proxy, "Pod", "v1")
         self._events.event(about, WARNING, "FeedbackRefused", text)
 
     async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
-        """Patch a proxy pod (its status by a strategic merge patch); it comes back as it is now, or
-        as it was if it is gone."""
+        """Patch a proxy pod (its status by a strategic merge patch).
+
+        Returns it as it is now, or as it was if it is gone.
+        """
         after = await self._expectations.patch(
             self._client,
             kinds.PODS,

@@ -1,10 +1,11 @@
-"""The end of a proxy pod: its finalizer goes when nothing of it can run any more.
+"""Ends proxy pods: removes their finalizer when nothing of them can run any more.
 
-A terminating proxy first has its chaperon deleted, which reports until its delegate is gone; that
-end tells that the containers have stopped, and how. Only then is the finalizer released. As long as
-the target cannot be asked, the pod stays, because its name must not be taken while its predecessor
-may still run. A pod that others hold, and of whose end nothing came, is made Failed, as Kubernetes
-does with pods of nodes that are gone: nobody else will ever finish it.
+A terminating proxy first has its chaperon deleted, which reports until its delegate is gone; the
+end of the chaperon means that the containers have stopped, and how. Only then is the finalizer
+removed. As long as the target cannot be asked, the pod stays, because its name must not be taken
+while its predecessor may still run. A pod that finalizers of others keep, and whose end nobody
+reported, is made Failed, as Kubernetes does with pods of nodes that are gone: nothing else will
+ever finish it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LOOK_AGAIN: Final = 2.0  # seconds between looks at what only a list can show
 
 
 class Termination:
-    """Lets terminating proxy pods go."""
+    """Removes finalizers from terminating proxy pods."""
 
     def __init__(
         self,
@@ -43,11 +44,11 @@ class Termination:
         # By key, the UID of a terminating pod whose chaperon was deleted with our finalizer on it:
         # when that chaperon ends, so has the delegate. Goes with the pod.
         self._held: dict[str, str] = {}
-        # By key, what the chaperon of a bound pod said last. Goes when the pod has been let go.
+        # By key, the last state of a bound pod's chaperon. Goes when the pod is released.
         self._last: dict[str, Object] = {}
 
     def saw_last(self, key: str, chaperon: Object) -> None:
-        """Remember the last state of a bound pod's chaperon, which is gone."""
+        """Keep the last state of a bound pod's chaperon, which is gone."""
         self._last[key] = chaperon
 
     def forget(self, key: str) -> None:
@@ -56,18 +57,18 @@ class Termination:
         self._last.pop(key, None)
 
     async def end(self, proxy: Object, node_name: str | None) -> float | None:
-        """Let a terminating pod go as soon as nothing of it can run any more."""
+        """Release a terminating pod once nothing of it can run; return when to check again."""
         if node_name and not is_daemon(proxy):
             link = self._links.get(node_name)
             if link is None and self._target_exists(node_name):
-                return None  # the link's return wakes us
+                return None  # the link, when it is back, has the pod reconciled
 
             if link is not None and link.covers(objects.namespace(proxy)):
                 if not link.synced or not link.answers:
-                    return None  # so does its health
+                    return None  # its health, when it changes, does the same
 
                 if await self._ask_to_end(proxy, link):
-                    return None  # the chaperon's end wakes us
+                    return None  # so does the end of the chaperon
 
                 if await self._lingers(proxy, link):
                     return LOOK_AGAIN
@@ -76,13 +77,13 @@ class Termination:
 
             await self._finish(proxy)
 
-        if not self._status_writer.pending(objects.key(proxy), proxy):  # else its event wakes us
+        if not self._status_writer.pending(objects.key(proxy), proxy):  # else its event comes
             await self._release(proxy)
 
         return None
 
     async def leave_to_kubelet(self, proxy: Object) -> None:
-        """Somebody gave the pod to a real node, whose kubelet runs and ends it; we let it go."""
+        """Release a pod that others bound to a real node, whose kubelet runs and ends it."""
         body = feedback.without_finalizers(proxy)
         if objects.is_terminating(proxy) and body is not None:
             await self._status_writer.patch(proxy, body)
@@ -105,7 +106,7 @@ class Termination:
         return True
 
     async def _pass_grace_on(self, proxy: Object, candidate: Object, link: Link) -> None:
-        """Have the delegate end in the time that the pod's deletion gives it."""
+        """Give the delegate the grace period of the pod's deletion."""
         grace = proxy_state.asked_grace(proxy)
         known = objects.annotations(candidate).get(keys.GRACE_PERIOD)
         if grace is None or known == str(grace) or not link.runs_vnode:
@@ -118,10 +119,10 @@ class Termination:
         )
 
     async def _lingers(self, proxy: Object, link: Link) -> bool:
-        """Whether something of the pod is there that no event tells of.
+        """Return whether something of the pod is left of which no event will come.
 
-        It can be a chaperon that has not come to our knowledge, or a delegate that outlives its
-        chaperon, which only one without our finalizer can: that one reports by itself.
+        It can be a chaperon that our informer has not shown, or a delegate that outlives its
+        chaperon, which only one without our finalizer can: a chaperon with it reports by itself.
         """
         if self._held.get(objects.key(proxy)) == objects.uid(proxy):
             return False
@@ -139,13 +140,13 @@ class Termination:
         return bool(delegates)
 
     async def _take_over_last(self, proxy: Object, link: Link) -> None:
-        """Take over what the chaperon said at last, if no reconciliation has seen that."""
+        """Take over the last report of the chaperon, if no reconciliation has done so."""
         last = self._last.get(objects.key(proxy))
         if last is not None and objects.labels(last).get(keys.PARENT_UID) == objects.uid(proxy):
             await self._status_writer.feed_back(proxy, last, link)
 
     async def _finish(self, proxy: Object) -> None:
-        """Make a pod Failed that others keep, and of which no kubelet will ever tell the end."""
+        """Make a pod Failed that others' finalizers keep, and whose end no kubelet will report."""
         pending = self._status_writer.pending(objects.key(proxy), proxy)
         kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
         if kept and not pending and not objects.is_finished(proxy):

@@ -1,1 +1,1 @@
-"""The target's half of a pod: from a PodChaperon to its delegate pod, its status and its end."""
+"""Runs the target's half of a pod: from a PodChaperon to its delegate pod, status and end."""

@@ -1,9 +1,9 @@
-"""The target's side of a pod: PodChaperon -> delegate pod -> status of the PodChaperon.
+"""Reconciles chaperons: PodChaperon -> delegate pod -> status of the PodChaperon.
 
 Runs in the leader of every cluster. It needs nothing from the source: a delegate goes on, and is
-created again if it is lost, while the source cannot be reached. What the source changes later is
+created again if it is lost, while the source cannot be reached. Later changes of the source are
 done to the delegate by `delegate_updater`. A chaperon that is deleted takes its delegate with it,
-and, if it carries our finalizer, stays until the delegate is gone.
+and, if it has our finalizer, stays until the delegate is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
 _COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
-_LOOK_AGAIN: Final = 0.5  # seconds until the informer has surely caught up
+_CATCH_UP: Final = 0.5  # seconds until the informer has surely caught up
 _REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
 _FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def trim_chaperon(chaperon: Object) -> Object:
-    """Without the spec once a delegate has been made of it."""
+    """Drop the spec once a delegate has been made of it."""
     if not objects.status(chaperon).get("phase"):
         return chaperon
 
@@ -42,21 +42,21 @@ def trim_chaperon(chaperon: Object) -> Object:
 
 
 def trim_delegate(pod: Object) -> Object:
-    """Without the spec but for where it runs and who schedules it."""
+    """Drop the spec but for where the pod runs and who schedules it."""
     spec = objects.spec(pod)
     kept = {field: spec[field] for field in ("nodeName", "schedulerName") if field in spec}
     return {**pod, "spec": kept}
 
 
 def informers(client: Client) -> tuple[Informer, Informer]:
-    """The chaperons of this cluster, and their delegates."""
+    """Return informers of this cluster's chaperons, and of their delegates."""
     chaperons = Informer(client, kinds.POD_CHAPERONS, trim=trim_chaperon)
     delegates = Informer(client, kinds.PODS, label_selector=keys.PARENT_UID, trim=trim_delegate)
     return chaperons, delegates
 
 
 class ChaperonController:
-    """Makes delegates of chaperons, and reports back."""
+    """Creates delegates of chaperons, and reports their status."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ChaperonController:
             return await self._replace(chaperon)
 
         if objects.controller_uid(pod) != objects.uid(chaperon):
-            return await self._end_stranger(chaperon, pod)
+            return await self._delete_predecessor(chaperon, pod)
 
         return await self._keep(chaperon, pod)
 
@@ -157,13 +157,13 @@ class ChaperonController:
         return later or (AGAIN if refusal else None)
 
     async def _replace(self, chaperon: Object) -> float | None:
-        what, later = delegate.on_absence(chaperon, self._clock.now())
-        if what is Absence.CREATE:
+        action, later = delegate.on_absence(chaperon, self._clock.now())
+        if action is Absence.CREATE:
             return await self._create(chaperon)
 
-        if what is Absence.MARK:
+        if action is Absence.MARK:
             if await self._fetch(chaperon) is not None:
-                return _LOOK_AGAIN
+                return _CATCH_UP
 
             chaperon = await self._report_last(chaperon)
             since = objects.timestamp(self._clock.now())
@@ -196,7 +196,7 @@ class ChaperonController:
         return None
 
     async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
-        """Tell of an error that may pass, such as that of a webhook, once it has not."""
+        """Report an error that may pass, such as that of a webhook, once it comes twice."""
         key = objects.key(chaperon)
         count = self._failures[key] = self._failures.get(key, 0) + 1
         if count > 1:
@@ -204,14 +204,14 @@ class ChaperonController:
             await self._refused(chaperon, error.message, later)
 
     async def _name_taken(self, chaperon: Object) -> float | None:
-        """The delegate is there already, and not in the store; or a namesake is."""
+        """Find out whether the delegate exists already, or another pod has its name."""
         if await self._fetch(chaperon) is not None:
             return None
 
         return await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
 
     async def _refused(self, chaperon: Object, message: str, later: float = _REFUSED) -> float:
-        """Say on the chaperon why there is no pod, in the words that a scheduler would use."""
+        """Report on the chaperon why there is no pod, by the condition of a pending pod."""
         self._again[objects.key(chaperon)] = self._clock.monotonic() + later
         known = objects.condition(chaperon, "PodScheduled") or {}
         if known.get("message") != message:
@@ -222,7 +222,7 @@ class ChaperonController:
         return later
 
     async def _report(self, chaperon: Object, pod: Object) -> Object:
-        """Bring the chaperon up to date with its delegate; returns it as it is then."""
+        """Bring the chaperon up to date with its delegate; return it as it is then."""
         report = delegate.report(chaperon, pod)
         if report.metadata:
             chaperon = await self._patch(chaperon, report.metadata)
@@ -240,8 +240,8 @@ class ChaperonController:
 
         return await self._report(chaperon, pod)
 
-    async def _end_stranger(self, chaperon: Object, pod: Object) -> float | None:
-        """Delete a pod of that name if it belongs to an earlier chaperon, which is gone."""
+    async def _delete_predecessor(self, chaperon: Object, pod: Object) -> float | None:
+        """Delete a pod of that name that belongs to an earlier chaperon: its owner is gone."""
         owner = objects.controller_reference(pod) or {}
         if owner.get("kind") != kinds.POD_CHAPERONS.kind:
             return await self._name_taken(chaperon)
@@ -262,7 +262,7 @@ class ChaperonController:
         if keys.DELEGATE_FINALIZER in finalizers:
             if (unseen := await self._fetch(chaperon)) is not None:
                 await self._delete(chaperon, unseen)
-                return _LOOK_AGAIN
+                return _CATCH_UP
 
             chaperon = await self._report_last(chaperon)
             kept = [entry for entry in finalizers if entry != keys.DELEGATE_FINALIZER]
@@ -306,5 +306,5 @@ class ChaperonController:
 
 
 def _named(chaperon: Object, **metadata: object) -> Object:
-    """Metadata of a patch that must not hit a namesake."""
+    """Return metadata for a patch, with the UID, so that it does not change a namesake."""
     return {"uid": objects.uid(chaperon), **metadata}

@@ -1,9 +1,9 @@
-"""The target's side of a change: from the record on a chaperon to its delegate.
+"""Updates delegates by the record of changes on their chaperons.
 
 A delegate takes a change in up to four requests, since resources, ephemeral containers and
-conditions have subresources of their own; the last one, to the pod itself, also writes down what
-was done. What the API server refuses is remembered with its words, and tried again after a while or
-when the source says something else.
+conditions have subresources of their own; the last one, to the pod itself, also records what was
+done. A refusal of the API server is remembered with its message, and tried again after a while or
+when the source sends something else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGAIN: Final = 30.0  # seconds until a change that was refused is tried again
 
 @dataclass(frozen=True, slots=True)
 class _FailedUpdate:
-    """What the API server said to a record, and when it may be asked again."""
+    """The message of the API server that refused a record, and when to try it again."""
 
     record: str
     pod_uid: str
@@ -34,7 +34,7 @@ class _FailedUpdate:
 
 
 class DelegateUpdater:
-    """Brings delegates up to date with what their chaperons say."""
+    """Brings delegates up to date with their chaperons."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -43,27 +43,27 @@ class DelegateUpdater:
         self._refusals: dict[str, _FailedUpdate] = {}  # by key of the delegate
 
     def under_way(self, pod: Object) -> bool:
-        """The store has not shown our last change of this delegate yet; its event will wake us."""
+        """Return whether the store has yet to show our last change; its event comes then."""
         return self._expectations.pending(objects.key(pod), pod)
 
     def forget(self, key: str) -> None:
-        """The chaperon is gone."""
+        """Drop what is known of a chaperon that is gone."""
         self._expectations.forget(key)
         self._refusals.pop(key, None)
 
     async def bring(self, chaperon: Object, pod: Object) -> str | None:
-        """Do what was not done yet; the API server's words if it refused some of it."""
+        """Do what was not done yet; return the API server's messages if it refused some of it."""
         key = objects.key(pod)
         delta = changes.pending(chaperon, pod)
         if not delta:
             self._refusals.pop(key, None)
             return None
 
-        said = objects.annotations(chaperon).get(keys.SENT, "")
+        sent = objects.annotations(chaperon).get(keys.SENT, "")
         known = self._refusals.get(key)
         if (
             known is not None
-            and (known.record, known.pod_uid) == (said, objects.uid(pod))
+            and (known.record, known.pod_uid) == (sent, objects.uid(pod))
             and self._clock.monotonic() < known.until
         ):
             return known.message
@@ -75,15 +75,15 @@ class DelegateUpdater:
 
         message = "; ".join(refusals)
         until = self._clock.monotonic() + AGAIN
-        self._refusals[key] = _FailedUpdate(said, objects.uid(pod), message, until)
+        self._refusals[key] = _FailedUpdate(sent, objects.uid(pod), message, until)
         return message
 
     async def _carry_out(self, chaperon: Object, pod: Object, delta: Object) -> list[str]:
-        """All parts, each by itself; what was refused stays out of the delegate's record."""
+        """Do all parts, each by itself; refused ones stay out of the delegate's record."""
         refusals: list[str] = []
         done, before = changes.record(chaperon), changes.record(pod)
         if body := changes.resize_patch(delta, pod):
-            await _tried(self._patch(pod, body, "resize"), "resources", done, before, refusals)
+            await _attempt(self._patch(pod, body, "resize"), "resources", done, before, refusals)
 
         if delta.get(changeable.EPHEMERAL):
             full = await self._client.get(
@@ -91,17 +91,17 @@ class DelegateUpdater:
             )
             body = changes.ephemeral_patch(delta, full, pod)
             request = self._patch(pod, body, "ephemeralcontainers")
-            await _tried(request, changeable.EPHEMERAL, done, before, refusals)
+            await _attempt(request, changeable.EPHEMERAL, done, before, refusals)
 
         if delta.get(changes.CONDITIONS):
             live = await self._client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
             if body := changes.conditions_patch(delta, chaperon, live):
                 request = self._patch(pod, body, "status")
-                await _tried(request, changes.CONDITIONS, done, before, refusals)
+                await _attempt(request, changes.CONDITIONS, done, before, refusals)
 
         if done != before:
             body = changes.pod_patch(delta, pod, done)
-            await _tried(self._patch(pod, body, None), "", done, before, refusals)
+            await _attempt(self._patch(pod, body, None), "", done, before, refusals)
 
         return refusals
 
@@ -118,10 +118,10 @@ class DelegateUpdater:
             self._expectations.expect(objects.key(pod), pod, after)
 
 
-async def _tried(
+async def _attempt(
     request: Awaitable[None], part: str, done: Object, before: Object, refusals: list[str]
 ) -> None:
-    """Make a request; if it is refused, `done` has of that part what was there before."""
+    """Await a request; if it is refused, put back into `done` what `before` has of that part."""
     try:
         await request
     except (Denied, Invalid, NotFound) as error:

@@ -1,8 +1,8 @@
-"""The candidate scheduler's extender: a held `bind` is a reservation.
+"""Serves the candidate scheduler's extender: a held `bind` is a reservation.
 
 The upstream kube-scheduler has found a node for a delegate, has set its resources aside, and asks
-us to bind it. We say so on the chaperon, wait until the source allows it (`reservations`), and only
-then bind. While we wait, the scheduler keeps the place; if we refuse, it takes the pod back.
+us to bind it. We mark the chaperon, wait until the source allows it (`reservations`), and only then
+bind. While we wait, the scheduler keeps the place; if we refuse, it takes the pod back.
 
 Only candidates that we know are bound: pods that a PodChaperon of this cluster controls.
 """
@@ -39,7 +39,7 @@ class BindRequest:
 
 
 def parse(payload: bytes) -> BindRequest | None:
-    """The request, or None if it is not one. Go writes these keys in either case."""
+    """Return the request, None if it is none. Go writes these keys in either case."""
     try:
         raw: Any = msgspec.json.decode(payload)
     except documents.NO_JSON:
@@ -72,7 +72,7 @@ class Extender:
         return app
 
     async def handle(self, request: web.Request) -> web.Response:
-        """Bind, or say why not in the `error` of an ExtenderBindingResult."""
+        """Bind, or return the reason in the `error` of an ExtenderBindingResult."""
         wanted = parse(await request.read())
         if wanted is None:
             return web.json_response({"error": "not an ExtenderBindingArgs"}, status=400)
@@ -101,7 +101,7 @@ class Extender:
         )
 
     async def _delegate(self, wanted: BindRequest) -> Object:
-        """The pod to be bound; one that is too new for the informer is fetched."""
+        """Return the pod to be bound; one that is too new for the informer is fetched."""
         key = objects.join_key(wanted.namespace, wanted.name)
         pod = self._delegates.store.get(key)
         if pod is None or objects.uid(pod) != wanted.uid:
