@@ -126,7 +126,7 @@ async def test_nothing_says_any_more_that_vnode_runs_here_though_an_agent_does(
     """A source would give chaperons the finalizer of an agent that is no more."""
     monkeypatch.setattr(summary, "INTERVAL", 0)  # it would be written again at once
     report, seen = RemovalReport(say=lambda _text: None), asyncio.Event()
-    summaries = Informer.of_one(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+    summaries = Informer.of_object(target, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     summaries.subscribe(
         lambda _old, new: (
             seen.set() if keys.AGENT_VERSION in objects.annotations(new or {}) else None

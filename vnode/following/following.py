@@ -20,7 +20,7 @@ from vnode.following.services import Relabel
 from vnode.following.tls import TlsSecrets
 from vnode.following.tokens import Tokens
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
@@ -130,7 +130,7 @@ class Following:
                 self._follower.wake(key)
 
     def _say(self, pod: Object, text: str) -> None:
-        self._events.event(objects.reference(pod, "Pod", "v1"), WARNING, REASON, text)
+        self._events.event(about(pod), WARNING, REASON, text)
 
     def _on_link(self, link: Link) -> None:
         """Without its candidate, a pending pod needs nothing in a target."""

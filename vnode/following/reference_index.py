@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
-from vnode.api import kinds, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.following import references
 from vnode.following.references import Ref
+from vnode.kube.events import about
 from vnode.runtime.links import Link
 
 _CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
@@ -120,7 +121,7 @@ class ReferenceIndex:
             ):
                 namespace, name = objects.split_key(pod)
                 body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
-                yield objects.reference(body, kinds.PODS.kind, kinds.PODS.api_version)
+                yield about(body)
 
     def on(self, node: str) -> list[Key]:
         """All that pods use in one target, and what those that have a claim there would."""

@@ -28,7 +28,7 @@ from vnode.following.reference_index import Need
 from vnode.following.remote_copies import has_none
 from vnode.following.token_requests import IssuedToken, TokenRequester, wants
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
 from vnode.runtime.controller import Controller
@@ -234,8 +234,7 @@ class Tokens:
         try:
             await self._write(place, pod, link)
         except (ConfigError, Denied, Invalid, NotFound) as error:  # to be mended by somebody
-            about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
-            self._events.event(about, WARNING, "TokenNotRefreshed", str(error))
+            self._events.event(about(pod), WARNING, "TokenNotRefreshed", str(error))
             log.info("%s: no token for %s: %s", place.node, place.pod, error)
             return _LOOK_AGAIN
 

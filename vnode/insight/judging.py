@@ -15,6 +15,7 @@ from vnode.api.objects import Object
 from vnode.insight import advice, failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
+from vnode.kube.events import WARNING
 from vnode.pods.source.candidates import CandidateState as Said
 from vnode.scheduling import diagnosis
 
@@ -207,7 +208,7 @@ def _failing(facts: Facts, shown: Object) -> Verdict | None:
 
 
 def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
-    warnings = [event for event in target.events if event.get("type") == "Warning"]
+    warnings = [event for event in target.events if event.get("type") == WARNING]
     if warnings:
         return Verdict(
             PodState.NOT_STARTING,

@@ -16,6 +16,7 @@ from vnode.insight import failing, judging, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
+from vnode.kube.events import WARNING
 from vnode.pods.source.candidates import CandidateState as Said
 from vnode.scheduling import diagnosis
 
@@ -214,7 +215,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
         yield _container(container)
 
     for event in target.events:
-        if event.get("type") == "Warning":
+        if event.get("type") == WARNING:
             text = f"{event.get('reason')}: {event.get('message')}{_times(event)}"
             yield Line(text, moment(event))
 
@@ -253,5 +254,5 @@ def _feedback(facts: Facts) -> Iterable[Line]:
             yield Line(f"kept by the finalizer {name}")
 
     for event in facts.events:
-        if event.get("type") == "Warning" and event.get("reason") != "FailedScheduling":
+        if event.get("type") == WARNING and event.get("reason") != "FailedScheduling":
             yield Line(f"{event.get('reason')}: {event.get('message')}", moment(event))

@@ -1,7 +1,7 @@
-"""What an API server has answered: read within bounds, decoded, or told as an error.
+"""Reads and decodes the answers of an API server within bounds, and turns failures into errors.
 
-The other side need not be an API server, nor honest: who wrote the kubeconfig chose it. So sizes
-are bounded, and its words are passed on only if they are those of an API server.
+The other side need not be an API server, nor honest: whoever wrote the kubeconfig chose it. So
+sizes are bounded, and its text is passed on only if it is a metav1.Status.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from vnode.api import documents, errors
 from vnode.api.objects import Object
 
 LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
-ERROR_LIMIT: Final = 1024 * 1024  # bytes of an answer that says what is wrong
+ERROR_LIMIT: Final = 1024 * 1024  # bytes of an error answer
 
 _IMMUTABLE: Final = re.compile(
-    # All of the message: the value that is quoted in it may say anything.
+    # Matched against the whole message: the value quoted in it may be anything.
     r"Forbidden: (field|spec) is immutable.*"
     r"|Invalid value: .*: (field is immutable|may not change once set)",
     re.DOTALL,
@@ -31,7 +31,7 @@ _IMMUTABLE: Final = re.compile(
 
 
 _NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, RuntimeError)
-"""What aiohttp raises where there is no answer; RuntimeError if it was closed meanwhile."""
+"""What aiohttp raises if no answer comes; RuntimeError if the session was closed meanwhile."""
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ class _Status(msgspec.Struct):
     details: _Details = msgspec.field(default_factory=_Details)
 
 
-async def hang_up(response: aiohttp.ClientResponse) -> None:
+async def abort(response: aiohttp.ClientResponse) -> None:
     """Drop the connection of an answer that is still being sent.
 
-    A TLS goodbye would be answered only after all that the other side has yet to send.
+    The other side would answer a TLS close_notify only after everything that it has yet to send.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:
@@ -63,11 +63,11 @@ async def hang_up(response: aiohttp.ClientResponse) -> None:
 
 
 @contextmanager
-def expected(name: str) -> Iterator[None]:
-    """Whatever goes wrong inside, while the cluster of that name is asked, is Unreachable.
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise Unreachable, with the name of the cluster, for whatever goes wrong inside.
 
-    Who wrote the kubeconfig chooses the server, the name that it is asked by and the credentials,
-    so nobody can list what libraries may raise over them. Our own errors pass.
+    Whoever wrote the kubeconfig chose the server, its name and the credentials, so nobody can list
+    what libraries may raise because of them. Errors of vnode pass.
     """
     try:
         yield
@@ -83,16 +83,16 @@ def expected(name: str) -> Iterator[None]:
 
 
 def unreachable(name: str, error: BaseException) -> errors.Unreachable:
-    """The error for no answer, with the cluster's name."""
+    """Return the error for a missing answer, with the cluster's name."""
     text = "timed out" if isinstance(error, asyncio.TimeoutError) else str(error)
     if isinstance(error, aiohttp.ClientResponseError):
-        text = "the answer is not HTTP"  # the error quotes what came, a secret of another's perhaps
+        text = "the answer is not HTTP"  # the error quotes the answer, which may be a secret
 
     return errors.Unreachable(f"{name}: {text or type(error).__name__}")
 
 
 async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole answer; ClientPayloadError if the other side exceeds `limit` bytes."""
+    """Return the whole body; ClientPayloadError if it has more than `limit` bytes."""
     blocks, size = [], 0
     async for block in response.content.iter_any():
         blocks.append(block)
@@ -104,7 +104,7 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def decode(payload: bytes) -> Any:
-    """The JSON of an answer, None if it is empty; Unreachable if it is none."""
+    """Decode JSON, None for an empty payload; Unreachable if it is not JSON."""
     if not payload:
         return None
 
@@ -114,22 +114,22 @@ def decode(payload: bytes) -> Any:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
 
 
-def one(answer: Any, name: str, what: str) -> Object:
-    """The object that was asked for; Unreachable if this is something else.
+def object_of(answer: Any, name: str, description: str) -> Object:
+    """Return an answer that is an object; Unreachable if it is something else.
 
-    What is not there is a 404. Anything else without the object, from a proxy in between perhaps,
-    says nothing about it.
+    A missing object is a 404. Any other answer without it, from a proxy in between perhaps, proves
+    nothing.
     """
     if isinstance(answer, dict) and isinstance(answer.get("metadata"), dict):
         return answer
 
-    raise errors.Unreachable(f"{name}: the answer has no {what}")
+    raise errors.Unreachable(f"{name}: the answer has no {description}")
 
 
-def page(answer: Any, name: str, plural: str) -> Object:
-    """One page of a list; Unreachable if it is none, which is not the same as an empty one.
+def list_page(answer: Any, name: str, plural: str) -> Object:
+    """Return an answer that is a page of a list, maybe an empty one; else raise Unreachable.
 
-    An API server says what it sends; Go writes a list that was never filled as null.
+    An API server names the kind of its answer; Go writes a list that was never filled as null.
     """
     if (
         isinstance(answer, dict)
@@ -143,7 +143,7 @@ def page(answer: Any, name: str, plural: str) -> Object:
 
 
 def status_of(payload: bytes) -> Object | None:
-    """The metav1.Status that a payload is, None if it is something else."""
+    """Decode a metav1.Status; None if the payload is something else."""
     try:
         found = msgspec.json.decode(payload)
     except documents.NO_JSON:
@@ -153,11 +153,11 @@ def status_of(payload: bytes) -> Object | None:
 
 
 def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiError:
-    """The error that an answer of 300 or more is."""
+    """Return the error for an answer with a status code of 300 or more."""
     status = status_of(payload)
     if status is None:
-        # Whoever wrote the kubeconfig sees our messages, and must not read other servers by them.
-        status = {"message": f"HTTP {response.status}, and not in the words of an API server"}
+        # Whoever wrote the kubeconfig sees our messages, and must not read other servers in them.
+        status = {"message": f"HTTP {response.status}, and the answer is no Kubernetes Status"}
 
     error = refusal(response.status, status)
     if isinstance(error, errors.TooManyRequests):
@@ -167,10 +167,10 @@ def error_of(response: aiohttp.ClientResponse, payload: bytes) -> errors.ApiErro
 
 
 def refusal(code: int, status: Object) -> errors.ApiError:
-    """Build the error for an answer of that code and metav1.Status.
+    """Return the error for an answer with that code and metav1.Status.
 
-    A patch with the UID of an object that is gone meets its namesake. API servers call that
-    invalid, as a change of the UID; to us it is the Conflict that a precondition gives.
+    A patch with the UID of a deleted object may meet a new object of its name. API servers call
+    that Invalid, a change of the UID; here it is a Conflict, as for any failed precondition.
     """
     reason, message = str(status.get("reason", "")), str(status.get("message", ""))
     error = errors.from_status(code, reason, message)
@@ -191,7 +191,7 @@ def _seconds(value: str | None) -> float:
 
 
 def is_about_immutable(status: Any) -> bool:
-    """A refusal that names fields which cannot change, and nothing else that is wrong."""
+    """Tell whether all causes of a refusal are fields that cannot change."""
     causes = _causes(status)
     return bool(causes) and all(_IMMUTABLE.fullmatch(cause.message) for cause in causes)
 

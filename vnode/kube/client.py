@@ -1,6 +1,6 @@
-"""The calls to one API server: JSON in, JSON out, errors as the classes of `vnode.api.errors`.
+"""Calls one API server: JSON in, JSON out, errors as the classes of `vnode.api.errors`.
 
-Each verb of the API is a method here; how it gets there and back is `transport`.
+Each verb of the API is a method here; `transport` sends the requests.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-PAGE: Final = 500  # objects a list request asks for, as client-go's pager does
-MOST_PAGES: Final = 1000  # of one list; more than any cluster has is a server that does not stop
+PAGE: Final = 500  # objects that a list request asks for, as client-go's pager does
+MOST_PAGES: Final = 1000  # of one list; no cluster has more, so such a list would never end
 
 log = logging.getLogger(__name__)
 
 
 class Client(Transport):
-    """The verbs of one API server, for any kind. Use as an async context manager."""
+    """Sends the verbs of the API for any kind. Use as an async context manager."""
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """One object; NotFound if it is not there."""
+        """Return one object; NotFound if it does not exist."""
         answer = await self.request("GET", kind.path(namespace, name))
-        return answers.one(answer, self.name, f"{kind.kind} {name}")
+        return answers.object_of(answer, self.name, f"{kind.kind} {name}")
 
     async def list(
         self,
@@ -41,7 +41,7 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
     ) -> Objects:
-        """All objects that match, of all namespaces if none is named."""
+        """Return all objects that match, of all namespaces if none is named."""
         items, _version = await self.list_at(
             kind, namespace, label_selector=label_selector, field_selector=field_selector
         )
@@ -57,11 +57,11 @@ class Client(Transport):
         metadata_only: bool = False,
         limit: int | None = None,
     ) -> tuple[Objects, str]:
-        """All objects that match, and the resource version to watch from.
+        """Return all objects that match, and the resource version to watch from.
 
-        Read in pages of one consistent snapshot; Gone if that expires on the way. With
+        They are read in pages of one consistent snapshot; Gone if that expires on the way. With
         `metadata_only` the server sends nothing but metadata. Unreachable if all pages together
-        have more than `limit` bytes, and if there is no end to them.
+        have more than `limit` bytes, and if there are more than MOST_PAGES.
         """
         query = {"limit": str(PAGE)}
         if label_selector:
@@ -81,7 +81,7 @@ class Client(Transport):
                     f"{self.name}: a list of {kind.plural} has more than {limit} bytes"
                 )
 
-            page = answers.page(answers.decode(payload), self.name, kind.plural)
+            page = answers.list_page(answers.decode(payload), self.name, kind.plural)
             items += page["items"] or ()
             if not (token := objects.metadata(page).get("continue")):
                 return items, objects.resource_version(page)
@@ -106,7 +106,7 @@ class Client(Transport):
         name: str | None = None,
         subresource: str | None = None,
     ) -> Object:
-        """Create an object, or post to a subresource of the one named."""
+        """Create an object, or post it to a subresource of the object `name`; return the answer."""
         if subresource is None:
             obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
@@ -126,7 +126,7 @@ class Client(Transport):
     ) -> Object:
         """Apply a JSON merge patch; `metadata.uid` or `resourceVersion` in it is a precondition.
 
-        A strategic one merges lists by their entries' names, which only built-in kinds know.
+        A strategic merge patch merges lists by their entries' names; only built-in kinds take it.
         """
         path = kind.path(namespace, name, subresource)
         content_type = STRATEGIC_PATCH if strategic else MERGE_PATCH
@@ -142,7 +142,7 @@ class Client(Transport):
         force: bool = True,
         manager: str = "vnode",
     ) -> Object:
-        """Server-side apply: create the object, or make the fields named in it ours."""
+        """Apply on the server side: create the object, or own the fields that it names."""
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
         answer = await self.request(
             "PATCH",
@@ -154,7 +154,7 @@ class Client(Transport):
         return _object(answer)
 
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
-        """Update (PUT). For objects that were built here, never for ones that were read."""
+        """Update an object (PUT) that was built here; never one that was read."""
         path = kind.path(objects.namespace(obj) or None, objects.name(obj), subresource)
         return _object(await self.request("PUT", path, body=obj))
 
@@ -170,7 +170,7 @@ class Client(Transport):
     ) -> Object | None:
         """Delete an object: of that UID only (else Conflict), with that grace period in seconds.
 
-        The answer is the object, if finalizers or its grace period keep it for now, else None.
+        Returns the object if finalizers or its grace period keep it for now, else None.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
@@ -186,10 +186,9 @@ class Client(Transport):
         return answer if objects.uid(answer) else None
 
     async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> Object | None:
-        """Delete this very object; one that is gone, or was replaced by a namesake, is no error.
+        """Delete exactly this object; no error if it is gone or another one has its name now.
 
-        The answer is as that of `delete`. A Conflict may be about something else than the UID: then
-        it is raised.
+        Returns what `delete` returns. A Conflict that is not about the UID is raised.
         """
         name, namespace = objects.name(obj), objects.namespace(obj) or None
         try:
@@ -203,7 +202,7 @@ class Client(Transport):
         return None
 
     async def _uid(self, kind: Kind, name: str, namespace: str | None) -> str:
-        """Of the object that has the name now; "" if none has."""
+        """Return the UID of the object that has the name now; "" if none has."""
         try:
             return objects.uid(await self.get(kind, name, namespace))
         except errors.NotFound:

@@ -1,7 +1,7 @@
-"""What goes into the Authorization header, by each of the ways a kubeconfig can say it.
+"""Produces the Authorization header from each kind of credentials that a kubeconfig can have.
 
-Each class is called before every request and gives the header's value; `vnode.kube.oidc` has one
-more. kubernetes-asyncio does the exec plugins and the other auth providers, and is imported only
+Each class is called before every request and returns the header's value; `vnode.kube.oidc` has one
+more. kubernetes-asyncio runs the exec plugins and the other auth providers, and is imported only
 when a kubeconfig has one: its import alone costs 40 MiB.
 """
 
@@ -16,23 +16,22 @@ from vnode.api import objects
 from vnode.api.errors import ConfigError, Unreachable
 
 _FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
-EARLY: Final = 60.0  # seconds before its end that a token is fetched anew
+EARLY: Final = 60.0  # seconds before its end at which a token is fetched anew
 DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
 
 
 class Constant:
-    """A fixed value, or none."""
+    """Returns a fixed value, or None."""
 
     def __init__(self, value: str | None) -> None:
         self._value = value
 
     async def __call__(self) -> str | None:
-        """The value."""
         return self._value
 
 
 class TokenFile:
-    """A bearer token in a file, read again once a minute because it is rotated."""
+    """Reads a bearer token from a file, again once a minute because it is rotated."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,7 +39,7 @@ class TokenFile:
         self._read_at = float("-inf")  # monotonic; the value is younger than _FILE_AGE or re-read
 
     async def __call__(self) -> str | None:
-        """`Bearer TOKEN`; ConfigError if the file cannot be read."""
+        """Return `Bearer TOKEN`; ConfigError if the file cannot be read."""
         if time.monotonic() - self._read_at >= _FILE_AGE:
             try:
                 token = await asyncio.to_thread(self._path.read_text)
@@ -54,7 +53,7 @@ class TokenFile:
 
 
 class Cached:
-    """A value with an end, fetched once at a time."""
+    """Keeps a value that expires; never fetches it twice at once."""
 
     def __init__(self) -> None:
         self._value: str | None = None
@@ -62,7 +61,7 @@ class Cached:
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> str | None:
-        """The value, fetched anew shortly before it ends."""
+        """Return the value, fetched anew shortly before it expires."""
         async with self._lock:
             if time.monotonic() >= self._ends - EARLY:
                 self._value, life = await self._fetch()
@@ -75,7 +74,7 @@ class Cached:
 
 
 class ExecPlugin(Cached):
-    """An exec credential plugin (client.authentication.k8s.io) that prints a token."""
+    """Runs an exec credential plugin (client.authentication.k8s.io) that prints a token."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -102,7 +101,7 @@ class ExecPlugin(Cached):
 
 
 class AuthProvider(Cached):
-    """An auth provider of old (gcp, azure) of the operator, as kubernetes-asyncio reads it."""
+    """Uses an old auth provider (gcp, azure) of the operator, by kubernetes-asyncio."""
 
     def __init__(self, user: dict[str, Any]) -> None:
         super().__init__()
@@ -119,10 +118,10 @@ class AuthProvider(Cached):
             "clusters": [{"name": "it", "cluster": {"server": "https://unused"}}],
             "users": [{"name": "it", "user": self._user}],
         }
-        target = Configuration()
+        configuration = Configuration()
         try:
-            await KubeConfigLoader(config).load_and_set(target)
+            await KubeConfigLoader(config).load_and_set(configuration)
         except (ConfigException, OSError, ValueError, KeyError) as error:
             raise Unreachable(f"the kubeconfig's auth-provider failed: {error}") from error
 
-        return target.api_key.get("BearerToken"), DEFAULT_LIFE
+        return configuration.api_key.get("BearerToken"), DEFAULT_LIFE

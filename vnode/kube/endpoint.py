@@ -1,8 +1,8 @@
-"""From a kubeconfig, or a pod's own service account, to an address with credentials.
+"""Makes an address with credentials from a kubeconfig or from a pod's own service account.
 
-Everything after this module sees an `Endpoint` only. A kubeconfig that comes out of a Secret was
-written by somebody who need not be trusted with the agent's own files: there, file references and
-exec plugins are refused unless the operator's configuration names them (`Trust`).
+Everything after this module sees an `Endpoint` only. The author of a kubeconfig in a Secret need
+not be trusted with the agent's own files: there, file references and exec plugins are refused
+unless the operator's configuration names them (`Trust`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from vnode.api.errors import ConfigError
 from vnode.kube import credentials, oidc, tls
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_ALONE: Final = "kubectl config view --flatten --minify --raw"  # without --raw it hides the secrets
+_EXPORT: Final = "kubectl config view --flatten --minify --raw"  # without --raw it omits secrets
 _SERVER: Final = re.compile(
     r"https?://(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]|[A-Za-z0-9._-]+)(:[0-9]+)?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
 )
 _HOST: Final = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-_NAME: Final = (
+_HOST_RULE: Final = (
     "write an IP address, or a DNS name, whose parts between the dots have 1 to 63 letters, digits "
     "and hyphens"
 )
@@ -39,22 +39,22 @@ _SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What a kubeconfig may make the agent do: read local files, run these commands."""
+    """Says what a kubeconfig may make the agent do: read local files, run these commands."""
 
     files: bool = False
     commands: frozenset[str] = frozenset()
 
 
 OPERATOR: Final = Trust(files=True, commands=frozenset({"*"}))
-"""For kubeconfigs that the operator passes on the command line."""
+"""The trust in kubeconfigs that the operator passes on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One API server, ready to be called.
+    """Holds the address of one API server and all that is needed to call it.
 
-    `authorization` gives the value of the Authorization header, fresh at each call, or None where
-    the client certificate in `ssl` says who we are.
+    `authorization` returns the value of the Authorization header, fresh at each call, or None where
+    the client certificate in `ssl` identifies us.
     """
 
     url: str
@@ -65,15 +65,12 @@ class Endpoint:
 
 
 def in_cluster() -> Endpoint:
-    """The API server of the cluster that this pod runs in.
-
-    Raises ConfigError outside a cluster.
-    """
+    """Return the API server of the cluster that this pod runs in; ConfigError outside a cluster."""
     host = os.environ.get("KUBERNETES_SERVICE_HOST")
     port = os.environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (_SERVICE_ACCOUNT / "token").exists():
         raise ConfigError(
-            "no in-cluster configuration here: pass --kubeconfig FILE, or run in a pod that has a "
+            "no in-cluster configuration found: pass --kubeconfig FILE, or run in a pod that has a "
             "service account token"
         )
 
@@ -89,7 +86,7 @@ def in_cluster() -> Endpoint:
 
 
 def from_kubeconfig_file(path: str | Path, context: str | None = None) -> Endpoint:
-    """The endpoint of a kubeconfig on disk, which is trusted with files and exec plugins."""
+    """Return the endpoint of a kubeconfig on disk, trusted with files and exec plugins."""
     path = Path(path)
     try:
         text = path.read_bytes()
@@ -106,12 +103,12 @@ def from_kubeconfig(
     trust: Trust = Trust(),
     base: Path = Path(),
 ) -> Endpoint:
-    """The endpoint of a kubeconfig (YAML or JSON), of its current context unless one is named.
+    """Return the endpoint of a kubeconfig (YAML or JSON): its current context unless one is named.
 
-    Raises ConfigError, naming the field that is missing or wrong; never quotes credentials.
+    Raises ConfigError, which names the field that is missing or wrong and never quotes credentials.
     """
     config = _parse(text)
-    entry = _chosen(config, context)
+    entry = _context(config, context)
     cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster")
     user = _user(config, entry)
     url = _server(cluster)
@@ -126,9 +123,9 @@ def from_kubeconfig(
 
 
 def _server(cluster: dict[str, Any]) -> str:
-    """Where the API server is: paths are put behind it as they are, so it may hold nothing else.
+    """Return the URL of the API server, to which paths are appended as they are.
 
-    After `?` or `#` they would not be paths, and another server's address would answer for ours.
+    So it must not contain `?` or `#`: what is appended would be no path any more.
     """
     url = cluster.get("server")
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
@@ -143,31 +140,33 @@ def _server(cluster: dict[str, Any]) -> str:
 
     if not plain:
         raise ConfigError(
-            "the kubeconfig's server is not of the form https://HOST:PORT/PATH: take away what "
-            "begins with ? or #, spaces, and letters that need escaping; a user's name and "
+            "the kubeconfig's server is not of the form https://HOST:PORT/PATH: remove what "
+            "begins with ? or #, spaces, and characters that need escaping; user name and "
             "password belong under users"
         )
 
     if not _is_host(host):
-        raise ConfigError(f"the kubeconfig's server has a host that cannot be one: {_NAME}")
+        raise ConfigError(f"the kubeconfig's server has a host that cannot be one: {_HOST_RULE}")
 
     return url.rstrip("/")
 
 
 def _server_name(cluster: dict[str, Any]) -> str | None:
-    """The name in the server's certificate, where that is not the host."""
+    """Return the name in the server's certificate, None where that is the host."""
     name = cluster.get("tls-server-name")
     if name is None or name == "":
         return None
 
     if not isinstance(name, str) or not _is_host(name):
-        raise ConfigError(f"the kubeconfig's tls-server-name is not the name of a host: {_NAME}")
+        raise ConfigError(
+            f"the kubeconfig's tls-server-name is not the name of a host: {_HOST_RULE}"
+        )
 
     return name
 
 
 def _is_host(name: str) -> bool:
-    """It can be looked up, and asked for in a TLS handshake."""
+    """Tell whether a name can be resolved, and sent in a TLS handshake."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -177,15 +176,15 @@ def _is_host(name: str) -> bool:
 
 
 def user_of(text: bytes | str, context: str | None = None) -> dict[str, Any]:
-    """The credentials of a kubeconfig's context, as they stand there; empty if it has none.
+    """Return the user entry of a kubeconfig's context, unchanged; empty if it has none.
 
     Raises ConfigError as `from_kubeconfig` does.
     """
     config = _parse(text)
-    return _user(config, _chosen(config, context))
+    return _user(config, _context(config, context))
 
 
-def _chosen(config: dict[str, Any], context: str | None) -> dict[str, Any]:
+def _context(config: dict[str, Any], context: str | None) -> dict[str, Any]:
     name = context or config.get("current-context")
     if not name:
         raise ConfigError("the kubeconfig has no current-context: set one, or name a context")
@@ -205,7 +204,7 @@ def _parse(text: bytes | str) -> dict[str, Any]:
 
     if not isinstance(config, dict):
         raise ConfigError(
-            f"the kubeconfig is not a mapping with clusters, contexts and users, as {_ALONE} "
+            f"the kubeconfig is not a mapping with clusters, contexts and users, as {_EXPORT} "
             "prints it"
         )
 
@@ -220,11 +219,11 @@ def _named(config: dict[str, Any], plural: str, name: str, kind: str) -> dict[st
                 found = entry.get(kind)
                 return found if isinstance(found, dict) else {}
 
-    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}; {_present(entries)}")
+    raise ConfigError(f"the kubeconfig has no {kind} named {name!r}; {_names_of(entries)}")
 
 
-def _present(entries: Any) -> str:
-    """What could have been meant instead."""
+def _names_of(entries: Any) -> str:
+    """List the first names, of which the author may have meant one."""
     listed = entries if isinstance(entries, list) else []
     names = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -246,7 +245,7 @@ class _Files:
         if not self.trust.files:
             raise ConfigError(
                 f"the kubeconfig refers to a file ({field}): a kubeconfig in a Secret must carry "
-                f"its data inline ({_ALONE})"
+                f"its data inline ({_EXPORT})"
             )
 
         return self.base / str(name)
@@ -277,7 +276,7 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
     if not certificate or not key:
         raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
 
-    context = tls.trusting(authority, insecure)
+    context = tls.create(authority, insecure)
     tls.load_client_certificate(context, certificate, key)
     return context
 

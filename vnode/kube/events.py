@@ -1,9 +1,9 @@
-"""Events for people: written in the background, the same one once, and never at anybody's cost.
+"""Records Kubernetes Events in the background; repeated Events are merged; never blocks a caller.
 
-`EventRecorder.event` only notes what happened. `run` writes it: a first occurrence at once, further
-ones as a higher `count` on the same Event, at most once a minute. When the API server is slow or
-away, the notes wait; when there are too many, new ones are dropped and counted, because an Event is
-a courtesy and what waits for it would be work.
+`EventRecorder.event` only queues. `run` writes: a first occurrence at once, further ones as a
+higher `count` on the same Event, at most once a minute. While the API server is slow or away,
+Events wait; when too many wait, new ones are dropped and counted, because no work may wait for an
+Event.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from vnode.telemetry import metrics
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
-WINDOW: Final = 600.0  # seconds without a repetition after which it is a new Event
+WINDOW: Final = 600.0  # seconds without a repetition after which the next one is a new Event
 REWRITE: Final = 60.0  # seconds between two writes of one Event
 MESSAGE_LIMIT: Final = 1024  # characters, the API server's own limit
-SERIES_LIMIT: Final = 4096  # Events that are remembered so that they can be counted
+SERIES_LIMIT: Final = 4096  # Events that are remembered, to count repetitions
 WAITING_LIMIT: Final = 1000  # Events that wait to be written
 _RETRY: Final = 5.0  # seconds
-_NAME_ROOM: Final = 253 - 17  # what a dot and 16 hex digits leave of an object's name
+_NAME_ROOM: Final = 253 - 17  # characters that a dot and 16 hex digits leave for an object's name
 
 DROPPED: Final = Counter(
     "vnode_events_dropped_total",
@@ -58,7 +58,7 @@ _Key = tuple[str, str, str, str]  # object, type, reason, message
 
 @dataclass(slots=True)
 class _Series:
-    """One Event and how often it happened. `written` is the count that the API server has."""
+    """Counts one Event. `written` is the count that the API server has."""
 
     about: Object
     first: datetime
@@ -69,6 +69,11 @@ class _Series:
     written_at: float = float("-inf")  # monotonic
 
 
+def about(pod: Object) -> Object:
+    """Return the ObjectReference to a pod, as `EventRecorder.event` takes it."""
+    return objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
+
+
 class EventRecorder:
     """Records Events in the cluster of `client`, in the name of `component`."""
 
@@ -77,12 +82,12 @@ class EventRecorder:
         self._component = component
         self._clock: Clock = clock or SystemClock()
         self._series: OrderedDict[_Key, _Series] = OrderedDict()  # the latest used is last
-        # When (monotonic) each Event that waits is to be written; a subset of `_series`.
+        # When (monotonic) each waiting Event is to be written; its keys are a subset of `_series`.
         self._due: dict[_Key, float] = {}
-        self._wake = asyncio.Event()  # set when something became due earlier than known
+        self._wake = asyncio.Event()  # set when an Event is due earlier than `run` knows
 
     def event(self, about: Object, type_: str, reason: str, message: str) -> None:
-        """Note that something happened to an object (`about`: an ObjectReference).
+        """Queue an Event on the object to which `about`, an ObjectReference, points.
 
         `type_` is NORMAL or WARNING, `reason` a CamelCase word, `message` for people.
         """
@@ -110,7 +115,7 @@ class EventRecorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write what was noted, until cancelled."""
+        """Write Events until cancelled."""
         while True:
             self._wake.clear()
             now = self._clock.monotonic()
@@ -129,7 +134,7 @@ class EventRecorder:
             self._due.pop(oldest, None)
 
     async def _write(self, key: _Key) -> bool:
-        """Write one Event; False if the API server is in no state to take any."""
+        """Write one Event; False if the API server takes none at the moment."""
         series = self._series[key]
         count = series.count
         try:
@@ -139,7 +144,7 @@ class EventRecorder:
             return False
         except VnodeError as error:
             log.info("event %s of %s was not recorded: %s", key[2], key[0], error)
-        except Exception:  # one object's Event is not worth those of all others
+        except Exception:  # one bad Event must not stop all others
             log.exception("event %s of %s cannot be recorded", key[2], key[0])
 
         series.written, series.written_at = count, self._clock.monotonic()
@@ -182,12 +187,12 @@ class EventRecorder:
 
 
 def _namespace(about: Object) -> str:
-    """Where the Event lives: beside its object, or in `default` if that is cluster-scoped."""
+    """Return the Event's namespace: its object's, or `default` if that is cluster-scoped."""
     return str(about.get("namespace") or "default")
 
 
 def _name(key: _Key, series: _Series) -> str:
-    """The same for every attempt to write one Event, so that none is written twice."""
+    """Return the same name for every attempt to write one Event, so that none is written twice."""
     text = "\n".join((*key, objects.micro_timestamp(series.first)))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{str(series.about.get('name', ''))[:_NAME_ROOM].rstrip('.-')}.{digest}"

@@ -1,8 +1,8 @@
-"""A live copy of some objects of one API server: list, watch, resume, list again.
+"""Keeps a live copy of some objects of one API server: list, watch, resume, list again.
 
 Events flow from the watch into the store, and from there, as (old, new) pairs, to subscribers,
-which only ever put keys into queues. Two promises matter to everybody who deletes things: `synced`
-is not set before one complete list was stored, and no object leaves the store but by a DELETED
+which only ever put keys into queues. Two promises matter to all code that deletes objects: `synced`
+is not set before one complete list was stored, and an object leaves the store only by a DELETED
 event or by being absent from a later complete list. A failed list changes nothing.
 """
 
@@ -30,12 +30,12 @@ from vnode.telemetry import metrics
 Handler = Callable[[Object | None, Object | None], None]
 
 _BACKOFF_FIRST: Final = 0.2  # seconds
-_BACKOFF_LIMIT: Final = 5.0  # seconds; a server that returns is seen at most this much later
+_BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 # Bytes of JSON in one list of a server that need not be honest, and again in the events after it:
-# chaperons of some 25,000 pods. Whoever sends more events is asked for a list, which shows what is
-# left of them.
+# chaperons of some 25,000 pods. A server that sends more events is asked for a list, which shows
+# what is left of them.
 LIMIT: Final = 512 * 1024 * 1024
 
 _running: Final[set[Informer]] = set()  # for `measure`
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def measure() -> None:
-    """Bring the gauges of all informers that run up to date; several may share a series."""
+    """Update the gauges of all running informers; several may share a series."""
     held: dict[tuple[str, str], int] = {}
     silent: dict[tuple[str, str], float] = {}
     for informer in _running:
@@ -59,12 +59,12 @@ def measure() -> None:
 
 
 class Informer:
-    """Objects of one kind, kept up to date by `run`.
+    """Keeps a store of objects of one kind up to date in `run`.
 
-    `trim` makes an object smaller before it is kept; with `metadata_only` the server sends no more
-    than metadata. `accept` is for API servers that need not be honest: what it refuses is treated
-    as if it had not been sent, and what is held is bounded. `failure` says why the last attempt
-    failed, None while all is well.
+    `trim` makes an object smaller before it is stored; with `metadata_only` the server sends no
+    more than metadata. `accept` is for API servers that need not be honest: an object that it
+    refuses is treated as if it had not been sent, and the bytes that are taken are bounded.
+    `failure` says why the last attempt failed; None after a success.
     """
 
     def __init__(
@@ -92,39 +92,40 @@ class Informer:
         self._trim = trim
         self._accept = accept
         self._limit = None if accept is None else LIMIT
-        self._taken = 0  # bytes of the events since the last list
+        self._event_bytes = 0  # of the events since the last list
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
         self._wake = asyncio.Event()  # set to end a back-off early
-        self._heard = self._clock.monotonic()  # when the API server last sent something
+        self._last_answer = self._clock.monotonic()  # when the API server last sent something
         self._delay = _BACKOFF_FIRST  # of the next back-off
 
     @property
     def series(self) -> tuple[str, str]:
-        """The labels of its metrics: cluster and resource."""
+        """The labels of the informer's metrics: cluster and resource."""
         return self._client.name, self.kind.plural
 
     @property
     def silence(self) -> float:
         """Seconds since the API server last sent a list, an event or a bookmark."""
-        return self._clock.monotonic() - self._heard
+        return self._clock.monotonic() - self._last_answer
 
     def subscribe(self, handler: Handler) -> None:
-        """Call `handler(old, new)` for every change from now on, and for all that is stored.
+        """Call `handler(old, new)` for every change from now on, and for every stored object.
 
-        `old` is None for what is new, `new` is None for what is gone. The handler must not await.
+        `old` is None for a new object, `new` is None for one that is gone. The handler must not
+        await.
         """
         self._handlers.add(handler)
         for obj in list(self.store.values()):
             self._call(handler, None, obj)
 
     def retry_now(self) -> None:
-        """End a back-off: something suggests that the API server is back."""
+        """End a back-off early; call it when the API server seems to be back."""
         self._wake.set()
 
     @classmethod
-    def of_one(
+    def of_object(
         cls,
         client: Client,
         kind: Kind,
@@ -133,20 +134,20 @@ class Informer:
         *,
         clock: Clock | None = None,
     ) -> Informer:
-        """An informer of the one object of that name; more than that need not be readable."""
+        """Make an informer for the one object of that name; no other need be readable."""
         selector = f"metadata.name={name}"
         return cls(client, kind, namespace=namespace, field_selector=selector, clock=clock)
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are kept in `failure` and retried."""
         _running.add(self)
-        self._heard = self._clock.monotonic()
+        self._last_answer = self._clock.monotonic()
         try:
-            await self._follow()
+            await self._list_and_watch()
         finally:
             _running.discard(self)
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         while True:
             listed = not self._version
             try:
@@ -156,7 +157,7 @@ class Informer:
                 await self._watch()
             except Gone as error:
                 self._count_end("expired")
-                if listed:  # what was only just listed: at once again would expire again
+                if listed:  # just now: listed again at once, it would expire again
                     await self._fail(error)
 
                 self._version = ""
@@ -170,7 +171,7 @@ class Informer:
                 await self._fail(Unreachable(f"unexpected {type(error).__name__}"))
 
     def _succeeded(self) -> None:
-        """The server follows up a list, or an earlier watch: nothing less means that it is back."""
+        """Note that a watch was accepted: only that shows that the server is back."""
         self.failure = None
         self._delay = _BACKOFF_FIRST
 
@@ -203,7 +204,7 @@ class Informer:
             raise Unreachable(f"{self._client.name}: a list of {self.kind.plural} has no version")
 
         metrics.RELISTS.labels(*self.series).inc()
-        self._heard = self._clock.monotonic()
+        self._last_answer = self._clock.monotonic()
         items = [item for item in items if self._is_acceptable(item)]
         seen = {objects.key(item) for item in items}
         for key in [key for key in self.store if key not in seen]:
@@ -213,11 +214,11 @@ class Informer:
             self._put(item)
 
         self._version = version
-        self._taken = 0
+        self._event_bytes = 0
         self.synced.set()
 
     async def _watch(self) -> None:
-        """Follow from the last version until the watch ends cleanly."""
+        """Watch from the last version until the watch ends cleanly."""
         started, events = self._clock.monotonic(), 0
         async with aclosing(
             watching.stream(self._client, self._selection, self._version)
@@ -225,16 +226,16 @@ class Informer:
             async for batch in batches:
                 self._succeeded()
                 events += len(batch)
-                self._heard = self._clock.monotonic()
+                self._last_answer = self._clock.monotonic()
                 for event in batch:
-                    self._take(event)
-                    self._weigh(event.size)
+                    self._apply(event)
+                    self._limit_events(event.size)
 
         self._count_end("clean")
         if not events and self._clock.monotonic() - started < _HOT:
             await self._clock.sleep(_HOT)
 
-    def _take(self, event: watching.Event) -> None:
+    def _apply(self, event: watching.Event) -> None:
         obj = event.object
         if event.type != watching.BOOKMARK and not self._is_acceptable(obj):
             return
@@ -246,10 +247,10 @@ class Informer:
 
         self._version = objects.resource_version(obj) or self._version
 
-    def _weigh(self, size: int) -> None:
-        """Gone, which asks for a list, once the events since the last one exceed the limit."""
-        self._taken += size
-        if self._limit is not None and self._taken > self._limit:
+    def _limit_events(self, size: int) -> None:
+        """Raise Gone, which leads to a list, once the events since the last one are too large."""
+        self._event_bytes += size
+        if self._limit is not None and self._event_bytes > self._limit:
             raise Gone(410, "Expired", f"the events have more than {self._limit} bytes")
 
     def _is_acceptable(self, obj: Any) -> bool:
@@ -275,7 +276,7 @@ class Informer:
         self._notify(self.store.put(obj), obj)
 
     def _remove(self, key: str, last: Object | None = None) -> None:
-        """Forget an object; subscribers see the last state that is known of it."""
+        """Forget an object; subscribers get its last known state."""
         old = self.store.pop(key)
         if old is not None:
             self._notify((self._trim(last) if self._trim else last) if last else old, None)

@@ -1,6 +1,6 @@
-"""Leases: who holds something, and until when others must leave it alone.
+"""Builds Leases, which say who holds something and until when, and renews those of nodes.
 
-Builders are pure. A node's lease is its heartbeat: its holder is the node, and it goes with it.
+Builders are pure. A node's lease is its heartbeat: the node holds it and owns it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NODE_RENEWAL: Final = 10.0  # seconds between two heartbeats, the kubelet's
 def build(
     name: str, namespace: str, holder: str, duration: int, now: datetime, *, transitions: int = 0
 ) -> Object:
-    """A new Lease, held from now on for `duration` seconds."""
+    """Build a Lease that is held from now on for `duration` seconds."""
     return {
         "apiVersion": kinds.LEASES.api_version,
         "kind": kinds.LEASES.kind,
@@ -37,7 +37,7 @@ def build(
 
 
 def build_for_node(node: Object, now: datetime) -> Object:
-    """The Lease of a node (as the API server gave it), which goes when the node goes."""
+    """Build the Lease of a node, as the API server gave it; it is deleted with the node."""
     name = objects.name(node)
     lease = build(name, NODE_NAMESPACE, name, NODE_DURATION, now)
     owner = {
@@ -51,12 +51,15 @@ def build_for_node(node: Object, now: datetime) -> Object:
 
 
 def renewal(now: datetime) -> Object:
-    """The merge patch that renews a lease that is already ours."""
+    """Build the merge patch that renews a lease that is already ours."""
     return {"spec": {"renewTime": objects.micro_timestamp(now)}}
 
 
 def takeover(lease: Object, holder: str, duration: int, now: datetime) -> Object:
-    """The merge patch that makes `holder` the holder; Conflict if the lease changed meanwhile."""
+    """Build the merge patch that makes `holder` the holder.
+
+    The API server answers Conflict if the lease changed meanwhile.
+    """
     spec = objects.spec(lease)
     changes = {
         "holderIdentity": holder,
@@ -71,7 +74,10 @@ def takeover(lease: Object, holder: str, duration: int, now: datetime) -> Object
 
 
 def release(lease: Object, now: datetime) -> Object:
-    """The merge patch by which the holder lets go; Conflict if it is the holder no more."""
+    """Build the merge patch by which the holder gives its lease up.
+
+    The API server answers Conflict if the lease changed meanwhile.
+    """
     changes = {
         "holderIdentity": "",
         "leaseDurationSeconds": 1,
@@ -81,9 +87,9 @@ def release(lease: Object, now: datetime) -> Object:
 
 
 async def renew_for_node(client: Client, node: Object, now: datetime) -> None:
-    """Send one heartbeat of a node: renew its lease, and create it where there is none.
+    """Send one heartbeat of a node: renew its lease, or create it if there is none.
 
-    A lease left behind by an earlier node of the name is taken over.
+    A lease that is left of an earlier node of that name is taken over.
     """
     lease = build_for_node(node, now)
     body = {

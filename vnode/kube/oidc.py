@@ -1,8 +1,8 @@
-"""The auth provider `oidc` of a kubeconfig: an ID token, and a refresh token for the next one.
+"""Implements the auth provider `oidc` of a kubeconfig: an ID token, and a refresh token for more.
 
-Where to ask for it is written in the kubeconfig, or said by the server that is named there. Neither
-need be honest: so what is asked for goes over TLS that is verified, redirects are not followed, and
-what an issuer says is not passed on but for the error codes that all issuers share.
+The address to ask comes from the kubeconfig, or from the server that is named there. Neither need
+be honest: so requests go over verified TLS, redirects are not followed, and of an issuer's answers
+only the error codes of RFC 6749 are passed on.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _ERRORS: Final = frozenset(  # RFC 6749, 5.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcConfig:
-    """What a kubeconfig says of the issuer; without a refresh token only the ID token counts."""
+    """Holds a kubeconfig's settings of `oidc`; the issuer matters only with a refresh token."""
 
     id_token: str
     refresh_token: str
     issuer: str
     client: str
     secret: str
-    authority: bytes | None  # PEM; None: whom the machine trusts
+    authority: bytes | None  # PEM; None: those that the machine trusts
 
 
 def parse_config(config: dict[str, Any], authority: bytes | None) -> OidcConfig:
-    """The settings in a provider's `config`. ConfigError for what cannot work."""
-    made = OidcConfig(
+    """Parse a provider's `config`; ConfigError for settings that cannot work."""
+    parsed = OidcConfig(
         id_token=_text(config, "id-token"),
         refresh_token=_text(config, "refresh-token"),
         issuer=_text(config, "idp-issuer-url").rstrip("/"),
@@ -53,23 +53,23 @@ def parse_config(config: dict[str, Any], authority: bytes | None) -> OidcConfig:
         secret=_text(config, "client-secret"),
         authority=authority,
     )
-    if not made.id_token and not made.refresh_token:
+    if not parsed.id_token and not parsed.refresh_token:
         raise ConfigError(
             "the kubeconfig's auth-provider oidc has neither id-token nor refresh-token: log in "
             "again, or use an exec plugin"
         )
 
-    if made.refresh_token:
-        if not made.client:
+    if parsed.refresh_token:
+        if not parsed.client:
             raise ConfigError("the kubeconfig's auth-provider oidc has no client-id: add it")
 
-        if not _secure(made.issuer) or set("?#@") & set(made.issuer):
+        if not _secure(parsed.issuer) or set("?#@") & set(parsed.issuer):
             raise ConfigError(
                 "the kubeconfig's idp-issuer-url must start with https://, and have no user, ? or #"
             )
 
-    tls.shared(authority, False)  # so that a wrong authority is told here
-    return made
+    tls.shared(authority, False)  # so that a wrong authority is an error here
+    return parsed
 
 
 def _text(config: dict[str, Any], field: str) -> str:
@@ -85,13 +85,13 @@ def _secure(url: object) -> bool:
 
 
 class Oidc(Cached):
-    """`Bearer ID-TOKEN`, refreshed when it ends. What is refreshed is kept in memory only."""
+    """Returns `Bearer ID-TOKEN`, refreshed when it ends; new tokens are kept in memory only."""
 
-    def __init__(self, known: OidcConfig) -> None:
+    def __init__(self, config: OidcConfig) -> None:
         super().__init__()
-        self._known = known
-        self._token = known.id_token
-        self._refresh_token = known.refresh_token
+        self._config = config
+        self._token = config.id_token
+        self._refresh_token = config.refresh_token
 
     async def _fetch(self) -> tuple[str | None, float]:
         life = _life(self._token)
@@ -108,14 +108,14 @@ class Oidc(Cached):
                 "or use an exec plugin"
             )
 
-        connector = aiohttp.TCPConnector(ssl=tls.shared(self._known.authority, False))
+        connector = aiohttp.TCPConnector(ssl=tls.shared(self._config.authority, False))
         async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
-            found = await _ask(session, "GET", self._known.issuer + _DISCOVERY)
-            where = found.get("token_endpoint")
-            if not isinstance(where, str) or not _secure(where):
+            discovered = await _ask(session, "GET", self._config.issuer + _DISCOVERY)
+            url = discovered.get("token_endpoint")
+            if not isinstance(url, str) or not _secure(url):
                 raise Unreachable("the OIDC issuer names no token_endpoint with https://")
 
-            answer = await _ask(session, "POST", where, self._form(), self._headers())
+            answer = await _ask(session, "POST", url, self._form(), self._headers())
 
         token, renewed = answer.get("id_token"), answer.get("refresh_token")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
@@ -127,13 +127,13 @@ class Oidc(Cached):
 
     def _form(self) -> dict[str, str]:
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
-        return form if self._known.secret else {**form, "client_id": self._known.client}
+        return form if self._config.secret else {**form, "client_id": self._config.client}
 
     def _headers(self) -> dict[str, str]:
-        if not self._known.secret:
+        if not self._config.secret:
             return {}
 
-        pair = f"{quote(self._known.client, safe='')}:{quote(self._known.secret, safe='')}"
+        pair = f"{quote(self._config.client, safe='')}:{quote(self._config.secret, safe='')}"
         return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
@@ -144,7 +144,7 @@ async def _ask(
     form: dict[str, str] | None = None,
     headers: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The JSON object of an answer 200; Unreachable for all else."""
+    """Return the JSON object of an answer 200; Unreachable for all others."""
     try:
         async with session.request(
             method, url, data=form, headers=headers, allow_redirects=False
@@ -156,21 +156,21 @@ async def _ask(
         raise Unreachable(f"no answer from the OIDC issuer: {str(error) or 'timed out'}") from error
 
     try:
-        found = msgspec.json.decode(payload)
+        decoded = msgspec.json.decode(payload)
     except documents.NO_JSON:
-        found = None
+        decoded = None
 
-    known = found if isinstance(found, dict) else {}
+    answer = decoded if isinstance(decoded, dict) else {}
     if response.status != 200:
-        code = known.get("error")
-        said = f" ({code})" if isinstance(code, str) and code in _ERRORS else ""
-        raise Unreachable(f"the OIDC issuer answers {method} with HTTP {response.status}{said}")
+        code = answer.get("error")
+        reason = f" ({code})" if isinstance(code, str) and code in _ERRORS else ""
+        raise Unreachable(f"the OIDC issuer answers {method} with HTTP {response.status}{reason}")
 
-    return known
+    return answer
 
 
 def _life(token: str) -> float:
-    """Seconds until an ID token ends; 0 for what is none."""
+    """Return the seconds until an ID token ends; 0 for any other text."""
     try:
         part = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -1,8 +1,8 @@
-"""What an informer knows: objects by key, and indexes over them.
+"""Stores the objects of an informer by key, with indexes.
 
-Readers get the very objects that are stored; nobody changes them. An index is a function from an
-object to the values under which it is to be found, and is kept with every change, so that a look-up
-costs what it returns.
+Readers get the stored objects themselves and must not change them. An index function returns the
+values under which an object is found. Indexes are updated with every change, so that the cost of a
+look-up depends only on what it returns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IndexFunction = Callable[[Object], Iterable[str]]
 
 
 class Store:
-    """Objects of one kind, by `namespace/name`."""
+    """Stores objects of one kind by `namespace/name`."""
 
     def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
         self._objects: dict[str, Object] = {}
@@ -34,23 +34,23 @@ class Store:
         return key in self._objects
 
     def get(self, key: str) -> Object | None:
-        """The object of that key, or None."""
+        """Return the object of that key, or None."""
         return self._objects.get(key)
 
     def values(self) -> ValuesView[Object]:
-        """All objects; do not await while iterating."""
+        """Return a view of all objects; do not await while iterating."""
         return self._objects.values()
 
     def by_index(self, index: str, value: str) -> Objects:
-        """The objects that the index files under `value`, ordered by key."""
+        """Return the objects with that value in the index, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
 
     def values_of(self, index: str) -> list[str]:
-        """The values under which the index files anything."""
+        """Return the values that any object has in the index."""
         return list(self._indexes[index])
 
     def put(self, obj: Object) -> Object | None:
-        """Store an object; returns the one it replaces."""
+        """Store an object; return the one that it replaces."""
         key = objects.key(obj)
         old = self._objects.get(key)
         self._objects[key] = obj
@@ -60,7 +60,7 @@ class Store:
         return old
 
     def pop(self, key: str) -> Object | None:
-        """Remove an object; returns it, or None if it was not there."""
+        """Remove an object and return it; None if it was not stored."""
         old = self._objects.pop(key, None)
         if old is not None:
             for name, function in self._functions.items():

@@ -1,4 +1,4 @@
-"""TLS to servers that a kubeconfig names: whom to trust, and what certificate to show."""
+"""Makes TLS contexts for the servers of kubeconfigs: trusted CAs and client certificates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 from vnode.api.errors import ConfigError
 
 
-def trusting(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
-    """A context of one's own that trusts these PEM certificates, or what the machine trusts.
+def create(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
+    """Make a context that trusts these PEM certificates, else those that the machine trusts.
 
-    ConfigError if they are none.
+    ConfigError if they are not PEM certificates.
     """
     try:
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
@@ -29,15 +29,15 @@ def trusting(authority: bytes | None, insecure: bool) -> ssl.SSLContext:
     return context
 
 
-shared: Final = lru_cache(maxsize=64)(trusting)
-"""Without credentials a context is the same for all that trust the same authority: it takes ten
-milliseconds to make, and many Targets may share a cluster."""
+shared: Final = lru_cache(maxsize=64)(create)
+"""`create`, for users without a client certificate: the same context for the same authority.
+Making one takes ten milliseconds, and many Targets may share a cluster."""
 
 
 def _refuse() -> str:
-    """In the place of OpenSSL's own way to learn a password, which asks at the terminal."""
+    """Raise ConfigError, where OpenSSL would ask for a password at the terminal."""
     raise ConfigError(
-        "the kubeconfig's client-key is encrypted: put one there that needs no password (openssl "
+        "the kubeconfig's client-key is encrypted: use a key that needs no password (openssl "
         "pkey -in KEY)"
     )
 

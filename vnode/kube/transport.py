@@ -1,8 +1,8 @@
-"""The connections to one API server, and what goes over them: bytes out, an answer or an error in.
+"""Sends requests to one API server, and returns an answer or raises an error.
 
 Short requests share a bounded pool of connections, so that a burst queues here rather than in TLS
 handshakes; watches and streams have connections of their own, and so have leases. Nothing is
-retried: whoever asked knows whether asking again is right.
+retried: only the caller knows whether a retry is right.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
 
 
 class Transport:
-    """The way to one API server. Use as an async context manager.
+    """Sends requests to one API server. Use as an async context manager.
 
-    `name` is what logs and metrics call the cluster.
+    `name` is the cluster's name in logs and metrics.
     """
 
     def __init__(self, endpoint: Endpoint, *, name: str) -> None:
@@ -59,7 +59,7 @@ class Transport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections, also if that is cancelled; running requests fail."""
+        """Close all connections, even if cancelled meanwhile; running requests fail."""
         async with AsyncExitStack() as stack:
             for session in (self._short, self._long, self._urgent):
                 if session is not None:
@@ -70,7 +70,7 @@ class Transport:
             limit=limit,
             ssl=self.endpoint.ssl or False,
             keepalive_timeout=60,
-            socket_factory=sockets.kept_alive,
+            socket_factory=sockets.create,
         )
         return aiohttp.ClientSession(
             connector=connector, headers={"User-Agent": self._agent}, auto_decompress=True
@@ -86,9 +86,9 @@ class Transport:
         content_type: str = JSON,
         accept: str = JSON,
     ) -> Any:
-        """Any request; the decoded answer, None if it is empty.
+        """Send a request and return the decoded answer, None if it is empty.
 
-        Raises an ApiError for an error answer, Unreachable if there was none in time, or if the
+        Raises an ApiError for an error answer, Unreachable if no answer came in time, or if the
         client was closed meanwhile (aiohttp's RuntimeError).
         """
         data = None if body is None else msgspec.json.encode(body)
@@ -96,11 +96,11 @@ class Transport:
         return answers.decode(await self._exchange(method, path, query, data, headers))
 
     async def payload(self, path: str, *, query: Mapping[str, str], accept: str) -> bytes:
-        """What is there, as it came. Raises as `request` does."""
+        """Return the body of a GET, not decoded. Raises as `request` does."""
         return await self._exchange("GET", path, query, None, {"Accept": accept})
 
     async def text(self, path: str) -> str:
-        """An answer that is text, not JSON. Raises as `request` does."""
+        """Return the body of a GET as text. Raises as `request` does."""
         payload = await self.payload(path, query={}, accept="*/*")
         return payload.decode(errors="replace")
 
@@ -118,7 +118,7 @@ class Transport:
         headers = await self._headers(headers)
         started = time.monotonic()
         try:
-            with answers.expected(self.name):
+            with answers.translate_errors(self.name):
                 async with session.request(
                     method,
                     self.endpoint.url + path,
@@ -150,14 +150,14 @@ class Transport:
         silence: float | None,
         accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A long answer, to be read as it comes.
+        """Send a request, and yield the answer to be read as it arrives.
 
-        `silence` is how many seconds without a byte mean that the other side is gone.
+        After `silence` seconds without a byte the other side counts as gone.
         """
         assert self._long is not None, "enter the client first"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
         headers = await self._headers({"Accept": accept})
-        with answers.expected(self.name):
+        with answers.translate_errors(self.name):
             response = await self._long.request(
                 method,
                 self.endpoint.url + path,
@@ -170,21 +170,21 @@ class Transport:
 
         try:
             if response.status >= 300:
-                with answers.expected(self.name):
+                with answers.translate_errors(self.name):
                     payload = await answers.read(response, answers.ERROR_LIMIT)
 
                 raise answers.error_of(response, payload)
 
             yield response
         finally:
-            await answers.hang_up(response)
+            await answers.abort(response)
 
     async def authorization(self) -> str | None:
-        """The Authorization header for requests that are made elsewhere (the kubelet tunnel)."""
+        """Return the Authorization header for requests made elsewhere (the kubelet tunnel)."""
         return await self.endpoint.authorization()
 
     async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        with answers.expected(self.name):
+        with answers.translate_errors(self.name):
             value = await self.endpoint.authorization()
 
         if value:

@@ -1,12 +1,12 @@
-"""One watch connection: events as they come, and why it ended.
+"""Reads one watch connection: its events, and how it ended.
 
-The forms of an end are kept apart because the informer answers them differently: a clean end is
-resumed at once from the last version (a busy API server ends watches early and cleanly), an expired
-version needs a new list, and no answer needs patience.
+The informer reacts differently to each end: after a clean end it resumes at once from the last
+version (a busy API server ends watches early and cleanly), an expired version needs a new list, and
+without an answer it backs off.
 
-Silence is a clean end. Most API servers send a bookmark a minute, so a watch without a word may be
-one that a load balancer has lost; but a server that sends none is no less well, and resuming costs
-it one request.
+Silence is a clean end. Most API servers send a bookmark a minute, so a silent watch may be one that
+a load balancer has lost; but a server without bookmarks is no less healthy, and resuming costs it
+one request.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BOOKMARK: Final = "BOOKMARK"
 
 
 class Event(msgspec.Struct, gc=False):
-    """One line of a watch: `type` as the constants above, or ERROR with a metav1.Status.
+    """Holds one line of a watch: `type` is a constant above, or ERROR with a metav1.Status.
 
-    `size` is how many bytes the line has.
+    `size` is the length of the line in bytes.
     """
 
     type: str
@@ -51,7 +51,7 @@ class _BookmarkMetadata(msgspec.Struct, rename="camel"):
 
 
 class _Bookmark(msgspec.Struct):
-    """What must be there of the object of a bookmark, which no informer's `accept` sees."""
+    """Checks the object of a bookmark, which no informer's `accept` sees."""
 
     metadata: _BookmarkMetadata
 
@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What is watched: a kind, in a namespace or all, narrowed by selectors or to metadata."""
+    """Selects what to watch: a kind, in one namespace or all, by selectors, maybe metadata only."""
 
     kind: Kind
     namespace: str | None = None
@@ -72,7 +72,7 @@ class ListOptions:
     metadata_only: bool = False
 
     def query(self) -> dict[str, str]:
-        """The selectors as query parameters."""
+        """Return the selectors as query parameters."""
         pairs = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {k: v for k, v in pairs.items() if v}
 
@@ -80,11 +80,11 @@ class ListOptions:
 async def stream(
     client: Client, selection: ListOptions, version: str
 ) -> AsyncGenerator[list[Event]]:
-    """Events after `version`, in the batches in which they arrive, until the server ends the watch.
+    """Yield events after `version`, in batches as they arrive, until the server ends the watch.
 
-    The first batch is empty: the server has accepted the watch, and may have nothing to say.
-    Raises Gone if the version is too old, another ApiError if the server refuses, Unreachable if
-    the connection breaks or carries something else than events.
+    The first batch is empty: the server has accepted the watch, and may have no event yet. Raises
+    Gone if the version is too old, another ApiError if the server refuses, Unreachable if the
+    connection breaks or carries something else than events.
     """
     query = {
         **selection.query(),
@@ -107,7 +107,7 @@ async def stream(
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """Whole lines; aiohttp's own reader refuses those over 128 KiB."""
+    """Yield whole lines; aiohttp's own reader refuses those over 128 KiB."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -123,7 +123,7 @@ def _event(line: bytes) -> Event:
         event = _decoder.decode(line)
         if event.type == BOOKMARK:
             msgspec.convert(event.object, _Bookmark)
-    except documents.NO_JSON as error:  # of which a wrong type is one
+    except documents.NO_JSON as error:  # a wrong type included
         raise errors.Unreachable(f"a watch sent a line that is no event: {error}") from error
 
     if event.type == "ERROR":

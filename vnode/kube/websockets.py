@@ -1,4 +1,4 @@
-"""WebSockets to an API server, for requests that answer on several channels, such as exec."""
+"""Opens WebSockets to an API server, for requests answered on several channels, such as exec."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from vnode.kube import answers
 from vnode.kube.client import Client
 
 _CONNECT: Final = 10.0  # seconds for TCP and TLS
-_HEARTBEAT: Final = (
-    30.0  # seconds of silence after which the other side is asked for a sign of life
-)
+_HEARTBEAT: Final = 30.0  # seconds of silence after which a ping is sent
 
 
 @asynccontextmanager
 async def connect(
     client: Client, path: str, query: Sequence[tuple[str, str]], protocol: str
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    """An open WebSocket that speaks `protocol`; closed at the end.
+    """Open a WebSocket that speaks `protocol`, and close it at the end.
 
     Raises an ApiError if the API server refuses or redirects, Unreachable if it cannot be reached.
     """
@@ -33,7 +31,7 @@ async def connect(
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, middlewares=(_no_redirect,)
     ) as session:
-        with answers.expected(client.name):
+        with answers.translate_errors(client.name):
             try:
                 socket = await session.ws_connect(
                     client.endpoint.url + path,
@@ -56,7 +54,7 @@ async def _no_redirect(
 ) -> aiohttp.ClientResponse:
     """End a handshake that is redirected: aiohttp has no other way to refuse for a WebSocket.
 
-    It would be followed with our credentials, and could lead to a server that only we can reach.
+    It would follow with our credentials, perhaps to a server that only we can reach.
     """
     response = await handler(request)
     if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:

@@ -48,7 +48,7 @@ class SummaryWriter:
             field_selector=capacity.RUNNING_PODS,
             trim=capacity.trim_pod,
         )
-        self._summaries = Informer.of_one(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
         self._controller: Controller[str] = Controller("summary", self._reconcile, workers=1)
         self._last: Object | None = None  # the summary as our last write left it
         self._written_at = float("-inf")  # monotonic

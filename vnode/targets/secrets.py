@@ -70,7 +70,9 @@ class Secrets:
         if reference.object_key in self._followed:
             return
 
-        informer = Informer.of_one(self._local, kinds.SECRETS, reference.name, reference.namespace)
+        informer = Informer.of_object(
+            self._local, kinds.SECRETS, reference.name, reference.namespace
+        )
         informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
         self._followed[reference.object_key] = informer
         self._tasks.start(reference.object_key, informer.run, f"secret-{reference.object_key}")

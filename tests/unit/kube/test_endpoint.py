@@ -299,7 +299,7 @@ def test_a_key_with_a_password_is_refused_without_asking_for_it(pair):
         serialization.BestAvailableEncryption(b"password"),
     )
     user = {"client-certificate-data": b64(pair[1]), "client-key-data": b64(locked)}
-    with pytest.raises(ConfigError, match="client-key is encrypted: put one there that needs no"):
+    with pytest.raises(ConfigError, match="client-key is encrypted: use a key that needs no"):
         endpoint.from_kubeconfig(json.dumps(config(user=user)))
 
 

@@ -66,7 +66,7 @@ async def test_words_of_other_servers_are_not_passed_on() -> None:
             await client.get(kinds.PODS, "x", "default")
 
     assert "1234" not in str(caught.value)
-    assert "not in the words of an API server" in str(caught.value)
+    assert "the answer is no Kubernetes Status" in str(caught.value)
 
 
 async def test_a_server_that_speaks_no_http_is_not_quoted() -> None:

@@ -41,7 +41,9 @@ class ClientAuthorities:
         self._file = file
         self._clock: Clock = clock or SystemClock()
         self._known = asyncio.Event()
-        self._informer = Informer.of_one(client, kinds.CONFIG_MAPS, _NAME, _NAMESPACE, clock=clock)
+        self._informer = Informer.of_object(
+            client, kinds.CONFIG_MAPS, _NAME, _NAMESPACE, clock=clock
+        )
         self._informer.subscribe(self._changed)
 
     async def wait(self) -> None:

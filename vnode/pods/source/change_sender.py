@@ -13,7 +13,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes, chaperons
 from vnode.pods.chaperons import Parent
 from vnode.runtime.expectations import Expectations
@@ -96,8 +96,7 @@ class ChangeSender:
             return
 
         self._refusals[key] = message
-        about = objects.reference(proxy, "Pod", "v1")
-        self._events.event(about, WARNING, "ChangeRefused", message)
+        self._events.event(about(proxy), WARNING, "ChangeRefused", message)
 
 
 def expectation_key(link: Link, candidate: Object) -> str:

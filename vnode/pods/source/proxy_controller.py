@@ -24,7 +24,7 @@ from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFou
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods import chains, chaperons
 from vnode.pods.chaperons import Parent
@@ -278,7 +278,7 @@ class ProxyController:
         return None
 
     def _warn(self, proxy: Object, reason: str, text: str) -> None:
-        self._events.event(objects.reference(proxy, "Pod", "v1"), "Warning", reason, text)
+        self._events.event(about(proxy), WARNING, reason, text)
 
 
 def _gone_in(link: Link) -> str:

@@ -17,7 +17,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons, delegate
 from vnode.pods.chaperons import Parent
@@ -313,9 +313,7 @@ class ProxyScheduler:
         message = diagnosis.explain(targets | self._unconnected(namespace), namespace)
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
-        self._events.event(
-            objects.reference(pod, "Pod", "v1"), "Warning", "FailedScheduling", message
-        )
+        self._events.event(about(pod), WARNING, "FailedScheduling", message)
         if known.get("message") == message:
             return
 

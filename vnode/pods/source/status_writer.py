@@ -18,7 +18,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods.source import feedback
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
@@ -135,8 +135,7 @@ class StatusWriter:
         return after
 
     def _warn(self, proxy: Object, text: str) -> None:
-        about = objects.reference(proxy, "Pod", "v1")
-        self._events.event(about, WARNING, "FeedbackRefused", text)
+        self._events.event(about(proxy), WARNING, "FeedbackRefused", text)
 
     async def patch(self, proxy: Object, body: Object, *, subresource: str | None = None) -> Object:
         """Patch a proxy pod (its status by a strategic merge patch).

@@ -119,7 +119,7 @@ class Authority:
 
     async def run(self) -> None:
         """Follow the Secret, make it again if it is deleted, and renew the CA in time."""
-        informer = Informer.of_one(self._client, kinds.SECRETS, SECRET, self._namespace)
+        informer = Informer.of_object(self._client, kinds.SECRETS, SECRET, self._namespace)
         await renewal.keep_object(informer, self._look)
 
     async def _look(self) -> float:

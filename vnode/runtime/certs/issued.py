@@ -132,7 +132,7 @@ class ClientCertificate:
         """Keep Secret and files good until cancelled."""
         stirred = asyncio.Event()
         self._authority.subscribe(stirred.set)
-        informer = Informer.of_one(self._client, kinds.SECRETS, CLIENT, self._namespace)
+        informer = Informer.of_object(self._client, kinds.SECRETS, CLIENT, self._namespace)
         await renewal.keep_object(informer, self._look, stirred)
 
     async def _look(self) -> float:

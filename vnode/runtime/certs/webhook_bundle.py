@@ -35,7 +35,7 @@ class TrustedWebhook:
         """Repair the bundle whenever it, or the CA, changes; until cancelled."""
         stirred = asyncio.Event()
         self._authority.subscribe(stirred.set)
-        informer = Informer.of_one(self._client, kinds.MUTATING_WEBHOOKS, self._name)
+        informer = Informer.of_object(self._client, kinds.MUTATING_WEBHOOKS, self._name)
         await renewal.keep_object(informer, self._look, stirred)
 
     async def _look(self) -> float | None:
