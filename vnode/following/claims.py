@@ -10,49 +10,42 @@ by then. Pods may have written to it since. So it is left, and used, and pods sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.following.family import Original
+from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 _COPIED: Final = ("accessModes", "resources", "volumeMode")
 _MARKS: Final = "marks"  # a field of the originals in the store
 
 
-class Claims:
+class Claims(Family):
     """The family of claims. Those of the source are watched once some target asks for them; `look`
     has all copies looked at."""
 
-    carried: Sequence[Kind] = (kinds.CLAIMS,)
+    carried = (kinds.CLAIMS,)
     setting = "following.configMapsAndSecrets"
+    keeps_copies = True
 
-    def __init__(
-        self,
-        local: Client,
-        links: Links,
-        identity: Identity,
-        users: ReferenceIndex,
-        look: Callable[[Kind], None],
-    ) -> None:
-        self._local = local
-        self._links = links
-        self._identity = identity
-        self._references = users
-        self._look = look
-        self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
+    def __init__(self, context: FamilyContext, references: ReferenceIndex) -> None:
+        self._local = context.local
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
+        self._wake_kind = context.wake_kind
+        self._references = references
+        self._informer = Informer(self._local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
 
     async def open(self, tasks: Supervisor) -> None:
@@ -68,7 +61,7 @@ class Claims:
 
     def _on_list(self) -> None:
         """Copies that were listed before had to be left alone, whatever became of originals."""
-        self._look(kinds.CLAIMS)
+        self._wake_kind(kinds.CLAIMS)
 
     def serves(self, link: Link) -> bool:
         """Its Target says which storage classes to use."""
@@ -84,13 +77,13 @@ class Claims:
         gone = self._informer.synced.is_set() and known is None
         return Need.NONE if gone else Need.TOLERATED
 
-    def on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> list[Key]:
         """All that is wanted there."""
-        return self._references.on(node)
+        return self._references.keys_on(node)
 
-    def users(self, key: Key) -> Iterator[Object]:
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         """The pods that refer to it."""
-        return self._references.about(key)
+        return self._references.involved_objects(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read where a copy has to be made; not to judge one that is there.
@@ -134,17 +127,6 @@ class Claims:
         """Only its labels and annotations; its specification is the target's by now."""
         return copies.successor({**body, "spec": objects.spec(copy)}, copy)
 
-    def relaxed(self, _body: Object) -> Object | None:
-        """Nothing in it is the target's."""
-        return None
-
-    def seen(self, _key: Key) -> None:
-        """Nothing comes back from it."""
-
-    def trim(self, copy: Object) -> Object:
-        """All but its state."""
-        return {"metadata": objects.metadata(copy), "spec": objects.spec(copy)}
-
     def same(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
         """A claim that is there is left as it is."""
         return True
@@ -163,7 +145,7 @@ class Claims:
         ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             if self.serves(link):
-                self._references.wake(Key(link.node_name, ref))
+                self._wake(Key(link.node_name, ref))
 
 
 def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> Object:

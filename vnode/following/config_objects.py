@@ -12,43 +12,40 @@ from dataclasses import replace
 
 from vnode.api import cures, keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
-from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.following.family import Demand, Original
+from vnode.following.family import Demand, Family, FamilyContext, Original
 from vnode.following.reference_index import Key, Need, ReferenceIndex, strongest
 from vnode.following.references import Ref
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 
-class ConfigObjects:
+class ConfigObjects(Family):
     """The family of ConfigMaps and Secrets; `see` hears of all proxy pods.
 
     `others` need some of them for another reason than a pod that refers to them. They hear of
     pods first.
     """
 
-    carried: Sequence[Kind] = (kinds.CONFIG_MAPS, kinds.SECRETS)
+    carried = (kinds.CONFIG_MAPS, kinds.SECRETS)
     setting = "following.configMapsAndSecrets"
 
     def __init__(
         self,
-        local: Client,
-        links: Links,
-        identity: Identity,
-        users: ReferenceIndex,
+        context: FamilyContext,
+        references: ReferenceIndex,
         others: Sequence[Demand] = (),
     ) -> None:
-        self._local = local
-        self._links = links
-        self._identity = identity
-        self._references = users
-        self._demands: Sequence[Demand] = (users, *others)
+        self._local = context.local
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
+        self._references = references
+        self._demands: Sequence[Demand] = (references, *others)
         self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
         self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
@@ -57,29 +54,25 @@ class ConfigObjects:
         """Begin to follow changes in the source."""
         self._tasks = tasks.keyed()
 
-    def see(self, old: Object | None, new: Object | None) -> None:
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
-        self._references.see(old, new)
+        self._references.on_pod(old, new)
         namespace = objects.namespace(new or old or {})
         if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
-
-    def serves(self, _link: Link) -> bool:
-        """To every one."""
-        return True
 
     def need(self, key: Key, link: Link) -> Need:
         """As whoever needs it most has it."""
         return strongest(demand.need(key, link) for demand in self._demands)
 
-    def on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> list[Key]:
         """All that bound pods use there, and others want."""
-        return [key for demand in self._demands for key in demand.on(node)]
+        return [key for demand in self._demands for key in demand.keys_on(node)]
 
-    def users(self, key: Key) -> Iterator[Object]:
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         """The pods that refer to it, and whatever else does."""
         for demand in self._demands:
-            yield from demand.about(key)
+            yield from demand.involved_objects(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
         """Read only if it has changed since it was read before."""
@@ -102,17 +95,6 @@ class ConfigObjects:
 
         return copies.content(original.body, self._identity) if original.body else None
 
-    def update(self, body: Object, copy: Object) -> Object:
-        """All is the original's."""
-        return copies.successor(body, copy)
-
-    def relaxed(self, _body: Object) -> Object | None:
-        """Nothing in it is the target's."""
-        return None
-
-    def seen(self, _key: Key) -> None:
-        """Nothing comes back from it."""
-
     def trim(self, copy: Object) -> Object:
         """Without what it holds."""
         return copies.trim(copy)
@@ -121,10 +103,6 @@ class ConfigObjects:
         """It holds the same, and names the original that there is now."""
         uid = objects.labels(copy).get(keys.PARENT_UID)
         return self.alike(copy, original) and uid == original.uid
-
-    def replaces(self, _copy: Object, _original: Original) -> bool:
-        """Nothing is lost by it."""
-        return True
 
     def alike(self, other: Object, original: Original) -> bool:
         """It holds the same."""
@@ -173,7 +151,7 @@ class ConfigObjects:
         for link in self._links:
             key = Key(link.node_name, ref)
             if self.need(key, link) is not Need.NONE:
-                self._references.wake(key)
+                self._wake(key)
 
     def _leave(self, namespace: str) -> None:
         """Nobody there refers to anything."""

@@ -1,7 +1,7 @@
 """The machinery of following: what a family wants in a target is brought there, kept, and removed.
 
 Keys are (target, object). Pods, originals, copies and the health of targets wake them; `_settle`
-reads the stores and makes right what is wrong. `bring` is for who waits: a candidate is created
+reads the stores and makes right what is wrong. `ensure` is for who waits: a candidate is created
 only after all that its pod refers to has been looked at, which costs no request if it is there.
 
 Nothing is overwritten or deleted that is not ours, nor for a list that is not complete.
@@ -87,9 +87,9 @@ class Follower:
         if key.ref.kind in self._families:
             self._controller.add(key)
 
-    def look(self, kind: Kind) -> None:
+    def wake_kind(self, kind: Kind) -> None:
         """Look at all copies of that kind, and at what should be one, in all targets."""
-        self._copies.look(kind)
+        self._copies.wake_kind(kind)
 
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
@@ -103,7 +103,7 @@ class Follower:
                 self._copies.open(tasks)
                 await self._controller.run()
 
-    async def bring(self, keys: Sequence[Key]) -> str:
+    async def ensure(self, keys: Sequence[Key]) -> str:
         """Return once these are in their targets as far as can be.
 
         The answer says what is otherwise than a user may think, "" if nothing is. Raises
@@ -126,7 +126,7 @@ class Follower:
 
     def _wanted(self, node: str, kind: Kind) -> Iterator[Key]:
         """What is to be looked at when the copies of that kind are known there."""
-        for key in [*self._families[kind].on(node), *self._waiting]:
+        for key in [*self._families[kind].keys_on(node), *self._waiting]:
             if key.node == node and key.ref.kind is kind:
                 yield key
 
@@ -171,7 +171,7 @@ class Follower:
             raise
 
         self._answer(key, note)
-        self._families[key.ref.kind].seen(key)
+        self._families[key.ref.kind].on_reconciled(key)
         return later
 
     def _is_first(self, there: TargetCopies, key: Key) -> bool:
@@ -285,7 +285,7 @@ class Follower:
 
     def _say(self, key: Key, type_: str, reason: str, text: str) -> None:
         log.info("%s: %s", key.node, text)
-        for about in islice(self._families[key.ref.kind].users(key), _EVENTS):
+        for about in islice(self._families[key.ref.kind].involved_objects(key), _EVENTS):
             self._events.event(about, type_, reason, text)
 
 

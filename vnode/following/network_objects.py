@@ -8,68 +8,63 @@ Nobody waits for them: a pod starts without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies, services
-from vnode.following.family import Original
+from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.pod_index import IndexedPod, PodIndex
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.services import Relabel
 from vnode.following.write_back import WriteBackController
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 _NAMESPACE: Final = "namespace"
 _CERTIFICATE: Final = "certificate"
 
 
-class NetworkObjects:
+class NetworkObjects(Family):
     """The family of Services and Ingresses; `see` hears of all proxy pods.
 
     `active` is False where they do not follow: then only Admiralty's doings are undone.
     """
 
-    carried: Sequence[Kind] = (kinds.SERVICES, kinds.INGRESSES)
+    carried = (kinds.SERVICES, kinds.INGRESSES)
     setting = "following.services"
 
     def __init__(
         self,
-        local: Client,
-        links: Links,
-        identity: Identity,
+        context: FamilyContext,
         *,
         relabel: Relabel,
-        wake: Callable[[Key], None],
-        copies_of: Callable[[Ref], dict[str, Object | None]],
         target_exists: Callable[[str], bool],
         active: bool,
     ) -> None:
-        self._links = links
-        self._identity = identity
+        self.active = active
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
         self._relabel = relabel
-        self._wake = wake
         self._pod_index = PodIndex()
         self._returns = WriteBackController(
-            local,
+            context.local,
             original=self._object,
             follows=self._follows,
-            copies_of=copies_of,
+            copies_of=context.copies_of,
             target_exists=target_exists,
             active=active,
         )
         self._originals = {
             kind: Informer(
-                local,
+                context.local,
                 kind,
                 trim=services.trim,
                 indexes={_NAMESPACE: _namespace, _CERTIFICATE: _certificates},
@@ -89,10 +84,10 @@ class NetworkObjects:
         self._links.subscribe(lambda _link: None, self._on_link_gone)
         tasks.start(self._returns.run(), "services-controller")
 
-    def see(self, old: Object | None, new: Object | None) -> None:
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
         """A proxy pod came, changed or went."""
         namespace = objects.namespace(new or old or {})
-        for pod in self._pod_index.see(old, new):
+        for pod in self._pod_index.on_pod(old, new):
             nodes = self._pod_index.nodes(namespace)
             if pod.node and nodes[pod.node] <= 1:  # the first there, or the last was
                 self._look_at(namespace, (pod.node,))
@@ -112,10 +107,6 @@ class NetworkObjects:
         for node in nodes:
             for ref in refs:
                 self._wake(Key(node, ref))
-
-    def serves(self, _link: Link) -> bool:
-        """To every one."""
-        return True
 
     def need(self, key: Key, _link: Link | None = None) -> Need:
         """Whether pods of its namespace are bound there, and it leads to proxy pods at all."""
@@ -139,7 +130,7 @@ class NetworkObjects:
 
     def ingresses_on(self, node: str) -> list[Object]:
         """Those that are wanted in one target."""
-        wanted = (key.ref for key in self.on(node) if key.ref.kind is kinds.INGRESSES)
+        wanted = (key.ref for key in self.keys_on(node) if key.ref.kind is kinds.INGRESSES)
         return [obj for ref in wanted if (obj := self._object(ref)) is not None]
 
     def has_certificates(self, namespace: str) -> bool:
@@ -166,7 +157,7 @@ class NetworkObjects:
 
         return self._pod_index.has(ref.namespace, services.selector(obj))
 
-    def on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> list[Key]:
         """All that is wanted in one target."""
         found = (
             Key(node, Ref(kind, namespace, objects.name(obj)))
@@ -176,7 +167,7 @@ class NetworkObjects:
         )
         return [key for key in found if self.need(key) is Need.WANTED]
 
-    def users(self, key: Key) -> Iterator[Object]:
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         """The Service or Ingress itself."""
         if obj := self._object(key.ref):
             yield objects.reference(obj, key.ref.kind.kind, key.ref.kind.api_version)
@@ -216,15 +207,7 @@ class NetworkObjects:
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
         return ours and services.same(copy, self._copy(ref.kind, _body(original)))
 
-    def replaces(self, _copy: Object, _original: Original) -> bool:
-        """Nothing is lost by it."""
-        return True
-
-    def alike(self, _other: Object, _original: Original) -> bool:
-        """One that somebody else made leads to somebody else's pods."""
-        return False
-
-    def seen(self, key: Key) -> None:
+    def on_reconciled(self, key: Key) -> None:
         """Its addresses may have changed."""
         self._returns.wake(key.ref)
 

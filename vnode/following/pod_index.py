@@ -18,14 +18,14 @@ class IndexedPod(NamedTuple):
 
 
 class PodIndex:
-    """Kept by `see`; pods that have finished are behind no Service, and do not count."""
+    """Kept by `on_pod`; pods that have finished are behind no Service, and do not count."""
 
     def __init__(self) -> None:
         # By namespace: the pods by key, and how many are on each node; nothing empty, no zeros.
         self._pods: dict[str, dict[str, IndexedPod]] = {}
         self._nodes: dict[str, Counter[str]] = {}
 
-    def see(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
+    def on_pod(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
         """A pod came, changed or went; the states, before and after, between which it moved."""
         pod = new or old or {}
         namespace, key = objects.namespace(pod), objects.key(pod)

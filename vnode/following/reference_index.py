@@ -53,10 +53,10 @@ class _Use(NamedTuple):
 
 
 class ReferenceIndex:
-    """Follows pods, by `see`; `wake` hears of every key about which `need` may have changed."""
+    """Follows pods, by `on_pod`; `wake` hears of every key about which `need` may have changed."""
 
     def __init__(self, wake: Callable[[Key], None], clock: Clock) -> None:
-        self.wake = wake
+        self._wake = wake
         self._clock = clock
         self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
         self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
@@ -64,7 +64,7 @@ class ReferenceIndex:
         self._claims: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
 
-    def see(self, old: Object | None, new: Object | None) -> None:
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
         """A pod came, changed or went; as an informer calls its subscribers."""
         key = objects.key(new or old or {})
         before, after = self._uses.get(key), _use(new) if new is not None else None
@@ -84,7 +84,7 @@ class ReferenceIndex:
             self._claims.pop(before.uid, None)
 
         for entry in changed:
-            self.wake(entry)
+            self._wake(entry)
 
     def claim(self, pod: Object, node: str) -> list[Key]:
         """A candidate of a pod is about to be made: all that it refers to is wanted there."""
@@ -112,7 +112,7 @@ class ReferenceIndex:
 
         return strongest(needs)
 
-    def about(self, key: Key) -> Iterator[Object]:
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         """References to the pods that use an object in a target, for Events."""
         for pod, use in self._uses.items():
             if key.ref in use.refs and (
@@ -122,7 +122,7 @@ class ReferenceIndex:
                 body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
                 yield objects.reference(body, kinds.PODS.kind, kinds.PODS.api_version)
 
-    def on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> list[Key]:
         """All that pods use in one target, and what those that have a claim there would."""
         claimed = (
             Key(node, ref)
@@ -137,7 +137,7 @@ class ReferenceIndex:
         if use is not None and use.uid == uid:
             self._claims.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
-                self.wake(Key(node, ref))
+                self._wake(Key(node, ref))
 
     def in_namespace(self, namespace: str) -> bool:
         """Any pod of that namespace refers to something."""

@@ -154,7 +154,7 @@ class RemoteCopies:
             for kind in there.informers:
                 self._look_at(there, kind)
 
-    def look(self, kind: Kind) -> None:
+    def wake_kind(self, kind: Kind) -> None:
         """Wake all that is or should be there of that kind, in all targets."""
         for there in self:
             if kind in there.informers:

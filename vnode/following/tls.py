@@ -33,7 +33,7 @@ class TlsSecrets:
             for found in self._network.ingresses_with(key.ref)
         )
 
-    def on(self, node: str) -> list[Key]:
+    def keys_on(self, node: str) -> list[Key]:
         """All that Ingresses there name."""
         return [
             Key(node, ref)
@@ -41,7 +41,7 @@ class TlsSecrets:
             for ref in services.certificates(found)
         ]
 
-    def about(self, key: Key) -> Iterator[Object]:
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         """The Ingresses that name it."""
         for found in self._network.ingresses_with(key.ref):
             yield objects.reference(found, kinds.INGRESSES.kind, kinds.INGRESSES.api_version)

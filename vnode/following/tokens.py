@@ -59,7 +59,10 @@ class _Seen(NamedTuple):
 
 
 class Tokens:
-    """Runs in the leader; `see` hears of all proxy pods, `bring` is asked before a candidate is."""
+    """Keeps tokens of pods in targets; runs in the leader.
+
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created.
+    """
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class Tokens:
                 self._links.subscribe(self._on_link, self._on_link_gone)
                 await self._controller.run()
 
-    def see(self, old: Object | None, new: Object | None) -> None:
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
         """A pod came, changed or went; as an informer calls its subscribers."""
         key = objects.key(new or old or {})
         before, after = self._pods.get(key), _seen(new)
@@ -120,7 +123,7 @@ class Tokens:
         if before is not None and (after is None or after.uid != before.uid):
             self._none.discard(before.uid)
 
-    async def bring(self, pod: Object, link: Link) -> None:
+    async def ensure(self, pod: Object, link: Link) -> None:
         """See that a target has a token for a pod, if both want that; VnodeError if it cannot."""
         if link.options.source_api is None or link.is_self or not wants(pod):
             return

@@ -241,7 +241,7 @@ def test_a_population_counts_right(moves):
         if stays:
             present[namespace, name] = pod
 
-        population.see(old, pod if stays else None)
+        population.on_pod(old, pod if stays else None)
 
     for namespace in ("a", "b"):
         pods = [pod for (where, _name), pod in present.items() if where == namespace]
