@@ -1,8 +1,8 @@
-"""ConfigMaps and Secrets, which follow the pods that refer to them, and Ingresses that do.
+"""ConfigMaps and Secrets, which follow the pods, and the Ingresses, that refer to them.
 
-Of the source's own only metadata is watched, and only in namespaces where something refers to
-any: a cluster may have ten thousand Secrets. What one holds is read when a copy may differ,
-and then forgotten but for a digest; so is what the copies hold.
+In the source only metadata is watched, and only in namespaces where something refers to such an
+object: a cluster may have ten thousand Secrets. The content is read when a copy may differ, and
+only a digest of it is kept; likewise of the copies.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from vnode.runtime.supervisor import Supervisor
 
 
 class ConfigObjects(Family):
-    """The family of ConfigMaps and Secrets; `see` hears of all proxy pods.
+    """The family of ConfigMaps and Secrets.
 
-    `others` need some of them for another reason than a pod that refers to them. They hear of
+    `others` are reasons, besides references of pods, for which some are needed. They are told of
     pods first.
     """
 
@@ -51,61 +51,58 @@ class ConfigObjects(Family):
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
 
     async def open(self, tasks: Supervisor) -> None:
-        """Begin to follow changes in the source."""
         self._tasks = tasks.keyed()
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
-        """A proxy pod came, changed or went."""
+        """Update the references, and stop watching a namespace in which none is left."""
         self._references.on_pod(old, new)
         namespace = objects.namespace(new or old or {})
         if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
 
     def need(self, key: Key, link: Link) -> Need:
-        """As whoever needs it most has it."""
+        """Return the strongest need of all demands."""
         return strongest(demand.need(key, link) for demand in self._demands)
 
     def keys_on(self, node: str) -> list[Key]:
-        """All that bound pods use there, and others want."""
         return [key for demand in self._demands for key in demand.keys_on(node)]
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
-        """The pods that refer to it, and whatever else does."""
         for demand in self._demands:
             yield from demand.involved_objects(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """Read only if it has changed since it was read before."""
+        """Read the original only if it has changed since it was last read."""
         informer = self._informer(ref.kind, ref.namespace)
         if informer.synced.is_set():
-            seen = informer.store.get(objects.join_key(ref.namespace, ref.name))
-            if seen is None and not sure:
+            listed = informer.store.get(objects.join_key(ref.namespace, ref.name))
+            if listed is None and not sure:
                 return None
 
             known = self._known.get(ref)
-            if seen and known and known.version == objects.resource_version(seen):
+            if listed and known and known.version == objects.resource_version(listed):
                 return known
 
         return await self._read(ref)
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
-        """Everything that the original holds, now."""
+        """Return a copy of all content that the original has now."""
         if original.body is None:
             original = await self._read(ref) or original
 
         return copies.content(original.body, self._identity) if original.body else None
 
     def trim(self, copy: Object) -> Object:
-        """Without what it holds."""
+        """Drop the content, but for a digest."""
         return copies.trim(copy)
 
-    def same(self, _ref: Ref, copy: Object, original: Original) -> bool:
-        """It holds the same, and names the original that there is now."""
+    def is_up_to_date(self, _ref: Ref, copy: Object, original: Original) -> bool:
+        """Tell whether the content is equal, and the parent is the present original."""
         uid = objects.labels(copy).get(keys.PARENT_UID)
-        return self.alike(copy, original) and uid == original.uid
+        return self.is_equivalent(copy, original) and uid == original.uid
 
-    def alike(self, other: Object, original: Original) -> bool:
-        """It holds the same."""
+    def is_equivalent(self, other: Object, original: Original) -> bool:
+        """Tell whether the content is equal."""
         return bool(other["digest"] == original.digest)
 
     async def _read(self, ref: Ref) -> Original | None:
@@ -130,7 +127,7 @@ class ConfigObjects(Family):
         return original
 
     def _informer(self, kind: Kind, namespace: str) -> Informer:
-        """Metadata of that kind in that namespace, followed from the first question on."""
+        """Return the informer of a kind in a namespace; start it the first time."""
         if found := self._informers.get((kind, namespace)):
             return found
 
@@ -139,13 +136,13 @@ class ConfigObjects(Family):
         )
         informer.subscribe(lambda old, new: self._on_original(kind, old, new))
         self._informers[kind, namespace] = informer
-        assert self._tasks is not None, "asked before open"
+        assert self._tasks is not None, "open it first"
         name = f"following {kind.plural} of {namespace}"
         self._tasks.start((kind, namespace), informer.run, name)
         return informer
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
-        """It changed: look at it wherever it is used."""
+        """Wake the object in every target where it is needed."""
         obj = new or old or {}
         ref = Ref(kind, objects.namespace(obj), objects.name(obj))
         for link in self._links:
@@ -154,7 +151,7 @@ class ConfigObjects(Family):
                 self._wake(key)
 
     def _leave(self, namespace: str) -> None:
-        """Nobody there refers to anything."""
+        """Stop watching a namespace to which nothing refers."""
         for kind in self.carried:
             if self._informers.pop((kind, namespace), None) and self._tasks is not None:
                 self._tasks.stop((kind, namespace))

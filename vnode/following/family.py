@@ -94,7 +94,7 @@ class Family(ABC):
         """Return the copy to create; None if the original has been deleted since."""
 
     @abstractmethod
-    def same(self, ref: Ref, copy: Object, original: Original) -> bool:
+    def is_up_to_date(self, ref: Ref, copy: Object, original: Original) -> bool:
         """Tell whether a trimmed copy is as it should be, but for labels and annotations."""
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:  # noqa: B027
@@ -132,7 +132,7 @@ class Family(ABC):
         """
         return True
 
-    def alike(self, _other: Object, _original: Original) -> bool:
+    def is_equivalent(self, _other: Object, _original: Original) -> bool:
         """Tell whether somebody else's object, trimmed, serves as well as a copy would."""
         return False
 

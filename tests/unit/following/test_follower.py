@@ -16,10 +16,10 @@ from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
-from vnode.following.follower import GRACE, PATIENCE, Follower
+from vnode.following.follower import GRACE, TIMEOUT, Follower
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.writing import LOOK_AGAIN
+from vnode.following.writing import RECHECK
 from vnode.runtime.links import LinkHealth, Links, TargetKey
 
 pytestmark = pytest.mark.looptime
@@ -183,7 +183,7 @@ async def test_what_a_target_makes_of_labels_is_not_fought(world):
     world.family.body = labelled(app="ours")
     await ensure(world)
     world.follower.wake(Key(N1, MAP))
-    await asyncio.sleep(5 * LOOK_AGAIN)
+    await asyncio.sleep(5 * RECHECK)
     await ensure(world)
     assert world.calls == ["create"]
     world.family.body = labelled(app="ours", more="1")
@@ -201,7 +201,7 @@ async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_th
         await ensure(world)
 
     assert world.calls == ["create"]
-    await asyncio.sleep(LOOK_AGAIN + 0.1)
+    await asyncio.sleep(RECHECK + 0.1)
     assert world.copy["metadata"]["labels"]["app"] == "ours"
     assert world.calls == ["create", "update"]
 
@@ -214,7 +214,7 @@ async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world, e
     world.family.body = labelled(app="x")
     world.fail("update", error)
     assert await ensure(world) == ""
-    assert world.said == ["labels of ConfigMap m do not follow to n1: no way"]
+    assert world.said == ["labels of ConfigMap m cannot follow to target n1: no way"]
 
 
 def refused(*, immutable):
@@ -223,14 +223,14 @@ def refused(*, immutable):
     return error
 
 
-async def test_a_copy_that_cannot_change_is_made_anew_and_that_is_said(world):
+async def test_a_copy_that_cannot_change_is_recreated_and_that_is_said(world):
     await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
     world.fail("update", refused(immutable=True))
     assert await ensure(world) == ""
     assert world.holds == ["later"]
     assert world.calls == ["create", "update", "delete", "create"]
-    assert world.said == ["ConfigMap m of target n1 was deleted and made anew: no way"]
+    assert world.said == ["ConfigMap m of target n1 was deleted and recreated: no way"]
 
 
 async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(world):
@@ -242,11 +242,11 @@ async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(worl
 
     assert world.holds == ["now"]
     assert world.said == ["ConfigMap m cannot follow to target n1: no way"]
-    await asyncio.sleep(LOOK_AGAIN + 0.1)
+    await asyncio.sleep(RECHECK + 0.1)
     assert world.holds == ["later"]
 
 
-async def test_a_copy_that_can_never_be_what_it_should_is_made_anew(world):
+async def test_a_copy_that_can_never_be_what_it_should_is_recreated(world):
     await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
     world.family.update = lambda _body, _copy: None
@@ -289,7 +289,7 @@ async def test_nothing_is_removed_while_pods_are_not_all_known(world):
 
 async def test_nothing_is_done_before_the_list_of_copies_is_complete(world):
     world.server.fail(None, verb="list", delay=math.inf, times=None)
-    with pytest.raises(Unreachable, match=f"{PATIENCE:g} s"):
+    with pytest.raises(Unreachable, match=f"{TIMEOUT:g} s"):
         await ensure(world)
 
     assert world.calls == []

@@ -231,7 +231,7 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
             for each in world.held:
                 world.target.remove(kinds.SECRETS, objects.name(each), "ns")
 
-            world.tokens._look_at_all(NODE)
+            world.tokens._wake_all(NODE)
             await asyncio.sleep(1)
 
         assert len(world.asked) == 1
@@ -245,7 +245,7 @@ async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
         world.add_candidate(**{keys.TOKEN: ""})
         forged = world.forged(pod(NODE))
         world.show(forged)
-        world.tokens._look_at_all(NODE)
+        world.tokens._wake_all(NODE)
         await asyncio.sleep(120)
         assert not world.asked
 
