@@ -304,7 +304,7 @@ async def test_a_service_that_has_become_headless_is_so_in_the_target(
             lambda s, h=headless: (objects.spec(s)["clusterIP"] == "None") is h,
         )
         about = f"involvedObject.name={name},reason=FollowedAnew"
-        await kit.until_event(source, "default", about, "made anew")
+        await kit.until_event(source, "default", about, "recreated")
         await source.delete(kinds.SERVICES, name, "default")
         await until_gone(c2, kinds.SERVICES, name)
 

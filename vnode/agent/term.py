@@ -82,8 +82,8 @@ class Term:
 
     def _follow(self, tasks: Supervisor) -> None:
         """Proxy pods are known by now, those that others bound are not yet."""
-        self._shared.proxies.subscribe(self._following.see)
-        self._proxies.bound.subscribe(self._following.see)
+        self._shared.proxies.subscribe(self._following.on_pod)
+        self._proxies.bound.subscribe(self._following.on_pod)
         tasks.start(self._following.run(), "following")
 
     async def _schedule(self, tasks: Supervisor) -> None:
@@ -125,7 +125,7 @@ class Term:
             Parent(shared.identity.name, shared.identity.uid),
             target_exists=shared.targets.has_node,
             trim=trim_pod,
-            bring=self._following.bring,
+            bring=self._following.ensure,
             events=self._events,
             clock=shared.clock,
         )
@@ -187,7 +187,7 @@ class Term:
             cache=cache,
             settings=config.candidates,
             allowed=shared.reservations.allowed,
-            bring=self._following.bring,
+            bring=self._following.ensure,
             renew=self._following.renew,
             unconnected=event_handlers.unconnected,
             events=self._events,

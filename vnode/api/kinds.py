@@ -121,4 +121,6 @@ CLUSTER_SUMMARIES: Final = Kind(
 )
 
 FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES)
-"""What follows pods to their targets, as Admiralty has it."""
+"""Kinds that follow pods, and whose copies go with their Target and with vnode.
+
+The families of `vnode.following.following` carry them; a unit test compares."""

@@ -1,62 +1,54 @@
-"""PersistentVolumeClaims, which follow pods to targets that ask for it.
+"""PersistentVolumeClaims, which follow pods to targets whose Target asks for it.
 
-Only the claim follows: the target provisions a volume of its own, and what is in it stays there. So
-a copy is never removed because nobody uses it just now, but only when its original has been
-deleted; nor is it updated but for labels and annotations, since little of a claim may change.
+Only the claim follows: the target provisions a volume of its own, and the data stays in the source.
+So a copy is removed only when its original has been deleted, not because no pod uses it just now;
+and of a copy only labels and annotations are updated, since little of a claim may change.
 
-A claim that was deleted and made again has the copy of its namesake before it, if that was not gone
-by then. Pods may have written to it since. So it is left, and used, and pods say so.
+A claim that was deleted and created again may find the copy of its predecessor, which pods may have
+written to. That copy is left and used, and the pods get an Event that says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
-from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.following.family import Original
+from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import renewal
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 _COPIED: Final = ("accessModes", "resources", "volumeMode")
 _MARKS: Final = "marks"  # a field of the originals in the store
 
 
-class Claims:
-    """The family of claims. Those of the source are watched once some target asks for them; `look`
-    has all copies looked at."""
+class Claims(Family):
+    """The family of claims. Those of the source are watched once some Target asks for them."""
 
-    carried: Sequence[Kind] = (kinds.CLAIMS,)
+    carried = (kinds.CLAIMS,)
     setting = "following.configMapsAndSecrets"
+    keeps_copies = True
 
-    def __init__(
-        self,
-        local: Client,
-        links: Links,
-        identity: Identity,
-        users: ReferenceIndex,
-        look: Callable[[Kind], None],
-    ) -> None:
-        self._local = local
-        self._links = links
-        self._identity = identity
-        self._references = users
-        self._look = look
-        self._informer = Informer(local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
+    def __init__(self, context: FamilyContext, references: ReferenceIndex) -> None:
+        self._local = context.local
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
+        self._wake_kind = context.wake_kind
+        self._references = references
+        self._informer = Informer(self._local, kinds.CLAIMS, metadata_only=True, trim=self._trim)
         self._running = False
 
     async def open(self, tasks: Supervisor) -> None:
-        """Begin as soon as a target wants claims."""
+        """Begin as soon as a Target asks for claims."""
 
         def on_link(link: Link) -> None:
             if self.serves(link) and not self._running:
@@ -67,15 +59,14 @@ class Claims:
         self._links.subscribe(on_link, lambda _link: None)
 
     def _on_list(self) -> None:
-        """Copies that were listed before had to be left alone, whatever became of originals."""
-        self._look(kinds.CLAIMS)
+        self._wake_kind(kinds.CLAIMS)
 
     def serves(self, link: Link) -> bool:
-        """Its Target says which storage classes to use."""
+        """Tell whether the Target says which storage classes to use."""
         return link.options.storage_classes is not None
 
     def need(self, key: Key, link: Link) -> Need:
-        """Brought for its users; kept for as long as there is an original."""
+        """Return the need of pods; without any, TOLERATED until the original is deleted."""
         need = self._references.need(key, link)
         if need is not Need.NONE:
             return need
@@ -84,18 +75,17 @@ class Claims:
         gone = self._informer.synced.is_set() and known is None
         return Need.NONE if gone else Need.TOLERATED
 
-    def on(self, node: str) -> list[Key]:
-        """All that is wanted there."""
-        return self._references.on(node)
+    def keys_on(self, node: str) -> list[Key]:
+        return self._references.keys_on(node)
 
-    def users(self, key: Key) -> Iterator[Object]:
-        """The pods that refer to it."""
-        return self._references.about(key)
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        return self._references.involved_objects(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """Read where a copy has to be made; not to judge one that is there.
+        """Return the original with its body where a copy has to be created.
 
-        For that, the informer hears of every change; before it has listed, nothing is known.
+        With `sure`, a copy exists, and the informer's metadata are enough: it sees every change.
+        Before it has listed, nothing is known.
         """
         if sure:
             known = self._informer.store.get(objects.join_key(ref.namespace, ref.name))
@@ -117,12 +107,12 @@ class Claims:
             return None
 
     def _trim(self, original: Object) -> Object:
-        """What is kept of one: that it is there, and a digest of what is written on it."""
+        """Keep that the claim exists, and a digest of its labels and annotations."""
         marks = copies.marks({"metadata": copies.metadata(original, self._identity)})
         return {**copies.only_names(original), _MARKS: marks}
 
     async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
-        """The claim, with a storage class of the target's."""
+        """Return the claim with one of the target's storage classes."""
         classes = link.options.storage_classes
         body = original.body or await self._read(ref)
         if body is None or classes is None:
@@ -131,31 +121,20 @@ class Claims:
         return claim(body, self._identity, classes)
 
     def update(self, body: Object, copy: Object) -> Object:
-        """Only its labels and annotations; its specification is the target's by now."""
+        """Take labels and annotations; the specification belongs to the target by now."""
         return copies.successor({**body, "spec": objects.spec(copy)}, copy)
 
-    def relaxed(self, _body: Object) -> Object | None:
-        """Nothing in it is the target's."""
-        return None
-
-    def seen(self, _key: Key) -> None:
-        """Nothing comes back from it."""
-
-    def trim(self, copy: Object) -> Object:
-        """All but its state."""
-        return {"metadata": objects.metadata(copy), "spec": objects.spec(copy)}
-
-    def same(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
-        """A claim that is there is left as it is."""
+    def is_up_to_date(self, _ref: Ref, _copy: Object, _original: Original) -> bool:
+        """Accept any specification: it is never updated."""
         return True
 
     def replaces(self, copy: Object, original: Original) -> bool:
-        """Never: the data of a volume is not that of another claim."""
+        """Refuse the copy of another claim: its volume has that claim's data."""
         made_of = objects.labels(copy).get(keys.PARENT_UID)
         return not (made_of and original.uid) or made_of == original.uid
 
-    def alike(self, _other: Object, _original: Original) -> bool:
-        """So is one that somebody else made: it is there to be used."""
+    def is_equivalent(self, _other: Object, _original: Original) -> bool:
+        """Accept a claim that somebody else created: it is meant to be used."""
         return True
 
     def _on_claim(self, old: Object | None, new: Object | None) -> None:
@@ -163,11 +142,11 @@ class Claims:
         ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             if self.serves(link):
-                self._references.wake(Key(link.node_name, ref))
+                self._wake(Key(link.node_name, ref))
 
 
 def claim(original: Object, identity: Identity, classes: Mapping[str, str]) -> Object:
-    """The copy of a claim: pure. A class that the map does not name keeps its name."""
+    """Return the copy of a claim: pure. A storage class that is not mapped keeps its name."""
     spec = objects.spec(original)
     wanted: Object = {field: spec[field] for field in _COPIED if field in spec}
     own = str(spec.get("storageClassName") or "")

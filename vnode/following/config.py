@@ -1,4 +1,4 @@
-"""What the agent's configuration says about following."""
+"""The agent's configuration of what follows pods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class FollowingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What follows pods. What is turned off is not touched any more, also where it is already."""
+    """What follows pods. Turning a kind off stops updates; existing copies are left as they are."""
 
     config_maps_and_secrets: bool = True
     services: bool = True

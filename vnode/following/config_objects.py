@@ -1,8 +1,8 @@
-"""ConfigMaps and Secrets, which follow the pods that refer to them, and Ingresses that do.
+"""ConfigMaps and Secrets, which follow the pods, and the Ingresses, that refer to them.
 
-Of the source's own only metadata is watched, and only in namespaces where something refers to
-any: a cluster may have ten thousand Secrets. What one holds is read when a copy may differ,
-and then forgotten but for a digest; so is what the copies hold.
+In the source only metadata is watched, and only in namespaces where something refers to such an
+object: a cluster may have ten thousand Secrets. The content is read when a copy may differ, and
+only a digest of it is kept; likewise of the copies.
 """
 
 from __future__ import annotations
@@ -12,122 +12,97 @@ from dataclasses import replace
 
 from vnode.api import cures, keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
-from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies
-from vnode.following.family import Demand, Original
+from vnode.following.family import Demand, Family, FamilyContext, Original
 from vnode.following.reference_index import Key, Need, ReferenceIndex, strongest
 from vnode.following.references import Ref
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 
-class ConfigObjects:
-    """The family of ConfigMaps and Secrets; `see` hears of all proxy pods.
+class ConfigObjects(Family):
+    """The family of ConfigMaps and Secrets.
 
-    `others` need some of them for another reason than a pod that refers to them. They hear of
+    `others` are reasons, besides references of pods, for which some are needed. They are told of
     pods first.
     """
 
-    carried: Sequence[Kind] = (kinds.CONFIG_MAPS, kinds.SECRETS)
+    carried = (kinds.CONFIG_MAPS, kinds.SECRETS)
     setting = "following.configMapsAndSecrets"
 
     def __init__(
         self,
-        local: Client,
-        links: Links,
-        identity: Identity,
-        users: ReferenceIndex,
+        context: FamilyContext,
+        references: ReferenceIndex,
         others: Sequence[Demand] = (),
     ) -> None:
-        self._local = local
-        self._links = links
-        self._identity = identity
-        self._references = users
-        self._demands: Sequence[Demand] = (users, *others)
+        self._local = context.local
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
+        self._references = references
+        self._demands: Sequence[Demand] = (references, *others)
         self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
         self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
 
     async def open(self, tasks: Supervisor) -> None:
-        """Begin to follow changes in the source."""
         self._tasks = tasks.keyed()
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A proxy pod came, changed or went."""
-        self._references.see(old, new)
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Update the references, and stop watching a namespace in which none is left."""
+        self._references.on_pod(old, new)
         namespace = objects.namespace(new or old or {})
         if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
 
-    def serves(self, _link: Link) -> bool:
-        """To every one."""
-        return True
-
     def need(self, key: Key, link: Link) -> Need:
-        """As whoever needs it most has it."""
+        """Return the strongest need of all demands."""
         return strongest(demand.need(key, link) for demand in self._demands)
 
-    def on(self, node: str) -> list[Key]:
-        """All that bound pods use there, and others want."""
-        return [key for demand in self._demands for key in demand.on(node)]
+    def keys_on(self, node: str) -> list[Key]:
+        return [key for demand in self._demands for key in demand.keys_on(node)]
 
-    def users(self, key: Key) -> Iterator[Object]:
-        """The pods that refer to it, and whatever else does."""
+    def involved_objects(self, key: Key) -> Iterator[Object]:
         for demand in self._demands:
-            yield from demand.about(key)
+            yield from demand.involved_objects(key)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """Read only if it has changed since it was read before."""
+        """Read the original only if it has changed since it was last read."""
         informer = self._informer(ref.kind, ref.namespace)
         if informer.synced.is_set():
-            seen = informer.store.get(objects.join_key(ref.namespace, ref.name))
-            if seen is None and not sure:
+            listed = informer.store.get(objects.join_key(ref.namespace, ref.name))
+            if listed is None and not sure:
                 return None
 
             known = self._known.get(ref)
-            if seen and known and known.version == objects.resource_version(seen):
+            if listed and known and known.version == objects.resource_version(listed):
                 return known
 
         return await self._read(ref)
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
-        """Everything that the original holds, now."""
+        """Return a copy of all content that the original has now."""
         if original.body is None:
             original = await self._read(ref) or original
 
         return copies.content(original.body, self._identity) if original.body else None
 
-    def update(self, body: Object, copy: Object) -> Object:
-        """All is the original's."""
-        return copies.successor(body, copy)
-
-    def relaxed(self, _body: Object) -> Object | None:
-        """Nothing in it is the target's."""
-        return None
-
-    def seen(self, _key: Key) -> None:
-        """Nothing comes back from it."""
-
     def trim(self, copy: Object) -> Object:
-        """Without what it holds."""
+        """Drop the content, but for a digest."""
         return copies.trim(copy)
 
-    def same(self, _ref: Ref, copy: Object, original: Original) -> bool:
-        """It holds the same, and names the original that there is now."""
+    def is_up_to_date(self, _ref: Ref, copy: Object, original: Original) -> bool:
+        """Tell whether the content is equal, and the parent is the present original."""
         uid = objects.labels(copy).get(keys.PARENT_UID)
-        return self.alike(copy, original) and uid == original.uid
+        return self.is_equivalent(copy, original) and uid == original.uid
 
-    def replaces(self, _copy: Object, _original: Original) -> bool:
-        """Nothing is lost by it."""
-        return True
-
-    def alike(self, other: Object, original: Original) -> bool:
-        """It holds the same."""
+    def is_equivalent(self, other: Object, original: Original) -> bool:
+        """Tell whether the content is equal."""
         return bool(other["digest"] == original.digest)
 
     async def _read(self, ref: Ref) -> Original | None:
@@ -152,7 +127,7 @@ class ConfigObjects:
         return original
 
     def _informer(self, kind: Kind, namespace: str) -> Informer:
-        """Metadata of that kind in that namespace, followed from the first question on."""
+        """Return the informer of a kind in a namespace; start it the first time."""
         if found := self._informers.get((kind, namespace)):
             return found
 
@@ -161,22 +136,22 @@ class ConfigObjects:
         )
         informer.subscribe(lambda old, new: self._on_original(kind, old, new))
         self._informers[kind, namespace] = informer
-        assert self._tasks is not None, "asked before open"
+        assert self._tasks is not None, "open it first"
         name = f"following {kind.plural} of {namespace}"
         self._tasks.start((kind, namespace), informer.run, name)
         return informer
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
-        """It changed: look at it wherever it is used."""
+        """Wake the object in every target where it is needed."""
         obj = new or old or {}
         ref = Ref(kind, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             key = Key(link.node_name, ref)
             if self.need(key, link) is not Need.NONE:
-                self._references.wake(key)
+                self._wake(key)
 
     def _leave(self, namespace: str) -> None:
-        """Nobody there refers to anything."""
+        """Stop watching a namespace to which nothing refers."""
         for kind in self.carried:
             if self._informers.pop((kind, namespace), None) and self._tasks is not None:
                 self._tasks.stop((kind, namespace))

@@ -1,13 +1,14 @@
-"""What a copy in a target looks like, and how one is known as ours: pure.
+"""What a copy in a target looks like, and how we recognize our copies: pure.
 
-A copy has the name, namespace, labels and annotations of its original, and says where it comes from
-by Admiralty's labels and annotations (docs/admiralty-contract.md, section 11), so that either
-program recognises it.
+A copy has the name, namespace, labels and annotations of its original, and names its origin by
+Admiralty's labels and annotations (docs/admiralty-contract.md, section 11), so that either program
+recognizes it.
 
-A note on the copy lists which labels and annotations it has from its original. So one that the
-original loses goes from the copy, and those that somebody in the target added stay. Where a target
-fills in fields of a specification, the note has a digest of the one that was sent, and its fields:
-they tell one that the original has lost from one that the target has added.
+One annotation of the copy (`keys.FOLLOWED`) lists which labels and annotations come from the
+original. So one that the original loses is removed from the copy, and those that somebody in the
+target added stay. Where a target fills in fields of a specification, the annotation also has a
+digest of the specification that was sent, and its fields: they tell a field that the original has
+lost from one that the target has added.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _CONTENT: Final = ("immutable", "type", "data", "binaryData")
 
 
 class _Followed(msgspec.Struct, omit_defaults=True):
-    """Keys of labels and annotations that a copy has from its original; what of a spec was sent."""
+    """Keys of labels and annotations that come from the original; fields and digest of the spec."""
 
     labels: list[str] = []
     annotations: list[str] = []
@@ -68,9 +69,9 @@ def metadata(
     *,
     spec: Object | None = None,
 ) -> Object:
-    """The metadata of a copy, with `more` annotations, which it is to have in any case.
+    """Build the metadata of a copy.
 
-    `spec` is noted as sent.
+    The annotations `more` are set in any case; `spec` is recorded as sent.
     """
     annotations = {k: v for k, v in objects.annotations(original).items() if _travels(k)} | dict(
         more or {}
@@ -104,7 +105,7 @@ def _travels(annotation: str) -> bool:
 
 
 def marks(copy: Object) -> str:
-    """A digest of the labels and annotations that a copy has from its original, as they are now."""
+    """Return a digest of the labels and annotations that come from the original."""
     followed = _followed(copy)
     labels, annotations = objects.labels(copy), objects.annotations(copy)
     return _sha256(
@@ -116,18 +117,19 @@ def marks(copy: Object) -> str:
 
 
 def sent(copy: Object) -> str:
-    """The digest of the specification that was last sent; "" where that is not noted."""
+    """Return the digest of the specification that was last sent; "" if none is recorded."""
     return _followed(copy).spec
 
 
 def added(copy: Object) -> Object:
-    """What of a specification the target has filled in; all of it where nothing is noted."""
+    """Return the fields that the target has added to a specification; all of them if none is
+    recorded."""
     sent = _followed(copy).fields
     return {field: value for field, value in objects.spec(copy).items() if field not in sent}
 
 
 def _followed(copy: Object) -> _Followed:
-    """What the note says; nothing where there is none, or somebody has spoilt it."""
+    """Read the annotation; empty if there is none or somebody has spoilt it."""
     try:
         text = objects.annotations(copy).get(keys.FOLLOWED, "{}")
         return msgspec.json.decode(text, type=_Followed)
@@ -136,13 +138,13 @@ def _followed(copy: Object) -> _Followed:
 
 
 def content(original: Object, identity: Identity) -> Object:
-    """The copy of a ConfigMap or Secret."""
+    """Build the copy of a ConfigMap or Secret."""
     fields: Object = {field: original[field] for field in _CONTENT if field in original}
     return {"metadata": metadata(original, identity), **fields}
 
 
 def digest(obj: Object) -> str:
-    """Differs if, and only if, what a ConfigMap or Secret holds does."""
+    """Return a digest that differs if, and only if, the content of a ConfigMap or Secret does."""
     held = [obj.get(field) or None for field in _CONTENT]
     return _sha256(held)
 
@@ -152,18 +154,18 @@ def _sha256(held: Any) -> str:
 
 
 def trim(copy: Object) -> Object:
-    """What is kept of a copy in a target: not what it holds, only whether that is right."""
+    """Return what is kept of a copy in a target: a digest in place of its content."""
     return {"metadata": objects.metadata(copy), "digest": digest(copy)}
 
 
 def only_names(original: Object) -> Object:
-    """What is kept of an original: whether it is there, and in which version."""
+    """Return what is kept of an original: that it exists, and in which version."""
     meta = objects.metadata(original)
     return {"metadata": {field: meta[field] for field in _NAMES if field in meta}}
 
 
 def successor(body: Object, present: Object) -> Object:
-    """`body` as an update of what is there; labels and annotations that others added stay."""
+    """Return `body` as an update of `present`; labels and annotations that others added stay."""
     meta, followed = body["metadata"], _followed(present)
     before = {*followed.annotations, keys.FOLLOWED}
     labels = {k: v for k, v in objects.labels(present).items() if k not in followed.labels}
@@ -181,5 +183,5 @@ def successor(body: Object, present: Object) -> Object:
 
 
 def is_stray(secret: Object) -> bool:
-    """A Secret that never follows: a token, made here or, for one step, by another cluster."""
+    """Tell whether a Secret never follows: a token, issued here or copied by another cluster."""
     return secret.get("type") == TOKEN_TYPE or keys.TOKEN in objects.labels(secret)

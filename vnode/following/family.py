@@ -1,28 +1,33 @@
-"""What the machinery of following (`follower`) asks about the kinds that it carries.
+"""The interface between the kinds that follow pods and the follower, which carries them.
 
-A family knows its originals in the source, who needs them where, and what a copy looks like; the
-follower does the writing. All families are alike to it.
+A family knows its originals in the source, which targets need them, and what a copy looks like; the
+follower does the writing. The follower treats all families alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from vnode.api import objects
+from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.following import copies
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.runtime.links import Link
+from vnode.kube.client import Client
+from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What is known of an object of the source; `body` is all of it, where that is at hand.
+    """What is known of an object of the source; `body` is the whole object, where it is at hand.
 
-    `marks` are `copies.marks` of the copy that it should have; None where that is not known.
+    `marks` are `copies.marks` of the copy that it should have; None if unknown.
     """
 
     uid: str
@@ -32,76 +37,117 @@ class Original:
     body: Object | None = None
 
 
-class Family(Protocol):
-    """Some kinds that follow pods for one reason."""
+@dataclass(frozen=True, slots=True)
+class FamilyContext:
+    """What every family is given: the source, the links to the targets, and the follower.
 
-    carried: Sequence[Kind]
-    setting: str
-    """The field of the agent's configuration that turns it off."""
+    `wake` has one object in one target reconciled, `wake_kind` all of a kind in all targets.
+    `copies_of` returns each target's copy of an object, trimmed, by node.
+    """
 
+    local: Client
+    links: Links
+    identity: Identity
+    wake: Callable[[Key], None]
+    wake_kind: Callable[[Kind], None]
+    copies_of: Callable[[Ref], dict[str, Object | None]]
+
+
+class Family(ABC):
+    """Some kinds that follow pods for one reason. Most have no need to override the defaults."""
+
+    carried: ClassVar[Sequence[Kind]]
+    setting: ClassVar[str]
+    """The field of the agent's configuration that turns the family off."""
+    keeps_copies: ClassVar[bool] = False
+    """Copies stay when their Target is deleted or vnode is uninstalled. Where they do not, their
+    kinds are in `vnode.api.kinds.FOLLOWING`, too."""
+    active: bool = True
+    """Whether the family is carried. One that is not is only opened, and is told of no pods."""
+
+    @abstractmethod
     async def open(self, tasks: Supervisor) -> None:
         """Begin, in `tasks`; return when `need` can be relied upon."""
 
-    def serves(self, link: Link) -> bool:
-        """The family goes to that target at all."""
-
+    @abstractmethod
     def need(self, key: Key, link: Link) -> Need:
-        """Whether the object has to be in that target."""
+        """Return whether the object has to be in that target."""
 
-    def on(self, node: str) -> list[Key]:
-        """All that is wanted in one target."""
+    @abstractmethod
+    def keys_on(self, node: str) -> list[Key]:
+        """Return all that is wanted in one target."""
 
+    @abstractmethod
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield references to the objects that get Events about this one."""
+
+    @abstractmethod
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """What is to follow; None if there is nothing.
+        """Return what is to follow; None if there is nothing.
 
-        `sure` is for who deletes a copy because of that: then the API server itself is asked.
+        `sure` is for a caller that deletes a copy because of None: then ask the API server itself,
+        unless a complete list says so.
         """
 
+    @abstractmethod
     async def build(self, ref: Ref, original: Original, link: Link) -> Object | None:
-        """The copy; None if the original has gone meanwhile."""
+        """Return the copy to create; None if the original has been deleted since."""
 
-    def relaxed(self, body: Object) -> Object | None:
-        """The same copy without what the target may have to choose itself; None if all is ours."""
+    @abstractmethod
+    def is_up_to_date(self, ref: Ref, copy: Object, original: Original) -> bool:
+        """Tell whether a trimmed copy is as it should be, but for labels and annotations."""
+
+    def on_pod(self, old: Object | None, new: Object | None) -> None:  # noqa: B027
+        """Note that a proxy pod came, changed or went."""
+
+    def serves(self, _link: Link) -> bool:
+        """Tell whether the family goes to that target at all."""
+        return True
+
+    def relaxed(self, _body: Object) -> Object | None:
+        """Return a copy without the fields that the target may have to choose; None if it has none.
+
+        It is created when the target refuses the copy itself.
+        """
+        return None
 
     def update(self, body: Object, copy: Object) -> Object | None:
-        """The copy as it should be, with what the target has chosen in the one that is there.
+        """Return the copy as it should be, with what the target has chosen in the present one.
 
-        None if that one can never be so.
+        None if the present one can never become so: it is then deleted and created again.
         """
+        return copies.successor(body, copy)
 
-    def seen(self, key: Key) -> None:
-        """A copy is, or is not, in the target: as it should be."""
+    def on_reconciled(self, _key: Key) -> None:  # noqa: B027
+        """Note that a copy is as it should be, in the target or absent."""
 
     def trim(self, copy: Object) -> Object:
-        """What is kept of a copy."""
+        """Return what is kept of a copy in the store."""
+        return {"metadata": objects.metadata(copy), "spec": objects.spec(copy)}
 
-    def same(self, ref: Ref, copy: Object, original: Original) -> bool:
-        """A trimmed copy is what it should be, but for labels and annotations."""
+    def replaces(self, _copy: Object, _original: Original) -> bool:
+        """Tell whether a trimmed copy of an earlier original of the name may become one of this.
 
-    def replaces(self, copy: Object, original: Original) -> bool:
-        """A trimmed copy of an earlier original of the name may become one of this original.
-
-        Where it may not, it is left as it is.
+        If not, it is left as it is.
         """
+        return True
 
-    def alike(self, other: Object, original: Original) -> bool:
-        """Somebody else's object, trimmed, serves as well as a copy would."""
-
-    def users(self, key: Key) -> Iterator[Object]:
-        """References to the objects on which to say what is wrong."""
+    def is_equivalent(self, _other: Object, _original: Original) -> bool:
+        """Tell whether somebody else's object, trimmed, serves as well as a copy would."""
+        return False
 
 
 class Demand(Protocol):
-    """Those who need objects of a family, for one reason."""
+    """One reason why objects of a family are needed in targets."""
 
     def need(self, key: Key, link: Link) -> Need:
-        """Whether the object has to be in that target."""
+        """Return whether the object has to be in that target."""
 
-    def on(self, node: str) -> list[Key]:
-        """All that is wanted in one target."""
+    def keys_on(self, node: str) -> list[Key]:
+        """Return all that is wanted in one target."""
 
-    def about(self, key: Key) -> Iterator[Object]:
-        """References to the objects on which to say what is wrong."""
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield references to the objects that get Events about this one."""
 
     def in_namespace(self, namespace: str) -> bool:
-        """Anything of that namespace may be needed somewhere."""
+        """Tell whether anything of that namespace may be needed in some target."""

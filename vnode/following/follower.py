@@ -1,10 +1,11 @@
-"""The machinery of following: what a family wants in a target is brought there, kept, and removed.
+"""Creates, updates and removes the copies that families want in targets.
 
 Keys are (target, object). Pods, originals, copies and the health of targets wake them; `_settle`
-reads the stores and makes right what is wrong. `bring` is for who waits: a candidate is created
-only after all that its pod refers to has been looked at, which costs no request if it is there.
+reads the stores and corrects the difference. `ensure` is for callers that wait: a candidate is
+created only after everything its pod refers to has been reconciled, which costs no request if it is
+in place.
 
-Nothing is overwritten or deleted that is not ours, nor for a list that is not complete.
+Nothing is overwritten or deleted that is not ours, nor because of an incomplete list.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from vnode.following.family import Family
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.remote_copies import RemoteCopies, TargetCopies
-from vnode.following.writing import LOOK_AGAIN, Outcome, Writer
+from vnode.following.writing import RECHECK, Outcome, Writer
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
 GRACE: Final = 5.0  # seconds for which an unused copy stays: its next user may be on the way
-PATIENCE: Final = 10.0  # seconds that a candidate waits for what its pod refers to
-_EVENTS: Final = 20  # objects on which one complaint is said
+TIMEOUT: Final = 10.0  # seconds that a candidate waits for what its pod refers to
+_EVENTS: Final = 20  # objects that get an Event about one problem
 REASON: Final = "NotFollowed"  # of Events
-ANEW: Final = "FollowedAnew"
+RECREATED: Final = "FollowedAnew"
 
 log = logging.getLogger(__name__)
 
@@ -75,47 +76,45 @@ class Follower:
         self._copies = RemoteCopies(links, identity, self._families, self.wake, self._wanted)
         self._waiting: dict[Key, list[asyncio.Future[_Answer]]] = {}  # no empty lists
         self._unused: dict[Key, float] = {}  # since when (monotonic) a copy has no user
-        self._writer = Writer(identity, self._complain, self._tell, clock)
+        self._writer = Writer(identity, self._warn, self._notify, clock)
 
     def carry(self, family: Family) -> None:
-        """Carry that family; before `run`."""
+        """Carry that family; call it before `run`."""
         for kind in family.carried:
             self._families[kind] = family
 
     def wake(self, key: Key) -> None:
-        """Look at an object in a target, if such objects are carried."""
+        """Reconcile an object in a target, if its kind is carried."""
         if key.ref.kind in self._families:
             self._controller.add(key)
 
-    def look(self, kind: Kind) -> None:
-        """Look at all copies of that kind, and at what should be one, in all targets."""
-        self._copies.look(kind)
+    def wake_kind(self, kind: Kind) -> None:
+        """Reconcile all copies of that kind, and all that should be one, in all targets."""
+        self._copies.wake_kind(kind)
 
     async def run(self) -> None:
         """Follow until cancelled; proxy pods must be known."""
         async with supervise() as tasks:
-            with (
-                subscription_scope()
-            ):  # it ends first: no task is taken for a link that comes later
+            with subscription_scope():  # ends before the tasks: none is started for a later link
                 for family in {id(family): family for family in self._families.values()}.values():
                     await family.open(tasks)
 
                 self._copies.open(tasks)
                 await self._controller.run()
 
-    async def bring(self, keys: Sequence[Key]) -> str:
-        """Return once these are in their targets as far as can be.
+    async def ensure(self, keys: Sequence[Key]) -> str:
+        """Return once these objects are in their targets as far as possible.
 
-        The answer says what is otherwise than a user may think, "" if nothing is. Raises
-        VnodeError if something could not be brought.
+        Returns a message about what is not as a user may expect, "" if there is none. Raises
+        VnodeError if one could not be copied.
         """
         asked = [self._ask(key) for key in keys]
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 answers = [await future for future in asked]
         except TimeoutError:
             raise Unreachable(
-                f"the ConfigMaps and Secrets of the pod were not there within {PATIENCE:g} s"
+                f"the ConfigMaps and Secrets of the pod were not copied within {TIMEOUT:g} s"
             ) from None
 
         for answer in answers:
@@ -125,8 +124,8 @@ class Follower:
         return "; ".join(str(answer) for answer in answers if answer)
 
     def _wanted(self, node: str, kind: Kind) -> Iterator[Key]:
-        """What is to be looked at when the copies of that kind are known there."""
-        for key in [*self._families[kind].on(node), *self._waiting]:
+        """Yield the keys to reconcile once the copies of that kind on that node are known."""
+        for key in [*self._families[kind].keys_on(node), *self._waiting]:
             if key.node == node and key.ref.kind is kind:
                 yield key
 
@@ -142,75 +141,75 @@ class Follower:
                 future.set_result(answer)
 
     async def _reconcile(self, key: Key) -> float | None:
-        there = self._copies.at(key.node)
-        problem = self._problem(there, key)
+        remote = self._copies.at(key.node)
+        problem = self._problem(remote, key)
         if problem is not None:
             self._answer(key, problem)
 
-        if there is not None and key.ref.kind not in there.informers:
+        if remote is not None and key.ref.kind not in remote.informers:
             self._answer(key, "")
 
-        if there is not None and problem is None and self._is_first(there, key):
-            self._copies.follow(there, key.ref.kind)
+        if remote is not None and problem is None and self._is_first(remote, key):
+            self._copies.follow(remote, key.ref.kind)
 
-        if there is None or problem is not None or not there.is_listed(key.ref.kind):
+        if remote is None or problem is not None or not remote.is_listed(key.ref.kind):
             self._unused.pop(key, None)
-            return None  # the link, its health, or the end of the list wakes us
+            return None  # the link, its health, or the end of the list wakes this key
 
         try:
-            note, later = await self._settle(key, there)
+            message, later = await self._settle(key, remote)
         except (Denied, Invalid, ConfigError, NotFound) as error:
-            text = self._explain(key, there, error)
-            self._complain(key, text)
+            text = self._explain(key, remote, error)
+            self._warn(key, text)
             self._answer(key, ConfigError(text))
-            return LOOK_AGAIN
+            return RECHECK
         except (Conflict, AlreadyExists):
-            raise  # decided upon an old state: whoever waits hears of the next attempt
+            raise  # decided upon an old state: the next attempt answers those who wait
         except VnodeError as error:
             self._answer(key, error)
             raise
 
-        self._answer(key, note)
-        self._families[key.ref.kind].seen(key)
+        self._answer(key, message)
+        self._families[key.ref.kind].on_reconciled(key)
         return later
 
-    def _is_first(self, there: TargetCopies, key: Key) -> bool:
-        """It is wanted where there has been none of its kind."""
+    def _is_first(self, remote: TargetCopies, key: Key) -> bool:
+        """Tell whether an object of a kind is wanted where there has been none of it."""
         family = self._families[key.ref.kind]
-        return key.ref.kind in there.empty and _need(family, key, there.link) is not Need.NONE
+        return key.ref.kind in remote.empty and _need(family, key, remote.link) is not Need.NONE
 
-    def _problem(self, there: TargetCopies | None, key: Key) -> VnodeError | None:
-        """Why nothing can be done there now."""
-        if there is None:
+    def _problem(self, remote: TargetCopies | None, key: Key) -> VnodeError | None:
+        """Return why nothing can be done in that target now."""
+        if remote is None:
             return Unreachable("the target is not connected")
 
-        if not there.link.health.healthy:
-            return Unreachable(there.link.health.message)
+        if not remote.link.health.healthy:
+            return Unreachable(remote.link.health.message)
 
-        informer = there.informers.get(key.ref.kind)
+        informer = remote.informers.get(key.ref.kind)
         failure = informer.failure if informer and not informer.synced.is_set() else None
         if isinstance(failure, Denied):
-            return ConfigError(self._explain(key, there, failure))
+            return ConfigError(self._explain(key, remote, failure))
 
         return failure
 
-    async def _settle(self, key: Key, there: TargetCopies) -> Outcome:
-        copy = there.copy(key.ref)
+    async def _settle(self, key: Key, remote: TargetCopies) -> Outcome:
+        copy = remote.copy(key.ref)
         if copy is not None and not self._identity.owns(copy):
-            copy = None  # of another cluster of our name: to us, somebody else's
+            copy = None  # of another cluster of our name: not ours
 
-        need = _need(self._families[key.ref.kind], key, there.link)
+        need = _need(self._families[key.ref.kind], key, remote.link)
         if need is Need.NONE:
-            return "", await self._remove(key, there, copy)
+            return "", await self._remove(key, remote, copy)
 
         self._unused.pop(key, None)
         if need is Need.TOLERATED:
             return "", None
 
-        note, later = await self._follow(key, there, copy)
-        return note, LOOK_AGAIN if need is Need.CLAIMED and later is None else later
+        message, later = await self._follow(key, remote, copy)
+        return message, RECHECK if need is Need.CLAIMED and later is None else later
 
-    async def _remove(self, key: Key, there: TargetCopies, copy: Object | None) -> float | None:
+    async def _remove(self, key: Key, remote: TargetCopies, copy: Object | None) -> float | None:
         self._writer.forget(key)
         if copy is None or objects.is_terminating(copy):
             self._unused.pop(key, None)
@@ -223,12 +222,12 @@ class Follower:
 
         del self._unused[key]
         if not self._is_wanted_elsewhere(key, copy):
-            await there.link.client.discard(key.ref.kind, copy)
+            await remote.link.client.discard(key.ref.kind, copy)
 
         return None
 
     def _is_wanted_elsewhere(self, key: Key, copy: Object) -> bool:
-        """Another Target reaches the same cluster, and needs the very same copy."""
+        """Tell whether another Target leads to the same cluster and needs this very copy."""
         family = self._families[key.ref.kind]
         for other in self._copies:
             same = other.copy(key.ref) if other.link.node_name != key.node else None
@@ -242,8 +241,8 @@ class Follower:
 
         return False
 
-    async def _follow(self, key: Key, there: TargetCopies, copy: Object | None) -> Outcome:
-        family, client = self._families[key.ref.kind], there.link.client
+    async def _follow(self, key: Key, remote: TargetCopies, copy: Object | None) -> Outcome:
+        family, client = self._families[key.ref.kind], remote.link.client
         original = await family.original(key.ref, sure=copy is not None)
         if original is None:
             if copy is not None:
@@ -251,44 +250,47 @@ class Follower:
 
             return "", None
 
-        return await self._writer.put(key, there, family, original, copy)
+        return await self._writer.put(key, remote, family, original, copy)
 
     def copies_of(self, ref: Ref) -> dict[str, Object | None]:
-        """What each target has of it, trimmed, by node; one that is not listed yet is left out."""
+        """Return each target's copy, trimmed, by node; targets not listed yet are left out."""
         found: dict[str, Object | None] = {}
-        for there in self._copies:
-            if there.is_listed(ref.kind):
-                copy = there.copy(ref)
+        for remote in self._copies:
+            if remote.is_listed(ref.kind):
+                copy = remote.copy(ref)
                 ours = copy is not None and self._identity.owns(copy)
-                found[there.link.node_name] = copy if ours else None
+                found[remote.link.node_name] = copy if ours else None
 
         return found
 
-    def _explain(self, key: Key, there: TargetCopies, error: VnodeError) -> str:
+    def _explain(self, key: Key, remote: TargetCopies, error: VnodeError) -> str:
         if isinstance(error, Invalid):
-            return f"{key.ref} cannot follow to target {there.link.target.name}: {error.message}"
+            return f"{key.ref} cannot follow to target {remote.link.target.name}: {error.message}"
 
         if not isinstance(error, Denied):
             return error.message if isinstance(error, NotFound) else str(error)
 
         return (
-            f"{key.ref} may not follow to target {there.link.target.name}: {error.message}; have "
+            f"{key.ref} may not follow to target {remote.link.target.name}: {error.message}; have "
             f"the role of its Source allow it, or set {self._families[key.ref.kind].setting} to "
             "false"
         )
 
-    def _complain(self, key: Key, text: str) -> None:
-        self._say(key, WARNING, REASON, text)
+    def _warn(self, key: Key, text: str) -> None:
+        self._record_event(key, WARNING, REASON, text)
 
-    def _tell(self, key: Key, text: str) -> None:
-        self._say(key, NORMAL, ANEW, text)
+    def _notify(self, key: Key, text: str) -> None:
+        self._record_event(key, NORMAL, RECREATED, text)
 
-    def _say(self, key: Key, type_: str, reason: str, text: str) -> None:
+    def _record_event(self, key: Key, type_: str, reason: str, text: str) -> None:
         log.info("%s: %s", key.node, text)
-        for about in islice(self._families[key.ref.kind].users(key), _EVENTS):
+        for about in islice(self._families[key.ref.kind].involved_objects(key), _EVENTS):
             self._events.event(about, type_, reason, text)
 
 
 def _need(family: Family, key: Key, link: Link) -> Need:
-    """Anybody may name a virtual node in a pod; what it refers to goes nowhere by that alone."""
+    """Return the need, NONE outside of the namespaces of the target.
+
+    Anybody may name a virtual node in a pod: that alone must not send its objects anywhere.
+    """
     return family.need(key, link) if link.covers(key.ref.namespace) else Need.NONE

@@ -1,4 +1,4 @@
-"""Following, put together: what the rest of the agent is given of it."""
+"""Puts the parts of following together, behind the interface that the rest of the agent uses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import config, foreign_tokens
+from vnode.following import foreign_tokens
 from vnode.following.claims import Claims
+from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
+from vnode.following.family import Family, FamilyContext
 from vnode.following.follower import REASON, Follower
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
@@ -25,15 +27,40 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
 
+def families(
+    context: FamilyContext,
+    config: FollowingConfig,
+    references: ReferenceIndex,
+    *,
+    relabel: Relabel,
+    target_exists: Callable[[str], bool],
+) -> list[Family]:
+    """Return every family, in the order in which they are told of pods: a new one is listed here.
+
+    Those that are turned off are left out, but for Services: what Admiralty did to them is undone.
+    """
+    network = NetworkObjects(
+        context, relabel=relabel, target_exists=target_exists, active=config.services
+    )
+    if not config.config_maps_and_secrets:
+        return [network]
+
+    certificates = [TlsSecrets(network)] if config.services else []
+    return [network, ConfigObjects(context, references, certificates), Claims(context, references)]
+
+
 class Following:
-    """Runs in the leader. `see` hears of all proxy pods, `bring` is asked before a candidate is."""
+    """Has what pods refer to follow them; runs in the leader.
+
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created.
+    """
 
     def __init__(
         self,
         local: Client,
         links: Links,
         identity: Identity,
-        wanted: config.FollowingConfig,
+        config: FollowingConfig,
         *,
         relabel: Relabel,
         target_exists: Callable[[str], bool],
@@ -42,102 +69,89 @@ class Following:
         clock: Clock,
     ) -> None:
         self._local = local
-        self._wanted = wanted
+        self._config = config
         self._events = events
         self._links = links
-        self._follower = Follower(links, identity, complete=complete, events=events, clock=clock)
+        follower = Follower(links, identity, complete=complete, events=events, clock=clock)
+        self._follower = follower
         self._namespaces = Namespaces(identity, clock)
         self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
-        self._references = ReferenceIndex(self._follower.wake, clock)
-        self._network_objects = NetworkObjects(
-            local,
-            links,
-            identity,
-            relabel=relabel,
-            wake=self._follower.wake,
-            copies_of=self._follower.copies_of,
-            target_exists=target_exists,
-            active=wanted.services,
+        self._references = ReferenceIndex(follower.wake, clock)
+        context = FamilyContext(
+            local, links, identity, follower.wake, follower.wake_kind, follower.copies_of
         )
-        others = [TlsSecrets(self._network_objects)] if wanted.services else []
-        self._config_objects = ConfigObjects(local, links, identity, self._references, others)
-        if wanted.config_maps_and_secrets:
-            self._follower.carry(self._config_objects)
-            self._follower.carry(
-                Claims(local, links, identity, self._references, self._follower.look)
-            )
-
-        if wanted.services:
-            self._follower.carry(self._network_objects)
+        self._families = families(
+            context, config, self._references, relabel=relabel, target_exists=target_exists
+        )
+        for family in self._families:
+            if family.active:
+                follower.carry(family)
 
     async def run(self) -> None:
         """Follow until cancelled."""
         self._links.subscribe(self._on_link, lambda _link: None)
         async with supervise() as tasks:
-            if not self._wanted.services:  # else the follower opens it
-                await self._network_objects.open(tasks)
+            for family in self._families:
+                if not family.active:  # the follower opens the others
+                    await family.open(tasks)
 
             tasks.start(self._tokens.run(), "tokens")
             await self._follower.run()
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A proxy pod came, changed or went; as an informer calls its subscribers."""
-        self._tokens.see(old, new)
-        if self._wanted.services:
-            self._network_objects.see(old, new)
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Note that a proxy pod came, changed or went; a subscriber of informers."""
+        self._tokens.on_pod(old, new)
+        for family in self._families:
+            if family.active:
+                family.on_pod(old, new)
 
-        if self._wanted.config_maps_and_secrets:
-            self._config_objects.see(old, new)
+    async def ensure(self, pod: Object, link: Link) -> str:
+        """Have a target hold what a pod refers to, before it gets a candidate of the pod.
 
-    async def bring(self, pod: Object, link: Link) -> str:
-        """See that a target has what a pod refers to, before it has a candidate of the pod.
-
-        The answer, if not "", is for the pod's user. Raises VnodeError if the target must not have
-        the pod now. A pod that refers to nothing costs nothing.
+        Returns a message for the pod's user, "" if there is none. Raises VnodeError if the target
+        must not have the pod now. A pod that refers to nothing costs no request.
         """
         if link.is_self:
             return ""
 
-        wanted = self._wanted.config_maps_and_secrets
+        wanted = self._config.config_maps_and_secrets
         claimed = self._references.claim(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             if wanted:
                 await foreign_tokens.refuse(pod, self._local, link)
 
-            await self._tokens.bring(pod, link)
-            note = await self._follower.bring(claimed) if claimed else ""
+            await self._tokens.ensure(pod, link)
+            message = await self._follower.ensure(claimed) if claimed else ""
         except ConfigError as error:
-            self._say(pod, str(error))
+            self._warn(pod, str(error))
             raise
 
-        if note:
-            self._say(pod, note)
+        if message:
+            self._warn(pod, message)
 
-        return note
+        return message
 
     def renew(self, pod: Object, link: Link) -> None:
-        """A pending pod still has a candidate there: have what it refers to looked at again.
+        """Reconcile what a pending pod refers to in a target that still has a candidate of it.
 
-        Whoever led before may have made the candidate, and the Target may ask for more since.
+        An earlier leader may have created the candidate, and the Target may ask for more since.
         """
         if link.is_self:
             return
 
         self._tokens.renew(pod, link)
-        if self._wanted.config_maps_and_secrets:
+        if self._config.config_maps_and_secrets:
             for key in self._references.claim(pod, link.node_name):
                 self._follower.wake(key)
 
-    def _say(self, pod: Object, text: str) -> None:
+    def _warn(self, pod: Object, text: str) -> None:
         self._events.event(about(pod), WARNING, REASON, text)
 
     def _on_link(self, link: Link) -> None:
-        """Without its candidate, a pending pod needs nothing in a target."""
-
         def on_chaperon(old: Object | None, new: Object | None) -> None:
             if old is not None and new is None:
-                # That of an earlier pod of the name says nothing about the present one.
+                # By UID: the chaperon of an earlier pod of the name releases nothing of this one.
                 pod, uid = parent_key(old), objects.labels(old).get(keys.PARENT_UID, "")
                 self._references.release(pod, uid, link.node_name)
                 self._tokens.release(pod, uid, link.node_name)

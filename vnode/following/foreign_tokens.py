@@ -1,9 +1,9 @@
-"""Tokens of other accounts, which a pod mounts where programs look for its own: refused.
+"""Refuses targets for pods that mount another account's token where programs look for their own.
 
-A Secret of type service-account-token never follows. Mounted in the usual place, it says as whom
-the pod's programs are to speak: with the token of another account they would be somebody else, and
-without any they could not start. So a target is not used that has no Secret of that name itself.
-Asked for each such Secret when a candidate is made; pods seldom have one.
+A Secret of type service-account-token never follows. Mounted in the usual place, it decides as
+which account the pod's programs speak: with the token of another account they would be somebody
+else, and without any they could not start. So a target is not used unless it has a Secret of that
+name itself. Each such Secret is read when a candidate is created; pods seldom have one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 
 
 def secrets_in_usual_place(spec: Object) -> Iterator[str]:
-    """The Secrets that a pod needs there, but for that of its own account."""
+    """Yield the names of Secrets that a pod needs in the usual place, but for its own account's."""
     mounted = service_tokens.in_usual_place(spec) - service_tokens.usual_volumes(spec)
     for volume in spec.get("volumes") or () if mounted else ():
         secret = volume.get("secret") or {}
@@ -30,15 +30,15 @@ def secrets_in_usual_place(spec: Object) -> Iterator[str]:
 
 
 async def refuse(pod: Object, local: Client, link: Link) -> None:
-    """ConfigError if the pod needs the token of another account, which the target does not have."""
+    """Raise ConfigError if the pod needs another account's token that the target does not have."""
     namespace = objects.namespace(pod)
     for name in filter(None, secrets_in_usual_place(objects.spec(pod))):
         try:
             secret = await local.get(kinds.SECRETS, name, namespace)
         except (NotFound, Denied):
-            continue  # as on a node: it is waited for; the right to read is asked for elsewhere
+            continue  # as on a node, the pod waits for it; `ConfigObjects` explains Denied
 
-        if secret.get("type") != copies.TOKEN_TYPE or await _is_there(name, namespace, link):
+        if secret.get("type") != copies.TOKEN_TYPE or await _exists(name, namespace, link):
             continue
 
         account = objects.annotations(secret).get(_ACCOUNT, "unknown")
@@ -49,7 +49,7 @@ async def refuse(pod: Object, local: Client, link: Link) -> None:
         )
 
 
-async def _is_there(name: str, namespace: str, link: Link) -> bool:
+async def _exists(name: str, namespace: str, link: Link) -> bool:
     try:
         await link.client.get(kinds.SECRETS, name, namespace)
     except NotFound:

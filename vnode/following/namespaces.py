@@ -1,6 +1,6 @@
-"""Namespaces, made in a target where its ClusterTarget asks for it, before the first candidate.
+"""Creates namespaces in targets whose ClusterTarget asks for it, before the first candidate.
 
-They are never deleted: others may use them by then. Their labels are the target's business, since
+They are never deleted: others may use them by then. Their labels are left to the target, since
 labels decide what pods may do there.
 """
 
@@ -15,23 +15,23 @@ from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.runtime.links import Link
 
-_SETTLE: Final = 1.0  # seconds for Kubernetes to make the service account of a new one
-_TRUST: Final = 60.0  # seconds for which one that was there is taken to be there
+_SETTLE: Final = 1.0  # seconds for Kubernetes to create the service account of a new one
+_TRUSTED: Final = 60.0  # seconds for which one is taken to exist without asking again
 
 
 class Namespaces:
-    """Makes them; one request a namespace and minute at most."""
+    """Creates namespaces, with at most one request a namespace and minute."""
 
     def __init__(self, identity: Identity, clock: Clock) -> None:
         self._identity = identity
         self._clock = clock
-        self._seen: dict[tuple[str, str], float] = {}  # (node, namespace) -> when (monotonic)
+        self._created: dict[tuple[str, str], float] = {}  # (node, namespace) -> when (monotonic)
 
     async def ensure(self, name: str, link: Link) -> None:
-        """Return once the namespace is in the target. ConfigError if it may not be made."""
+        """Return once the namespace is in the target; ConfigError if it may not be created."""
         key, now = (link.node_name, name), self._clock.monotonic()
         wanted = link.options.create_namespaces and not link.target.namespace and not link.is_self
-        if not wanted or now - self._seen.get(key, -_TRUST) < _TRUST:
+        if not wanted or now - self._created.get(key, -_TRUSTED) < _TRUSTED:
             return
 
         labels = {keys.PARENT_CLUSTER_NAME: self._identity.name}
@@ -47,4 +47,4 @@ class Namespaces:
                 "create it there, or bind ClusterRole vnode-source-namespaces to this source there"
             ) from error
 
-        self._seen[key] = now
+        self._created[key] = now

@@ -1,75 +1,70 @@
 """Services and Ingresses, which follow the pods behind them.
 
 A Service follows if it selects a proxy pod. It goes to the targets where pods of its namespace are
-bound: those that it selects, and those that may call it by its name. An Ingress goes where a
-Service that it leads to goes, and has the Secrets that it names looked at whenever it is (`tls`).
-Nobody waits for them: a pod starts without.
+bound: those that it selects, and those that may call it by its name. An Ingress goes where one of
+its backend Services goes; whenever it is reconciled, so are the Secrets that it names (`tls`). No
+pod waits for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies, services
-from vnode.following.family import Original
+from vnode.following.family import Family, FamilyContext, Original
 from vnode.following.pod_index import IndexedPod, PodIndex
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
 from vnode.following.services import Relabel
 from vnode.following.write_back import WriteBackController
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import Link
 from vnode.runtime.supervisor import Supervisor
 
 _NAMESPACE: Final = "namespace"
 _CERTIFICATE: Final = "certificate"
 
 
-class NetworkObjects:
-    """The family of Services and Ingresses; `see` hears of all proxy pods.
+class NetworkObjects(Family):
+    """The family of Services and Ingresses.
 
-    `active` is False where they do not follow: then only Admiralty's doings are undone.
+    `active` is False where they do not follow: then only Admiralty's changes to them are undone.
     """
 
-    carried: Sequence[Kind] = (kinds.SERVICES, kinds.INGRESSES)
+    carried = (kinds.SERVICES, kinds.INGRESSES)
     setting = "following.services"
 
     def __init__(
         self,
-        local: Client,
-        links: Links,
-        identity: Identity,
+        context: FamilyContext,
         *,
         relabel: Relabel,
-        wake: Callable[[Key], None],
-        copies_of: Callable[[Ref], dict[str, Object | None]],
         target_exists: Callable[[str], bool],
         active: bool,
     ) -> None:
-        self._links = links
-        self._identity = identity
+        self.active = active
+        self._links = context.links
+        self._identity = context.identity
+        self._wake = context.wake
         self._relabel = relabel
-        self._wake = wake
         self._pod_index = PodIndex()
-        self._returns = WriteBackController(
-            local,
+        self._write_back = WriteBackController(
+            context.local,
             original=self._object,
             follows=self._follows,
-            copies_of=copies_of,
+            copies_of=context.copies_of,
             target_exists=target_exists,
             active=active,
         )
         self._originals = {
             kind: Informer(
-                local,
+                context.local,
                 kind,
                 trim=services.trim,
                 indexes={_NAMESPACE: _namespace, _CERTIFICATE: _certificates},
@@ -78,7 +73,7 @@ class NetworkObjects:
         }
 
     async def open(self, tasks: Supervisor) -> None:
-        """Begin to follow; all originals are known afterwards."""
+        """Begin to watch; all originals are known when it returns."""
         for kind, informer in self._originals.items():
             tasks.start(informer.run(), f"following {kind.plural}")
             await informer.synced.wait()
@@ -87,20 +82,22 @@ class NetworkObjects:
             informer.subscribe(partial(self._on_original, kind))
 
         self._links.subscribe(lambda _link: None, self._on_link_gone)
-        tasks.start(self._returns.run(), "services-controller")
+        tasks.start(self._write_back.run(), "services-controller")
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A proxy pod came, changed or went."""
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Wake the objects that a pod's change moves to other targets, or away from them."""
         namespace = objects.namespace(new or old or {})
-        for pod in self._pod_index.see(old, new):
+        for pod in self._pod_index.on_pod(old, new):
             nodes = self._pod_index.nodes(namespace)
-            if pod.node and nodes[pod.node] <= 1:  # the first there, or the last was
-                self._look_at(namespace, (pod.node,))
+            if pod.node and nodes[pod.node] <= 1:  # the first on that node, or it was the last
+                self._wake_namespace(namespace, (pod.node,))
 
-            self._look_at(namespace, {*nodes, pod.node} - {""}, pod)
+            self._wake_namespace(namespace, {*nodes, pod.node} - {""}, pod)
 
-    def _look_at(self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None) -> None:
-        """Look in those targets at what such a pod moves, or at all of the namespace."""
+    def _wake_namespace(
+        self, namespace: str, nodes: Iterable[str], pod: IndexedPod | None = None
+    ) -> None:
+        """Wake a namespace's objects in those targets: all, or those that such a pod concerns."""
         for kind, informer in self._originals.items():
             for obj in informer.store.by_index(_NAMESPACE, namespace):
                 if pod is None or _selects(kind, obj, pod):
@@ -113,12 +110,8 @@ class NetworkObjects:
             for ref in refs:
                 self._wake(Key(node, ref))
 
-    def serves(self, _link: Link) -> bool:
-        """To every one."""
-        return True
-
     def need(self, key: Key, _link: Link | None = None) -> Need:
-        """Whether pods of its namespace are bound there, and it leads to proxy pods at all."""
+        """Return WANTED where pods of the namespace are bound, if proxy pods are behind it."""
         namespace = key.ref.namespace
         if not self.known:
             return Need.TOLERATED
@@ -128,22 +121,22 @@ class NetworkObjects:
 
     @property
     def known(self) -> bool:
-        """All originals are."""
+        """Whether all originals are known."""
         return all(informer.synced.is_set() for informer in self._originals.values())
 
     def ingresses_with(self, certificate: Ref) -> list[Object]:
-        """Those that name that Secret for TLS."""
+        """Return the Ingresses that name that Secret for TLS."""
         key = objects.join_key(certificate.namespace, certificate.name)
         is_secret = certificate.kind is kinds.SECRETS
         return self._ingresses.by_index(_CERTIFICATE, key) if is_secret else []
 
     def ingresses_on(self, node: str) -> list[Object]:
-        """Those that are wanted in one target."""
-        wanted = (key.ref for key in self.on(node) if key.ref.kind is kinds.INGRESSES)
+        """Return the Ingresses that are wanted in one target."""
+        wanted = (key.ref for key in self.keys_on(node) if key.ref.kind is kinds.INGRESSES)
         return [obj for ref in wanted if (obj := self._object(ref)) is not None]
 
     def has_certificates(self, namespace: str) -> bool:
-        """Pods of that namespace are in some target, and an Ingress of it names a Secret."""
+        """Tell whether a namespace has pods in some target, and an Ingress that names a Secret."""
         return bool(self._pod_index.nodes(namespace)) and any(
             any(services.certificates(found))
             for found in self._ingresses.by_index(_NAMESPACE, namespace)
@@ -166,8 +159,7 @@ class NetworkObjects:
 
         return self._pod_index.has(ref.namespace, services.selector(obj))
 
-    def on(self, node: str) -> list[Key]:
-        """All that is wanted in one target."""
+    def keys_on(self, node: str) -> list[Key]:
         found = (
             Key(node, Ref(kind, namespace, objects.name(obj)))
             for namespace in self._pod_index.namespaces()
@@ -176,13 +168,13 @@ class NetworkObjects:
         )
         return [key for key in found if self.need(key) is Need.WANTED]
 
-    def users(self, key: Key) -> Iterator[Object]:
-        """The Service or Ingress itself."""
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield the Service or Ingress itself."""
         if obj := self._object(key.ref):
             yield objects.reference(obj, key.ref.kind.kind, key.ref.kind.api_version)
 
     async def original(self, ref: Ref, *, sure: bool) -> Original | None:
-        """As the informer has it; its list is complete."""
+        """Return what the informer has; its list is complete."""
         obj = self._object(ref)
         if obj is None:
             return None
@@ -191,11 +183,11 @@ class NetworkObjects:
         return Original(uid, version, version, copies.marks(self._copy(ref.kind, obj)), obj)
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
-        """The copy."""
         return self._copy(ref.kind, _body(original))
 
     def update(self, body: Object, copy: Object) -> Object | None:
-        """With what the target has chosen: much of it is filled in only as an object is made."""
+        """Keep what the target has chosen: an API server fills in much only when an object is
+        created."""
         if services.is_headless(body) != services.is_headless(copy):
             return None  # an API server keeps the address silently, or the lack of one
 
@@ -204,29 +196,21 @@ class NetworkObjects:
         return copies.successor({**wanted, "spec": spec}, copy)
 
     def relaxed(self, body: Object) -> Object | None:
-        """With node ports of the target's own."""
+        """Leave the node ports to the target."""
         return services.without_node_ports(body)
 
     def trim(self, copy: Object) -> Object:
-        """Specification and addresses."""
+        """Keep specification and addresses."""
         return services.trim(copy)
 
-    def same(self, ref: Ref, copy: Object, original: Original) -> bool:
-        """Specification and parent are right."""
+    def is_up_to_date(self, ref: Ref, copy: Object, original: Original) -> bool:
+        """Tell whether specification and parent are right."""
         ours = objects.labels(copy).get(keys.PARENT_UID) == original.uid
-        return ours and services.same(copy, self._copy(ref.kind, _body(original)))
+        return ours and services.is_up_to_date(copy, self._copy(ref.kind, _body(original)))
 
-    def replaces(self, _copy: Object, _original: Original) -> bool:
-        """Nothing is lost by it."""
-        return True
-
-    def alike(self, _other: Object, _original: Original) -> bool:
-        """One that somebody else made leads to somebody else's pods."""
-        return False
-
-    def seen(self, key: Key) -> None:
-        """Its addresses may have changed."""
-        self._returns.wake(key.ref)
+    def on_reconciled(self, key: Key) -> None:
+        """Write back addresses, which may have changed."""
+        self._write_back.wake(key.ref)
 
     def _copy(self, kind: Kind, original: Object) -> Object:
         if kind is kinds.SERVICES:
@@ -241,21 +225,21 @@ class NetworkObjects:
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
         namespace = objects.namespace(obj)
-        self._returns.wake(Ref(kind, namespace, objects.name(obj)))
+        self._write_back.wake(Ref(kind, namespace, objects.name(obj)))
         nodes = self._pod_index.nodes(namespace)
-        for state in filter(None, (old, new)):  # they may name different Secrets
+        for state in filter(None, (old, new)):  # old and new may name different Secrets
             self._wake_all(kind, state, nodes)
 
         if kind is kinds.SERVICES:
-            for leading in self._ingresses.by_index(_NAMESPACE, namespace):
-                self._wake_all(kinds.INGRESSES, leading, nodes)
+            for ingress in self._ingresses.by_index(_NAMESPACE, namespace):
+                self._wake_all(kinds.INGRESSES, ingress, nodes)
 
     def _on_link_gone(self, _link: Link) -> None:
-        """What was brought back from there may have to go."""
+        """Reconcile objects with addresses of targets: those of this one may have to go."""
         for kind, informer in self._originals.items():
             for obj in informer.store.values():
                 if keys.ADDRESSES in objects.annotations(obj):
-                    self._returns.wake(Ref(kind, objects.namespace(obj), objects.name(obj)))
+                    self._write_back.wake(Ref(kind, objects.namespace(obj), objects.name(obj)))
 
 
 def _body(original: Original) -> Object:
@@ -268,12 +252,11 @@ def _namespace(obj: Object) -> Iterable[str]:
 
 
 def _certificates(obj: Object) -> Iterable[str]:
-    """The keys of the Secrets that an Ingress names."""
     return {objects.join_key(ref.namespace, ref.name) for ref in services.certificates(obj)}
 
 
 def _selects(kind: Kind, obj: Object, pod: IndexedPod) -> bool:
-    """The object is a Service of the pod, or an Ingress, which may lead to one."""
+    """Tell whether an object is a Service of the pod, or an Ingress, which may lead to one."""
     if kind is kinds.INGRESSES:
         return True
 

@@ -1,4 +1,4 @@
-"""Which proxy pods there are, by namespace: their labels, and the virtual nodes they are on."""
+"""Indexes proxy pods by namespace: their labels, and the virtual nodes they are on."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from vnode.api.objects import Object
 
 
 class IndexedPod(NamedTuple):
-    """What counts of a pod."""
+    """What the index keeps of a pod."""
 
     labels: dict[str, str]
     node: str  # "" while pending
 
 
 class PodIndex:
-    """Kept by `see`; pods that have finished are behind no Service, and do not count."""
+    """Kept up to date by `on_pod`. Finished pods are left out, since they are behind no Service."""
 
     def __init__(self) -> None:
         # By namespace: the pods by key, and how many are on each node; nothing empty, no zeros.
         self._pods: dict[str, dict[str, IndexedPod]] = {}
         self._nodes: dict[str, Counter[str]] = {}
 
-    def see(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
-        """A pod came, changed or went; the states, before and after, between which it moved."""
+    def on_pod(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
+        """Update the index; return the states before and after, between which the pod moved."""
         pod = new or old or {}
         namespace, key = objects.namespace(pod), objects.key(pod)
         before, after = self._pods.get(namespace, {}).get(key), _resident(new)
@@ -58,15 +58,15 @@ class PodIndex:
                 del self._nodes[namespace]
 
     def namespaces(self) -> Iterable[str]:
-        """Those that have pods."""
+        """Return the namespaces that have pods."""
         return self._pods.keys()
 
     def nodes(self, namespace: str) -> Counter[str]:
-        """How many pods of a namespace are on each node."""
+        """Count the pods of a namespace on each node."""
         return self._nodes.get(namespace, Counter())
 
     def has(self, namespace: str, selector: dict[str, str]) -> bool:
-        """Some pod of the namespace is selected; by an empty selector, none is."""
+        """Tell whether a selector selects some pod of the namespace; an empty one selects none."""
         pods, wanted = self._pods.get(namespace, {}).values(), selector.items()
         return bool(wanted) and any(wanted <= pod.labels.items() for pod in pods)
 

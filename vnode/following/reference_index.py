@@ -1,9 +1,9 @@
-"""Which pods use which objects, and in which targets: the index that following decides by.
+"""Indexes which pods use which objects, and in which targets.
 
 Only the source's own objects count. A bound pod uses what it refers to in the target that it is
-bound to; a pending one in the targets for which a candidate of it is being made, or was made, by
-this process (a claim). What a target says (that it has a candidate of a pending pod) can keep a
-copy there, but never bring one: else a target could ask for any Secret.
+bound to; a pending one in the targets for which this process is creating, or has created, a
+candidate of it (a claim). If only the target says that it has a candidate of a pending pod, a copy
+there is kept, but none is created: else a target could ask for any Secret.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _T = TypeVar("_T")
 
 
 class Key(NamedTuple):
-    """One object in one target: what is reconciled. `node` is the target's virtual node."""
+    """One object in one target: the unit of reconciliation. `node` is the target's virtual node."""
 
     node: str
     ref: Ref
 
 
 class Need(enum.Enum):
-    """Whether an object has to be in a target."""
+    """Whether an object has to be in a target, the strongest first."""
 
     WANTED = enum.auto()
     CLAIMED = enum.auto()  # wanted for a candidate that is being made, and may never be
@@ -43,7 +43,7 @@ class Need(enum.Enum):
 
 
 def strongest(needs: Iterable[Need]) -> Need:
-    """What they come to, of several that need one object."""
+    """Return the strongest of several needs of one object."""
     return min(needs, key=lambda need: need.value, default=Need.NONE)
 
 
@@ -54,10 +54,10 @@ class _Use(NamedTuple):
 
 
 class ReferenceIndex:
-    """Follows pods, by `see`; `wake` hears of every key about which `need` may have changed."""
+    """Kept up to date by `on_pod`; calls `wake` for each key whose `need` may have changed."""
 
     def __init__(self, wake: Callable[[Key], None], clock: Clock) -> None:
-        self.wake = wake
+        self._wake = wake
         self._clock = clock
         self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
         self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
@@ -65,8 +65,8 @@ class ReferenceIndex:
         self._claims: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A pod came, changed or went; as an informer calls its subscribers."""
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Update the index; a subscriber of informers."""
         key = objects.key(new or old or {})
         before, after = self._uses.get(key), _use(new) if new is not None else None
         if before == after:
@@ -85,10 +85,11 @@ class ReferenceIndex:
             self._claims.pop(before.uid, None)
 
         for entry in changed:
-            self.wake(entry)
+            self._wake(entry)
 
     def claim(self, pod: Object, node: str) -> list[Key]:
-        """A candidate of a pod is about to be made: all that it refers to is wanted there."""
+        """Record that a candidate of a pod is about to be created; return all that it refers to
+        there."""
         refs = references.of(pod)
         if refs and not objects.node_name(pod):
             until = self._clock.monotonic() + _CLAIM
@@ -97,7 +98,7 @@ class ReferenceIndex:
         return [Key(node, ref) for ref in refs]
 
     def need(self, key: Key, link: Link) -> Need:
-        """Whether the object has to be in the target of `link`, whose node the key names."""
+        """Return whether the object has to be in the target of `link`, whose node the key names."""
         if key in self._bound:
             return Need.WANTED
 
@@ -113,8 +114,8 @@ class ReferenceIndex:
 
         return strongest(needs)
 
-    def about(self, key: Key) -> Iterator[Object]:
-        """References to the pods that use an object in a target, for Events."""
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield references to the pods that use an object in a target, for Events."""
         for pod, use in self._uses.items():
             if key.ref in use.refs and (
                 use.node == key.node or key.node in self._claims.get(use.uid, ())
@@ -123,8 +124,8 @@ class ReferenceIndex:
                 body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
                 yield about(body)
 
-    def on(self, node: str) -> list[Key]:
-        """All that pods use in one target, and what those that have a claim there would."""
+    def keys_on(self, node: str) -> list[Key]:
+        """Return all that pods use in one target, or will use if they have a claim there."""
         claimed = (
             Key(node, ref)
             for ref, pods in self._pending.items()
@@ -133,15 +134,15 @@ class ReferenceIndex:
         return list({*(key for key in self._bound if key.node == node), *claimed})
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
-        """The candidate of that very pod is gone from a target."""
+        """End the claim of exactly that pod on a target: its candidate there is deleted."""
         use = self._uses.get(pod_key)
         if use is not None and use.uid == uid:
             self._claims.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
-                self.wake(Key(node, ref))
+                self._wake(Key(node, ref))
 
     def in_namespace(self, namespace: str) -> bool:
-        """Any pod of that namespace refers to something."""
+        """Tell whether any pod of that namespace refers to something."""
         return namespace in self._namespaces
 
     def _keys(self, use: _Use) -> Iterator[Key]:
@@ -171,7 +172,7 @@ class ReferenceIndex:
 
 
 def _use(pod: Object) -> _Use | None:
-    """None for a pod that uses nothing, or not any more: its containers never start again."""
+    """Return what a pod uses; None for a finished one, whose containers never start again."""
     refs = references.of(pod)
     if not refs or objects.is_finished(pod):
         return None

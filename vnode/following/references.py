@@ -1,7 +1,8 @@
-"""What a pod refers to in its own namespace: ConfigMaps, Secrets, and claims of volumes.
+"""Finds what a pod refers to in its own namespace: ConfigMaps, Secrets and volume claims.
 
-Pure. A bound proxy is kept without most of its spec (`pods.proxy.trim`); `keeping` has the
-references outlive that, in a field of their own, one shared tuple for all pods that are alike.
+Pure. A bound proxy pod is kept without most of its spec (`pods.proxy.trim`); `keeping` has the
+references outlive that, in a field of their own: one shared tuple for all pods with equal
+references.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class Ref(NamedTuple):
 
 
 def of(pod: Object) -> tuple[Ref, ...]:
-    """What a pod refers to, optional or not, in a stable order."""
+    """Return what a pod refers to, optional or not, in a stable order."""
     kept: tuple[Ref, ...] | None = pod.get(FIELD)
     return _find(pod) if kept is None else kept
 
 
 def keeping(trim: Callable[[Object], Object]) -> Callable[[Object], Object]:
-    """The same trimming, after which `of` still knows."""
+    """Wrap a trim function so that `of` still works on the trimmed pod."""
 
     def trim_but_keep(pod: Object) -> Object:
         trimmed = trim(pod)
@@ -53,7 +54,7 @@ def keeping(trim: Callable[[Object], Object]) -> Callable[[Object], Object]:
 
 @lru_cache(maxsize=4096)
 def _shared(refs: tuple[Ref, ...]) -> tuple[Ref, ...]:
-    """The first of all equal ones."""
+    """Return the first of all equal tuples."""
     return refs
 
 

@@ -1,8 +1,8 @@
-"""The copies of ours in each target: known while there is a link to it.
+"""Caches our copies in each target that has a link.
 
-Nobody but the leader makes copies, so a kind of which a target has none needs no watch before the
-first is wanted there. A new link therefore asks once for each kind whether there is any, and most
-targets of many are never watched.
+Only the leader creates copies, so a kind of which a target has none needs no watch before the first
+is wanted there. A new link therefore asks once for each kind whether there is any, and of many
+targets most are never watched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vnode.runtime.supervisor import Supervisor
 class TargetCopies(NamedTuple):
     """The copies in one target, by kind.
 
-    Kinds of which there are none, and none are wanted, are in `empty`: their informers do not run.
+    Kinds without copies, and of which none is wanted, are in `empty`: their informers do not run.
     """
 
     link: Link
@@ -37,18 +37,18 @@ class TargetCopies(NamedTuple):
     empty: set[Kind]
 
     def is_listed(self, kind: Kind) -> bool:
-        """All copies of that kind are known; before that, an absent one means nothing."""
+        """Tell whether all copies of that kind are known; if not, none may be missed."""
         informer = self.informers.get(kind)
         return informer is not None and (kind in self.empty or informer.synced.is_set())
 
     def copy(self, ref: Ref) -> Object | None:
-        """The copy, trimmed; perhaps of another cluster of our name."""
+        """Return the copy, trimmed; it may be that of another cluster of our name."""
         informer = self.informers.get(ref.kind)
         return informer.store.get(objects.join_key(ref.namespace, ref.name)) if informer else None
 
 
 async def has_none(link: Link, kind: Kind, selector: str) -> bool:
-    """The target surely has no such object, by a request for one; VnodeError if it fails."""
+    """Tell whether the target has no such object, by one request; VnodeError if that fails."""
     path = kind.path(link.target.namespace or None)
     query = {"labelSelector": selector, "limit": "1"}
     page = await link.client.request("GET", path, query=query)
@@ -56,8 +56,11 @@ async def has_none(link: Link, kind: Kind, selector: str) -> bool:
 
 
 class RemoteCopies:
-    """Follows them; `wake` hears of each that changed, and, after a list, of all that is `wanted`
-    of that kind on a node."""
+    """Watches the copies in all targets.
+
+    Calls `wake` for each copy that changed and, after a list, for all that is `wanted` of its kind
+    on a node.
+    """
 
     def __init__(
         self,
@@ -80,50 +83,50 @@ class RemoteCopies:
         return iter(list(self._by_node.values()))
 
     def open(self, tasks: Supervisor) -> None:
-        """Follow all links, in `tasks`, for the present period."""
+        """Watch all links, in `tasks`, until the present subscription scope ends."""
         self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
         self._links.subscribe(self._on_link, self._on_link_gone)
 
     def at(self, node: str) -> TargetCopies | None:
-        """The target of that virtual node; None for this cluster itself, or without a link."""
+        """Return the copies on that virtual node; None for this cluster, or without a link."""
         return self._by_node.get(node)
 
     def _on_link(self, link: Link) -> None:
         if link.is_self:
             return
 
-        there = self._by_node[link.node_name] = TargetCopies(link, {}, set())
+        remote = self._by_node[link.node_name] = TargetCopies(link, {}, set())
         for kind in [k for k, family in self._families.items() if family.serves(link)]:
-            there.informers[kind] = self._informer(link, kind)
+            remote.informers[kind] = self._informer(link, kind)
 
-        self._start(link, partial(self._look_for_any, there), f"copies-{link.node_name}")
-        link.on_health(lambda: self._look_at_all(there))
+        self._start(link, partial(self._watch_used_kinds, remote), f"copies-{link.node_name}")
+        link.on_health(lambda: self._wake_all(remote))
 
-    async def _look_for_any(self, there: TargetCopies) -> None:
-        """Follow the kinds of which there is a copy, or of which that cannot be told."""
-        for kind in there.informers:
-            if await self._has_none(there.link, kind):
-                there.empty.add(kind)
-                self._look_at(there, kind)
+    async def _watch_used_kinds(self, remote: TargetCopies) -> None:
+        """Watch the kinds of which there is, or may be, a copy."""
+        for kind in remote.informers:
+            if await self._has_none(remote.link, kind):
+                remote.empty.add(kind)
+                self._wake_kind_in(remote, kind)
             else:
-                self._follow(there, kind)
+                self._follow(remote, kind)
 
     async def _has_none(self, link: Link, kind: Kind) -> bool:
         try:
             return await has_none(link, kind, self._selector)
         except VnodeError:
-            return False  # its informer meets the same, and tries again
+            return False  # its informer gets the same error, and retries
 
-    def follow(self, there: TargetCopies, kind: Kind) -> None:
-        """One of an empty kind is wanted: list it again, and watch it from now on."""
-        if kind in there.empty:
-            there.empty.discard(kind)
-            self._follow(there, kind)
+    def follow(self, remote: TargetCopies, kind: Kind) -> None:
+        """Begin to list and watch a kind that was empty: one of it is wanted now."""
+        if kind in remote.empty:
+            remote.empty.discard(kind)
+            self._follow(remote, kind)
 
-    def _follow(self, there: TargetCopies, kind: Kind) -> None:
-        informer, name = there.informers[kind], f"{kind.plural}-{there.link.node_name}"
-        listed = partial(self._look_at, there, kind)
-        self._start(there.link, partial(renewal.follow, informer, listed), name)
+    def _follow(self, remote: TargetCopies, kind: Kind) -> None:
+        informer, name = remote.informers[kind], f"{kind.plural}-{remote.link.node_name}"
+        listed = partial(self._wake_kind_in, remote, kind)
+        self._start(remote.link, partial(renewal.follow, informer, listed), name)
 
     def _informer(self, link: Link, kind: Kind) -> Informer:
         informer = Informer(
@@ -142,29 +145,29 @@ class RemoteCopies:
         self._tasks.start(link, run, name)
 
     def _on_link_gone(self, link: Link) -> None:
-        there = self._by_node.get(link.node_name)
-        if there is not None and there.link is link:
+        remote = self._by_node.get(link.node_name)
+        if remote is not None and remote.link is link:
             del self._by_node[link.node_name]
             if self._tasks is not None:
                 self._tasks.stop(link)
 
-    def _look_at_all(self, there: TargetCopies) -> None:
-        """The target is back: look at what is there, and at what should be."""
-        if self._by_node.get(there.link.node_name) is there and there.link.health.healthy:
-            for kind in there.informers:
-                self._look_at(there, kind)
+    def _wake_all(self, remote: TargetCopies) -> None:
+        """Wake all copies and all that should be one: the target is healthy again."""
+        if self._by_node.get(remote.link.node_name) is remote and remote.link.health.healthy:
+            for kind in remote.informers:
+                self._wake_kind_in(remote, kind)
 
-    def look(self, kind: Kind) -> None:
-        """Wake all that is or should be there of that kind, in all targets."""
-        for there in self:
-            if kind in there.informers:
-                self._look_at(there, kind)
+    def wake_kind(self, kind: Kind) -> None:
+        """Wake all copies of that kind, and all that should be one, in all targets."""
+        for remote in self:
+            if kind in remote.informers:
+                self._wake_kind_in(remote, kind)
 
-    def _look_at(self, there: TargetCopies, kind: Kind) -> None:
-        for copy in there.informers[kind].store.values():
-            self._on_copy(there.link, kind, copy)
+    def _wake_kind_in(self, remote: TargetCopies, kind: Kind) -> None:
+        for copy in remote.informers[kind].store.values():
+            self._on_copy(remote.link, kind, copy)
 
-        for key in self._wanted(there.link.node_name, kind):
+        for key in self._wanted(remote.link.node_name, kind):
             self._wake(key)
 
     def _on_copy(self, link: Link, kind: Kind, copy: Object) -> None:

@@ -1,8 +1,8 @@
-"""What a Service or Ingress becomes in a target: pure.
+"""Builds the copy of a Service or Ingress: pure.
 
-The selector of a Service is renamed as the labels of delegates are. The target gives addresses of
-its own. The annotations are those of Admiralty (docs/admiralty-contract.md, section 11), and those
-by which Cilium merges Services of one name in a mesh of clusters.
+The selector of a Service is renamed as the labels of delegate pods are. The target assigns its own
+addresses. The annotations are those of Admiralty (docs/admiralty-contract.md, section 11), and
+those by which Cilium merges Services of one name in a mesh of clusters.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from vnode.following.references import Ref
 Relabel = Callable[[dict[str, str], str], dict[str, str]]
 """Labels as a delegate has them, given the regular expression of those that are kept."""
 
-_TARGETS_OWN: Final = ("clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort")
+_CHOSEN_BY_TARGET: Final = ("clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort")
 _HEADLESS: Final = "None"
 
 
 def selector(service: Object) -> dict[str, str]:
-    """The labels of the pods behind a Service of the source; empty if it may not follow."""
+    """Return the labels of the pods behind a Service of the source; empty if it may not follow."""
     annotations, spec = objects.annotations(service), objects.spec(service)
     if (
         keys.IS_DELEGATE in annotations
@@ -37,7 +37,7 @@ def selector(service: Object) -> dict[str, str]:
 
 
 def backends(ingress: Object) -> Iterator[str]:
-    """The names of the Services that an Ingress leads to; none if it may not follow."""
+    """Yield the names of an Ingress's backend Services; none if it may not follow."""
     if _stays(ingress):
         return
 
@@ -53,7 +53,7 @@ def backends(ingress: Object) -> Iterator[str]:
 
 
 def certificates(ingress: Object) -> Iterator[Ref]:
-    """The Secrets that an Ingress names for TLS; none if it may not follow."""
+    """Yield the Secrets that an Ingress names for TLS; none if it may not follow."""
     for entry in () if _stays(ingress) else objects.spec(ingress).get("tls") or ():
         if name := entry.get("secretName"):
             yield Ref(kinds.SECRETS, objects.namespace(ingress), str(name))
@@ -65,8 +65,8 @@ def _stays(ingress: Object) -> bool:
 
 
 def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
-    """The copy of a Service."""
-    spec = {k: v for k, v in objects.spec(original).items() if k not in _TARGETS_OWN}
+    """Build the copy of a Service."""
+    spec = {k: v for k, v in objects.spec(original).items() if k not in _CHOSEN_BY_TARGET}
     if is_headless(original):
         spec["clusterIP"] = _HEADLESS
 
@@ -76,12 +76,12 @@ def service(original: Object, identity: Identity, relabel: Relabel) -> Object:
 
 
 def is_headless(service: Object) -> bool:
-    """It has no address, by its own wish; one that is made without can never have one."""
+    """Tell whether a Service asks for no address; one created without can never get one."""
     return objects.spec(service).get("clusterIP") == _HEADLESS
 
 
 def ingress(original: Object, identity: Identity) -> Object:
-    """The copy of an Ingress."""
+    """Build the copy of an Ingress."""
     return _copy(original, identity, objects.spec(original), {})
 
 
@@ -92,7 +92,7 @@ def _copy(original: Object, identity: Identity, spec: Object, more: dict[str, st
 
 
 def without_node_ports(service: Object) -> Object | None:
-    """The same with node ports of the target's choice; None if it names none."""
+    """Return a Service whose node ports the target may choose; None if it names none."""
     spec = objects.spec(service)
     free = _without_node_ports(spec)
     return None if free == spec else {**service, "spec": free}
@@ -106,18 +106,18 @@ def _without_node_ports(spec: Object) -> Object:
     return {**spec, "ports": free}
 
 
-def same(copy: Object, wanted: Object) -> bool:
-    """The copy was made of that specification, and still has all of it.
+def is_up_to_date(copy: Object, wanted: Object) -> bool:
+    """Tell whether the copy was made of that specification, and still has all of it.
 
-    What else it has is the target's, which fills in addresses, ports and defaults of its own: so
-    a field that the original has lost shows only in what was sent.
+    Other fields are the target's, which fills in addresses, ports and defaults. So a field that the
+    original has lost shows only in the digest of what was sent.
     """
     as_kept = _without_node_ports(objects.spec(wanted))
     return copies.sent(copy) == copies.sent(wanted) and holds(objects.spec(copy), as_kept)
 
 
 def holds(present: Any, wanted: Any) -> bool:
-    """All that is wanted is there; what a server fills in besides does not matter."""
+    """Tell whether `present` has all of `wanted`; other fields may be a server's defaults."""
     if isinstance(wanted, dict):
         return isinstance(present, dict) and all(
             key in present and holds(present[key], value) for key, value in wanted.items()
@@ -134,7 +134,7 @@ def holds(present: Any, wanted: Any) -> bool:
 
 
 def trim(obj: Object) -> Object:
-    """What is kept of a Service or Ingress, original or copy."""
+    """Return what is kept of a Service or Ingress, original or copy."""
     meta = objects.metadata(obj)
     annotations = {k: v for k, v in objects.annotations(obj).items() if k != copies.LAST_APPLIED}
     status = {k: v for k, v in objects.status(obj).items() if k == "loadBalancer"}

@@ -1,7 +1,7 @@
-"""The Secrets that Ingresses name for TLS: they are wanted wherever the Ingress goes.
+"""Demands the Secrets that Ingresses name for TLS wherever the Ingress goes.
 
-A second reason, besides pods that refer to it, for which a Secret follows. It is carried as any
-other; only the need for it, and on what to say that something is wrong, come from here.
+This is a second reason, besides references of pods, for which a Secret follows. `ConfigObjects`
+carries it; only the need for it, and the objects that get Events, come from here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from vnode.runtime.links import Link
 
 
 class TlsSecrets:
-    """The demand for them, given who knows of Ingresses."""
+    """The demand of Ingresses for Secrets."""
 
     def __init__(self, network: NetworkObjects) -> None:
         self._network = network
 
     def need(self, key: Key, _link: Link) -> Need:
-        """As the Ingresses that name it are needed; no Secret is brought before they are known."""
+        """Return the strongest need of the Ingresses that name it.
+
+        Before Ingresses are known, no Secret is copied or removed.
+        """
         if not self._network.known:
             return Need.TOLERATED
 
@@ -33,21 +36,20 @@ class TlsSecrets:
             for found in self._network.ingresses_with(key.ref)
         )
 
-    def on(self, node: str) -> list[Key]:
-        """All that Ingresses there name."""
+    def keys_on(self, node: str) -> list[Key]:
         return [
             Key(node, ref)
             for found in self._network.ingresses_on(node)
             for ref in services.certificates(found)
         ]
 
-    def about(self, key: Key) -> Iterator[Object]:
-        """The Ingresses that name it."""
+    def involved_objects(self, key: Key) -> Iterator[Object]:
+        """Yield the Ingresses that name it."""
         for found in self._network.ingresses_with(key.ref):
             yield objects.reference(found, kinds.INGRESSES.kind, kinds.INGRESSES.api_version)
 
     def in_namespace(self, namespace: str) -> bool:
-        """An Ingress of that namespace may want one, where its pods are."""
+        """Tell whether an Ingress of that namespace may want a Secret where its pods are."""
         return self._network.has_certificates(namespace)
 
 

@@ -1,6 +1,6 @@
-"""Tokens of the source's service accounts: who wants one, how it is asked for, how it travels.
+"""Requests tokens of the source's service accounts, and packs them into a Secret for a target.
 
-A token is bound to its proxy pod: the source's API server takes it no more once that pod is gone,
+A token is bound to its proxy pod: the source's API server rejects it once that pod is deleted,
 whatever a target keeps. It is never logged, and held no longer than it takes to write it.
 """
 
@@ -27,19 +27,19 @@ _MINTER: Final = "vnode-token-minter"
 
 
 class IssuedToken(NamedTuple):
-    """A Secret for a target, and when to replace it."""
+    """A Secret for a target, and the time at which to replace it."""
 
     secret: Object
     refresh: datetime
 
 
 def wants(pod: Object) -> bool:
-    """The pod mounts a token of its service account."""
+    """Tell whether the pod mounts a token of its service account."""
     return bool(service_tokens.of(objects.spec(pod)))
 
 
 class TokenRequester:
-    """Asks the source's API server. `chance` (0 to 1) spreads refreshes."""
+    """Requests tokens of the source's API server. `chance` (0 to 1) spreads refreshes."""
 
     def __init__(
         self, local: Client, identity: Identity, clock: Clock, chance: Callable[[], float]
@@ -50,9 +50,9 @@ class TokenRequester:
         self._chance = chance
 
     async def mint(self, pod: Object, link: Link) -> IssuedToken:
-        """New tokens for a pod; ConfigError says what an administrator has to do first.
+        """Request new tokens for a pod; ConfigError says what an administrator has to do first.
 
-        They are replaced together, ahead of the end of the first.
+        They are refreshed together, before the first of them expires.
         """
         wanted = service_tokens.of(objects.spec(pod))
         files, ends = {}, []
@@ -100,7 +100,7 @@ class TokenRequester:
             found = await self._local.get(kinds.CONFIG_MAPS, ROOT_CA, namespace)
         except NotFound as error:
             raise ConfigError(
-                f"ConfigMap {ROOT_CA} of namespace {namespace} is not there yet: pods need it to "
+                f"ConfigMap {ROOT_CA} of namespace {namespace} does not exist yet: pods need it to "
                 "trust the API server"
             ) from error
 
@@ -110,7 +110,7 @@ class TokenRequester:
 def secret(
     pod: Object, identity: Identity, target: str, files: Mapping[str, str], refresh: datetime
 ) -> Object:
-    """The Secret that stands for the token volumes of a pod: pure."""
+    """Build the Secret that stands for the token volumes of a pod: pure."""
     return {
         "metadata": {
             "name": names.token_secret(objects.name(pod), objects.uid(pod)),

@@ -1,10 +1,10 @@
-"""Tokens of the source in the targets that ask for them: brought, refreshed, taken away.
+"""Keeps tokens of the source in the targets that ask for them: creates, refreshes, removes them.
 
-A Secret a pod, with all its tokens, in the target where its containers or a candidate of it are.
-The source's own pods decide who has one; what a target shows of its Secrets can have one removed or
-made anew, never given to another pod. A pod has what its delegate began with; what a Target asks
-for now is for new ones. One that does not ask is given none, and is watched only if it has some
-left of the time when it did.
+One Secret a pod, with all its tokens, in the target where its containers or a candidate of it are.
+The source's own pods decide who has one: what a target shows of its Secrets can have one removed or
+replaced, never given to another pod. A pod keeps what its delegate pod began with; what a Target
+asks for now applies to new pods. A target that does not ask gets no tokens, and is watched only if
+it has some left from the time when it did.
 """
 
 from __future__ import annotations
@@ -37,29 +37,32 @@ from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
 _CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
-_LOOK_AGAIN: Final = 30.0  # seconds between looks at what only somebody else can change
-_SOON: Final = 1.0  # seconds until it may be known which pods a target has
-_RARELY: Final = 60.0  # seconds between tokens of a pod, whatever the target does with them
+_RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
+_SYNC_RETRY: Final = 1.0  # seconds until the pods of a target may be known
+_MIN_INTERVAL: Final = 60.0  # seconds between tokens of a pod, whatever the target does with them
 
 log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
-    """A pod in a target: what is reconciled. `pod` is its key, `node` the virtual node."""
+    """A pod in a target: the unit of reconciliation. `pod` is its key, `node` the virtual node."""
 
     node: str
     pod: str
     uid: str
 
 
-class _Seen(NamedTuple):
+class _PodState(NamedTuple):
     uid: str
     node: str  # "" while pending
     ending: bool
 
 
 class Tokens:
-    """Runs in the leader; `see` hears of all proxy pods, `bring` is asked before a candidate is."""
+    """Keeps tokens of pods in targets; runs in the leader.
+
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class Tokens:
         )
         self._tasks: KeyedTasks[Link] | None = None  # None until `run`
         self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
-        self._pods: dict[str, _Seen] = {}  # by key; those that have not finished
+        self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
         self._claims: dict[Place, float] = {}  # until (monotonic)
         self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
         self._none: set[str] = set()  # UIDs of pods that want no token
@@ -93,17 +96,15 @@ class Tokens:
     async def run(self) -> None:
         """Keep tokens fresh until cancelled."""
         async with supervise() as tasks:
-            with (
-                subscription_scope()
-            ):  # it ends first: no task is taken for a link that comes later
+            with subscription_scope():  # ends before the tasks: none is started for a later link
                 self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
                 self._links.subscribe(self._on_link, self._on_link_gone)
                 await self._controller.run()
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """A pod came, changed or went; as an informer calls its subscribers."""
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Note that a pod came, changed or went; a subscriber of informers."""
         key = objects.key(new or old or {})
-        before, after = self._pods.get(key), _seen(new)
+        before, after = self._pods.get(key), _pod_state(new)
         if before == after:
             return
 
@@ -120,8 +121,8 @@ class Tokens:
         if before is not None and (after is None or after.uid != before.uid):
             self._none.discard(before.uid)
 
-    async def bring(self, pod: Object, link: Link) -> None:
-        """See that a target has a token for a pod, if both want that; VnodeError if it cannot."""
+    async def ensure(self, pod: Object, link: Link) -> None:
+        """Have the target hold a token for a pod, if both want one; VnodeError if that fails."""
         if link.options.source_api is None or link.is_self or not wants(pod):
             return
 
@@ -133,10 +134,10 @@ class Tokens:
         self._controller.add_after(place, _CLAIM)
 
     def renew(self, pod: Object, link: Link) -> None:
-        """A pending pod still has a candidate there: keep the token fresh that this one mounts.
+        """Keep fresh the token that a pending pod's candidate mounts, which an earlier leader may
+        have created.
 
-        Whoever led before may have made it. A candidate of the time before its Target asked for
-        tokens mounts none.
+        A candidate that is older than its Target's wish for tokens mounts none.
         """
         candidate = link.candidate(objects.uid(pod))
         if link.options.source_api is not None and _mounts(candidate) and wants(pod):
@@ -148,7 +149,7 @@ class Tokens:
         return place
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
-        """The candidate of that very pod is gone from a target."""
+        """End the claim of exactly that pod on a target: its candidate there is deleted."""
         place = Place(node, pod_key, uid)
         self._claims.pop(place, None)
         self._wake(place)
@@ -166,7 +167,7 @@ class Tokens:
     async def _reconcile(self, place: Place) -> float | None:
         link, found = self._links.get(place.node), self._informers.get(place.node)
         if link is None or found is None or not (found[1].synced.is_set() and link.synced):
-            return None  # the link, or the end of a list, wakes us
+            return None  # the link, or the end of a list, wakes this place
 
         if not link.health.healthy:
             return None
@@ -180,7 +181,7 @@ class Tokens:
             left = self._left(place, copy)
             return left if left > 0 else await self._refresh(place, copy, link)
 
-        return _LOOK_AGAIN if need is Need.CLAIMED else None
+        return _RECHECK if need is Need.CLAIMED else None
 
     def _need(self, place: Place, link: Link, copy: Object | None) -> Need:
         pod = self._pods.get(place.pod)
@@ -188,11 +189,11 @@ class Tokens:
             return Need.NONE
 
         if link.options.source_api is None:
-            return Need.TOLERATED  # until the pod ends; whatever is there, it gets no new one
+            return Need.TOLERATED  # until the pod ends; it gets no new one
 
         claim, candidate = self._claims.get(place), link.candidate(place.uid)
         if pod.ending and candidate is None:
-            return Need.NONE  # its delegate is gone, whoever holds the pod itself
+            return Need.NONE  # its delegate pod is deleted, whoever keeps the proxy pod
 
         if pod.node:
             mounted = _mounts(candidate)
@@ -204,9 +205,10 @@ class Tokens:
         return Need.CLAIMED if claim and claim > self._clock.monotonic() else Need.NONE
 
     def _left(self, place: Place, copy: Object | None) -> float:
-        """Seconds until the token of a pod is to be made anew.
+        """Return the seconds until the tokens of a pod are to be replaced.
 
-        A target that removes or spoils it has another one soon, but not as often as it likes.
+        A target that removes or spoils them soon has new ones, but no more often than every
+        `_MIN_INTERVAL` seconds.
         """
         made = self._made.get(place)
         noted = objects.annotations(copy or {}).get(keys.TOKEN_REFRESH, "")
@@ -215,14 +217,14 @@ class Tokens:
         if copy is not None and refresh is not None and refresh.tzinfo is not None:
             left = min((refresh - self._clock.now()).total_seconds(), float(LIFE))
 
-        return max(left, made[0] + _RARELY - self._clock.monotonic() if made else 0.0)
+        return max(left, made[0] + _MIN_INTERVAL - self._clock.monotonic() if made else 0.0)
 
     async def _refresh(self, place: Place, copy: Object | None, link: Link) -> float | None:
         namespace, name = objects.split_key(place.pod)
         try:
             pod = await self._local.get(kinds.PODS, name, namespace)
         except NotFound:
-            return None  # the informer says so soon, and that wakes us
+            return None  # the informer will report it, and wake this place
 
         if objects.uid(pod) != place.uid:
             return None
@@ -233,21 +235,21 @@ class Tokens:
 
         try:
             await self._write(place, pod, link)
-        except (ConfigError, Denied, Invalid, NotFound) as error:  # to be mended by somebody
+        except (ConfigError, Denied, Invalid, NotFound) as error:  # an administrator has to act
             self._events.event(about(pod), WARNING, "TokenNotRefreshed", str(error))
             log.info("%s: no token for %s: %s", place.node, place.pod, error)
-            return _LOOK_AGAIN
+            return _RECHECK
 
-        return max(self._left(place, {}), _RARELY)
+        return max(self._left(place, {}), _MIN_INTERVAL)
 
     async def _write(self, place: Place, pod: Object, link: Link) -> None:
-        grant: IssuedToken = await self._token_requester.mint(pod, link)
+        issued: IssuedToken = await self._token_requester.mint(pod, link)
         try:
-            await link.client.create(kinds.SECRETS, grant.secret)
+            await link.client.create(kinds.SECRETS, issued.secret)
         except AlreadyExists:
-            await self._replace(grant.secret, link)
+            await self._replace(issued.secret, link)
 
-        self._made[place] = (self._clock.monotonic(), grant.refresh)
+        self._made[place] = (self._clock.monotonic(), issued.refresh)
 
     async def _replace(self, secret: Object, link: Link) -> None:
         name, namespace = objects.name(secret), objects.namespace(secret)
@@ -255,7 +257,7 @@ class Tokens:
         if not self._identity.made(present):
             raise ConfigError(
                 f"Secret {name} of target {link.target.name} is not from this cluster: delete it "
-                "there, for the pod's token to take its place"
+                "in the target, to make room for the pod's token"
             )
 
         head = {"apiVersion": kinds.SECRETS.api_version, "kind": kinds.SECRETS.kind}
@@ -263,7 +265,7 @@ class Tokens:
 
     async def _remove(self, place: Place, copy: Object | None, link: Link) -> float | None:
         if not self._complete(place.node):
-            return _SOON
+            return _SYNC_RETRY
 
         self._forget(place)
         if copy is not None and not objects.is_terminating(copy):
@@ -291,14 +293,15 @@ class Tokens:
         self._tasks.start(link, run, name)
 
     async def _watch_if_any(self, link: Link) -> None:
-        """Remove in the end what was made while the Target asked for tokens."""
+        """Watch the tokens that are left from when the Target asked for them, to remove them in the
+        end."""
         try:
             if await has_none(link, kinds.SECRETS, self._selector):
                 return
         except Denied:
-            return  # hence never made
-        except VnodeError as error:  # its informer meets the same, and tries again
-            log.debug("%s does not say whether it has tokens: %s", link.target, error)
+            return  # hence none was ever created
+        except VnodeError as error:  # its informer gets the same error, and retries
+            log.debug("%s cannot be asked whether it has tokens: %s", link.target, error)
 
         if self._links.get(link.node_name) is link:
             self._watch(link)
@@ -315,13 +318,13 @@ class Tokens:
         node = link.node_name
         informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
         self._informers[node] = link, informer
-        listed = partial(self._look_at_all, node)
+        listed = partial(self._wake_all, node)
         follow = partial(renewal.follow, informer, listed, link.chaperons.synced)
         self._start(link, follow, f"tokens-{node}")
-        link.on_health(lambda: self._look_at_all(node))
+        link.on_health(lambda: self._wake_all(node))
 
     def _is_of(self, copy: Object, link: Link) -> bool:
-        """Made by that Target, of which several may lead to one cluster."""
+        """Tell whether that Target created the copy: several may lead to one cluster."""
         target = objects.annotations(copy).get(keys.TARGET)
         return self._identity.owns(copy) and target == str(link.target)
 
@@ -333,8 +336,8 @@ class Tokens:
         if self._tasks is not None:
             self._tasks.stop(link)
 
-    def _look_at_all(self, node: str) -> None:
-        """The target is there, or is back."""
+    def _wake_all(self, node: str) -> None:
+        """Wake all tokens of a target that was listed or is healthy again."""
         if found := self._informers.get(node):
             for copy in found[1].store.values():
                 self._on_copy(node, copy)
@@ -352,9 +355,9 @@ def _mounts(candidate: Object | None) -> bool:
     return candidate is not None and keys.TOKEN in objects.annotations(candidate)
 
 
-def _seen(pod: Object | None) -> _Seen | None:
+def _pod_state(pod: Object | None) -> _PodState | None:
     if pod is None or objects.is_finished(pod):
         return None
 
     node = objects.node_name(pod)
-    return _Seen(objects.uid(pod), node, objects.is_terminating(pod))
+    return _PodState(objects.uid(pod), node, objects.is_terminating(pod))

@@ -1,7 +1,7 @@
-"""Writes on Services and Ingresses of the source what `write_back_patches` has to say about them.
+"""Writes onto Services and Ingresses of the source what `write_back_patches` computes.
 
-Marks that make a Service global, addresses that targets gave to copies, selectors that Admiralty
-replaced. A Ref wakes it; nothing is written that an object says already.
+That is: marks that make a Service global, addresses that targets gave to copies, selectors that
+Admiralty replaced. A Ref wakes it; an object that is up to date is not written.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class WriteBackController:
-    """`original` gives an object of the source, `follows` says whether it is to, `copies_of` what
-    each target has of it. Unless `active`, only Admiralty's doings are undone."""
+    """Patches Services and Ingresses of the source.
+
+    `original` returns an object of the source, `follows` tells whether it follows pods, `copies_of`
+    returns each target's copy. Unless `active`, only Admiralty's changes are undone.
+    """
 
     def __init__(
         self,
@@ -45,11 +48,11 @@ class WriteBackController:
         self._controller: Controller[Ref] = Controller("services", self._reconcile, workers=4)
 
     def wake(self, ref: Ref) -> None:
-        """Look at that object."""
+        """Reconcile that object."""
         self._controller.add(ref)
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Reconcile until cancelled."""
         await self._controller.run()
 
     async def _reconcile(self, ref: Ref) -> float | None:
@@ -63,7 +66,7 @@ class WriteBackController:
 
         body = write_back_patches.restoration(obj) if ref.kind is kinds.SERVICES else {}
         if body:
-            log.info("%s gets its own selector back", objects.key(obj))
+            log.info("restoring the selector of %s", objects.key(obj))
         elif self._active and ref.kind is kinds.SERVICES and self._follows(ref):
             body = write_back_patches.global_marks(obj)
 
@@ -85,7 +88,7 @@ class WriteBackController:
     async def _patch(
         self, ref: Ref, obj: Object, body: Object, *, subresource: str | None = None
     ) -> None:
-        # Lists are replaced whole, and others write addresses, too: Conflict if they just have.
+        # A patch replaces the whole list, to which others write, too: Conflict if they just did.
         body["metadata"] |= {
             "uid": objects.uid(obj),
             "resourceVersion": objects.resource_version(obj),
@@ -94,5 +97,5 @@ class WriteBackController:
             await self._expectations.patch(
                 self._local, ref.kind, obj, body, key=ref, subresource=subresource
             )
-        except Invalid as error:  # a target's addresses, as its API server has them
+        except Invalid as error:  # a target's addresses may be anything
             log.warning("%s was not changed: %s", ref, error)

@@ -1,9 +1,9 @@
-"""What is written on Services and Ingresses of the source, as merge patches: pure.
+"""Computes merge patches for Services and Ingresses of the source: pure.
 
-Annotations that make a Service global; addresses of load balancers, brought back from the targets;
-and the undoing of what Admiralty did to selectors.
+They set annotations that make a Service global, bring back the addresses that targets' load
+balancers gave, and undo what Admiralty did to selectors.
 
-The source's selector is left alone: proxy pods carry the addresses of their delegates, so the
+The source's selector is left alone: proxy pods carry the addresses of their delegate pods, so the
 cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
 """
 
@@ -17,12 +17,14 @@ import msgspec
 from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
-_ADDRESSES: Final = 16  # of one load balancer; the status comes from another cluster
+_ADDRESSES: Final = (
+    16  # of one load balancer; the status comes from another cluster, and may be anything
+)
 _FIELDS: Final = ("ip", "hostname", "ports")
 
 
 def global_marks(service: Object) -> Object:
-    """The patch that makes a Service global; empty if it is."""
+    """Return the patch that makes a Service global; empty if it is."""
     wanted = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
     annotations = objects.annotations(service)
     missing = {key: value for key, value in wanted.items() if key not in annotations}
@@ -30,7 +32,7 @@ def global_marks(service: Object) -> Object:
 
 
 def restoration(service: Object) -> Object:
-    """The patch that gives a Service back the selector that Admiralty replaced; or empty."""
+    """Return the patch that restores the selector that Admiralty replaced; empty if it did not."""
     text = objects.annotations(service).get(keys.ORIGINAL_SELECTOR)
     if text is None:
         return {}
@@ -59,13 +61,13 @@ def addresses(
     *,
     is_service: bool,
 ) -> Object:
-    """The patch of the status that brings load balancers' addresses back; empty if it has them.
+    """Return the patch of the status with the load balancers' addresses; empty if it has them.
 
-    `copies` are those of the targets that can be seen, by node. Of other targets that exist, what
-    they said last stands. Addresses that the source's own load balancer wrote are kept.
+    `copies` are those of the targets that are listed, by node. Of other targets that exist, the
+    last known addresses stay. Addresses that the source's own load balancer wrote are kept.
 
     An address of a Service is marked as one that the nodes of the source do not serve themselves:
-    else a target could name any address there is, and have its traffic.
+    else a target could name any address there is, and get its traffic.
     """
     brought = _brought(original)
     present: Objects = _ingress(original)
@@ -84,15 +86,15 @@ def addresses(
     if merged == present and now == brought:
         return {}
 
-    note = msgspec.json.encode(now, order="sorted").decode() if now else None
+    annotation = msgspec.json.encode(now, order="sorted").decode() if now else None
     return {
-        "metadata": {"annotations": {keys.ADDRESSES: note}},
+        "metadata": {"annotations": {keys.ADDRESSES: annotation}},
         "status": {"loadBalancer": {"ingress": merged or None}},
     }
 
 
 def _brought(original: Object) -> dict[str, Objects]:
-    """What we brought, by node; nothing if somebody has spoilt our note."""
+    """Return what we wrote, by node; nothing if somebody has spoilt our annotation."""
     text = objects.annotations(original).get(keys.ADDRESSES)
     if text is None:
         return {}

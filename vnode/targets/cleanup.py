@@ -1,12 +1,13 @@
-"""The end of a deleted Target: nothing of ours stays in the cluster behind it.
+"""Cleans up the cluster behind a deleted Target: nothing of ours stays there.
 
-Once the Target is gone, nobody could find our chaperons there any more, so they are deleted while
-the connection still lives. First with the link in its place, so that the pods which they ran are
-followed to their end; then, the link withdrawn and nobody left to make new ones, what came late.
-That takes some seconds more, for requests that were under way when the link was withdrawn. At last
-go the objects that followed our pods, which need them to their end. The time
-is bounded: a target that does not answer keeps what it has. A Target of that name that
-comes back finds those as orphans, and deletes them.
+Once the Target is deleted, nobody can find our chaperons there any more, so they are deleted while
+the connection still lives. First the link stays in place, so that the pods with those chaperons are
+followed to their end. Then the link is withdrawn, nobody creates new chaperons, and late ones are
+deleted; that takes some seconds more, for requests that were in flight when the link was withdrawn.
+Last go the copied objects, which pods need until they end.
+
+The time is bounded: a target that does not answer keeps what it has. A later Target of the name
+finds those chaperons as orphans, and deletes them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Link
 
-PATIENCE: Final = 10.0  # seconds for chaperons, hence for delegates, to end
-SETTLE: Final = 1.0  # seconds for those who follow the pods to act on what they have just seen
-LAST_LOOK: Final = 2.0  # seconds in which requests that were under way have ended
-_AGAIN: Final = 1.0  # seconds until deletions that failed are tried again
+TIMEOUT: Final = 10.0  # seconds for chaperons, hence for delegates, to end
+SETTLE: Final = 1.0  # seconds for controllers of the pods to act on the last changes
+LAST_CHECK: Final = 2.0  # seconds in which requests that were under way have ended
+_RETRY: Final = 1.0  # seconds until deletions that failed are tried again
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +42,12 @@ async def clean_up(
     *,
     clock: Clock,
 ) -> None:
-    """Delete the chaperons that the link `owns`, `withdraw` it, look once more; then the copies.
+    """Delete the chaperons that the link `owns`, `withdraw` it, check once more; then the copies.
 
     Another Target may lead to the same cluster. Its chaperons are not touched; copies that it still
-    needs are put back by who follows its pods.
+    needs are created again by the follower of its pods.
 
-    Takes up to 2 * PATIENCE + SETTLE + LAST_LOOK seconds; never raises because of the target.
+    Takes up to 2 * TIMEOUT + SETTLE + LAST_CHECK seconds; never raises because of the target.
     """
     changed = asyncio.Event()
     link.chaperons.subscribe(lambda _old, _new: changed.set())
@@ -57,14 +58,14 @@ async def clean_up(
     present = {objects.uid(chaperon) for chaperon in all_ours()}
     log.info("the Target %s is gone; deleting its %d chaperons", link.target, len(present))
     with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
-            while those := [c for c in all_ours() if objects.uid(c) in present]:
-                await _delete_all(link, those, changed)
+        async with asyncio.timeout(TIMEOUT):
+            while remaining := [c for c in all_ours() if objects.uid(c) in present]:
+                await _delete_all(link, remaining, changed)
 
     await clock.sleep(SETTLE)
     withdraw()
     with suppress(TimeoutError):
-        async with asyncio.timeout(LAST_LOOK):
+        async with asyncio.timeout(LAST_CHECK):
             while True:
                 await _delete_all(link, all_ours(), changed)
 
@@ -72,7 +73,7 @@ async def clean_up(
         log.warning("%d chaperons stay in %s, which did not delete them", len(left), link.target)
 
     with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             for kind in kinds.FOLLOWING:
                 await _delete_copies(link, identity, kind)
 
@@ -84,18 +85,18 @@ async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
             if identity.owns(copy):
                 await link.client.discard(kind, copy)
     except VnodeError as error:
-        log.info("%s that followed stay in %s: %s", kind.plural, link.target, error)
+        log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
 
 
 async def _delete_all(link: Link, chaperons: Objects, changed: asyncio.Event) -> None:
-    """Have those deleted that are not yet, and wait until something changes."""
+    """Delete those that are not being deleted yet, and wait until something changes."""
     changed.clear()
     async with asyncio.TaskGroup() as group:
         for chaperon in chaperons:
             if not objects.is_terminating(chaperon):
-                group.create_task(_delete(link, chaperon), name=f"farewell {objects.key(chaperon)}")
+                group.create_task(_delete(link, chaperon), name=f"clean-up {objects.key(chaperon)}")
 
-    await happens_within(changed, _AGAIN)
+    await happens_within(changed, _RETRY)
 
 
 async def _delete(link: Link, chaperon: Object) -> None:

@@ -1,14 +1,15 @@
-"""Which cluster answers behind the credentials of a Target, and whether it is the right one.
+"""Checks which cluster answers behind the credentials of a Target, and whether it is the right one.
 
 A Secret can come to hold the kubeconfig of another cluster, and an address can come to lead to one.
-What is not there then says nothing of what was made in the former cluster: a pod whose chaperon the
-other cluster lacks still runs. So a Target remembers its cluster, by the UID of the namespace
-kube-system, in `status.clusterUID`. A connection that finds another one follows nothing there, and
-so concludes, makes and deletes nothing, until the annotation `vnode.dev/confirm-cluster` names it.
+An object that is missing there then says nothing about the former cluster: a pod whose chaperon the
+other cluster lacks still runs. So a Target records its cluster, by the UID of the namespace
+kube-system, in `status.clusterUID`. A connection that finds another one watches nothing there, and
+so concludes, creates and deletes nothing, until the annotation `vnode.dev/confirm-cluster` names
+it.
 
 A vnode agent writes the UID on its ClusterSummary. Where another agent runs, the namespace itself
-is asked for, which most credentials may not read: such a cluster is unknown, and unknown is not
-different, as long as the Target has not known better.
+is read, which most credentials may not do: such a cluster is unknown. An unknown cluster is
+accepted as long as the Target has recorded none.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CHECKED: Final = frozenset({kinds.POD_CHAPERONS, kinds.CLUSTER_SUMMARIES, *kind
 
 
 class NotRecognized(Unreachable):
-    """Whoever answers is not the cluster of the Target, which thus cannot be reached."""
+    """The cluster that answers is not that of the Target, which thus cannot be reached."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -50,7 +51,7 @@ class NotRecognized(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The UID of the cluster that a Target is, "" if it has not known any, and the one that its
+    """The UID of the cluster that a Target has recorded, "" if none, and the UID that its
     annotation allows instead."""
 
     recorded: str = ""
@@ -58,28 +59,32 @@ class Expected:
 
 
 def recorded(target: Object) -> str:
-    """The UID of the cluster that a Target has been so far, "" if it has not known any."""
+    """Return the UID of the cluster that a Target has recorded, "" if none."""
     return str(objects.status(target).get("clusterUID") or "")
 
 
 def expected(target: Object, remembered: str = "") -> Expected:
-    """What a Target allows; `remembered` is what its status does not have yet."""
+    """Return what a Target allows; `remembered` is a UID that its status does not have yet."""
     confirmed = objects.annotations(target).get(keys.CONFIRM_CLUSTER, "")
     return Expected(recorded(target) or remembered, confirmed)
 
 
 def to_record(target: Object, found: str) -> str:
-    """What to write into the status of a Target that was found to be that cluster; "" if nothing.
+    """Return the UID to write into the status of a Target that was found to be that cluster; "" if
+    none.
 
-    Another leader may know better than what this one found long ago.
+    A UID that contradicts the status is not written: another leader may have found it later than
+    this one.
     """
-    known = expected(target)
-    news = found and found != known.recorded and found in (known.confirmed, known.recorded or found)
-    return found if news else ""
+    limits = expected(target)
+    allowed = (limits.confirmed, limits.recorded or found)
+    is_new = found and found != limits.recorded and found in allowed
+    return found if is_new else ""
 
 
-def said_by(summary: Object | None) -> str | None:
-    """The UID of the cluster that a ClusterSummary names; "" if it names none, None without one."""
+def uid_from(summary: Object | None) -> str | None:
+    """Return the UID of the cluster that a ClusterSummary names; "" if it names none, None without
+    one."""
     if summary is None or not shapes.is_summary(summary):
         return None
 
@@ -88,16 +93,18 @@ def said_by(summary: Object | None) -> str | None:
 
 
 def refusal(target: TargetKey, expected: Expected, uid: str | None) -> NotRecognized | None:
-    """Why the cluster with that UID is not to be believed ("" if it does not say which one it is,
-    None if it may say so yet); None if it may be."""
+    """Return why the cluster with that UID must not be used; None if it may be.
+
+    The UID is "" if the cluster does not tell it, None if it may still do so.
+    """
     if expected.recorded in ("", uid) or (uid and uid == expected.confirmed):
         return None
 
     if uid is None:
         return NotRecognized(
             NO_SUMMARY,
-            "the target has not said which cluster it is, and what capacity it has: see that its "
-            "agent runs",
+            "the target has no ClusterSummary, which names its cluster and capacity: check "
+            "that its agent runs",
         )
 
     if uid:
@@ -128,11 +135,11 @@ def _command(target: TargetKey, value: str) -> str:
 
 
 class Recognition:
-    """What one connection knows of who answers.
+    """Knows which cluster answers on one connection.
 
     `recognized` is set once the cluster is one that `expected` allows; until then nothing there may
-    be followed. `changed` is set if it turns into another one later: then the connection ends, for
-    a new one to begin with nothing known. `on_uid` hears which cluster it is.
+    be watched. `changed` is set if it turns into another one later: then the connection ends, for a
+    new one to begin with nothing known. `on_uid` is called with the cluster's UID.
     """
 
     def __init__(
@@ -145,15 +152,16 @@ class Recognition:
     ) -> None:
         self.recognized = asyncio.Event()
         self.changed = asyncio.Event()
-        self.uid = ""  # of the cluster recognized, "" as long as unknown; then the same to the end
+        self.uid = ""  # of the cluster recognized, "" while unknown; never changes after that
         self._target = target
         self._expected = expected
         self._on_uid = on_uid
         self._own_uid = own_uid  # of a cluster that is its own target
-        self._may_ask = True  # the namespace kube-system could be read, as far as is known
+        self._may_read = True  # no read of the namespace kube-system was refused so far
 
-    async def see(self, client: Client, summary: Object | None) -> None:
-        """Judge whoever has just sent that summary; NotRecognized if it is not the right one."""
+    async def recognize(self, client: Client, summary: Object | None) -> None:
+        """Judge the cluster that has just sent that summary; NotRecognized if it is not the right
+        one."""
         uid = await self._uid_of(client, summary)
         refused = refusal(self._target, self._expected(), uid)
         if refused is None and self.uid and uid and uid != self.uid:
@@ -179,8 +187,8 @@ class Recognition:
             summary = None
 
         allowed = self._expected().confirmed
-        known = Expected(self.uid, UNKNOWN if allowed == UNKNOWN else "")
-        refused = refusal(self._target, known, await self._uid_of(client, summary))
+        limits = Expected(self.uid, UNKNOWN if allowed == UNKNOWN else "")
+        refused = refusal(self._target, limits, await self._uid_of(client, summary))
         if refused is not None:
             raise refused
 
@@ -188,25 +196,25 @@ class Recognition:
         if self._own_uid is not None:
             return self._own_uid
 
-        said = said_by(summary)
-        return said or await self._ask(client) or said
+        uid = uid_from(summary)
+        return uid or await self._read_uid(client) or uid
 
-    async def _ask(self, client: Client) -> str:
-        """For targets whose agent does not write the UID down."""
-        if self._may_ask:
+    async def _read_uid(self, client: Client) -> str:
+        """Read the UID, for targets whose agent does not write it into the summary."""
+        if self._may_read:
             try:
                 found = objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
                 return found if _UID.fullmatch(found) else ""
             except (Denied, NotFound):
-                self._may_ask = False
+                self._may_read = False
 
         return ""
 
 
 class RecognizedClient(Client):
-    """Of a target: takes no list from another cluster than the one recognized.
+    """The client of a target: takes no list from another cluster than the one recognized.
 
-    A watch that breaks is followed by a list, and whatever is not in that counts as gone.
+    A broken watch is followed by a list, and what is not in the list counts as deleted.
     """
 
     def __init__(self, endpoint: Endpoint, recognition: Recognition, *, name: str) -> None:
@@ -223,7 +231,7 @@ class RecognizedClient(Client):
         metadata_only: bool = False,
         limit: int | None = None,
     ) -> tuple[Objects, str]:
-        """As every client does; NotRecognized if another cluster may have sent the list."""
+        """List as every client does; NotRecognized if another cluster may have sent the list."""
         found = await super().list_at(
             kind,
             namespace,

@@ -1,4 +1,4 @@
-"""Status conditions of Targets and Sources, by the conventions of Kubernetes."""
+"""Builds status conditions of Targets and Sources, by the conventions of Kubernetes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREDENTIALS_LAST: Final = "CredentialsLast"
 
 
 def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:
-    """A condition of `obj`; its transition time moves only if the status does."""
+    """Build a condition of `obj`; its transition time moves only if the status does."""
     status = "True" if holds else "False"
     known = objects.condition(obj, type_) or {}
     moved = known.get("status") != status
@@ -29,12 +29,12 @@ def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: 
 
 
 def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
-    """The Ready condition of `obj`."""
+    """Build the Ready condition of `obj`."""
     return build(obj, READY, healthy, reason, message, now)
 
 
 def merged(obj: Object, *conditions: Object) -> Objects | None:
-    """The object's conditions with these in them; None if that changes nothing."""
+    """Return the object's conditions with these in them; None if that changes nothing."""
     known: Objects = objects.status(obj).get("conditions") or []
     if all(condition in known for condition in conditions):
         return None
@@ -44,6 +44,6 @@ def merged(obj: Object, *conditions: Object) -> Objects | None:
 
 
 def turned(obj: Object, condition: Object) -> bool:
-    """The condition is news to a reader of `obj`: another status, or another reason for it."""
+    """Tell whether the condition has another status or reason than the one that `obj` has."""
     known = objects.condition(obj, condition["type"]) or {}
     return any(known.get(field) != condition[field] for field in ("status", "reason"))

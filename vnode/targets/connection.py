@@ -1,7 +1,8 @@
 """One live connection to one target: client, informers, prober; a `Link` for as long as it runs.
 
-A Link is to one cluster. Nothing there is followed before that is known to be the Target's own, and
-if another one answers later, the Link ends and a new one takes its place, which knows nothing.
+A Link is to one cluster. Nothing there is watched before the cluster is known to be the Target's
+own. If another one answers later, the Link ends and a new one, which knows nothing, takes its
+place.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ log = logging.getLogger(__name__)
 
 
 def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> str:
-    """Changes whenever the connection must be made anew."""
+    """Return a digest that changes whenever a new connection must be made."""
     return hashlib.sha256(repr(spec).encode() + b"\0" + kubeconfig).hexdigest()
 
 
 def trim_chaperon(chaperon: Object) -> Object:
-    """Without what cannot change of its spec, which the source wrote itself."""
+    """Drop the immutable part of the spec, which the source wrote itself."""
     return {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
 
 
 class Connection:
-    """Runs a link from `run` on, until cancelled or until its farewell has been said.
+    """Runs a link from `run` on, until cancelled or until a deleted Target's cluster is cleaned up.
 
-    `run` ends also when another cluster answers than before, to be called again. `expected` says
-    which cluster the Target may be, and `on_cluster` hears the UID of the one that it is.
-    `on_strangers` is called when `strangers`, those of the present run, changes.
+    `run` also ends when another cluster answers than before, to be called again. `expected` returns
+    which cluster the Target may be, and `on_cluster` is called with the UID of the one that it is.
+    `on_name_conflicts` is called when `name_conflicts`, those of the present run, changes.
     """
 
     def __init__(
@@ -79,24 +80,24 @@ class Connection:
         self._expected = expected
         self._on_cluster = on_cluster
         self._prober: Prober | None = None  # of the present run
-        self._leave = asyncio.Event()  # set once the Target is gone for good
+        self._leave = asyncio.Event()  # set once the Target is deleted
 
     @property
     def leaving(self) -> bool:
-        """`leave` was called: this connection only cleans up."""
+        """Whether `leave` was called: this connection only cleans up."""
         return self._leave.is_set()
 
     def leave(self) -> None:
-        """The Target was deleted: have `run` say farewell, and then end."""
+        """Have `run` clean up the cluster, and then end: the Target was deleted."""
         self._leave.set()
 
-    def look_again(self) -> None:
-        """What the Target expects may have changed: probe now."""
+    def probe_now(self) -> None:
+        """Probe now: what the Target expects may have changed."""
         if self._prober is not None:
-            self._prober.poke()
+            self._prober.probe_now()
 
     async def run(self) -> None:
-        """Connect, publish the link, and keep it alive; take it away at the end."""
+        """Connect, publish the link, and keep it alive; withdraw it at the end."""
         key, is_self = self.spec.key, self.spec.secret is None
         recognition = Recognition(
             key,
@@ -109,27 +110,27 @@ class Connection:
                 link = self._make_link(client)
                 self._links.add(link)
                 try:
-                    await self._keep(link, recognition)
+                    await self._serve(link, recognition)
                 finally:
                     self._links.remove(link)
-                    # A Target that is no more is not one that does not answer.
+                    # Without a sample: a deleted Target is not an unhealthy one.
                     metrics.TARGET_HEALTHY.remove(str(key))
 
-    async def _keep(self, link: Link, recognition: Recognition) -> None:
+    async def _serve(self, link: Link, recognition: Recognition) -> None:
         prober = self._prober = Prober(link, self._clock, recognition)
         gauge = metrics.TARGET_HEALTHY.labels(str(self.spec.key))
         gauge.set(0)
         link.on_health(lambda: gauge.set(link.health.healthy))
         self.failure = ""
         self.name_conflicts = NameConflicts(self._identity.uid, self._on_name_conflicts)
-        link.chaperons.subscribe(self.name_conflicts.see)
-        link.summaries.subscribe(lambda old, new: None if old and new else prober.poke())
+        link.chaperons.subscribe(self.name_conflicts.on_chaperon)
+        link.summaries.subscribe(lambda old, new: None if old and new else prober.probe_now())
         async with supervise() as tasks:
             await self._probe(link, prober, recognition, tasks)
             if recognition.changed.is_set():
                 log.warning("another cluster answers than before; connecting anew")
             elif recognition.recognized.is_set():
-                await self._say_farewell(link)
+                await self._clean_up(link)
             else:
                 log.warning("the Target is gone; nothing is deleted, as its cluster did not answer")
 
@@ -154,15 +155,15 @@ class Connection:
                 task.cancel()
 
     async def _may_leave(self, link: Link) -> None:
-        """Wait until the Target is gone, and it is known what it has, or there was time for that.
+        """Wait until the Target is deleted, and its chaperons are listed or had time to be.
 
-        A new leader may begin with the Target gone already.
+        For a new leader, the Target may be deleted already.
         """
         await self._leave.wait()
         if link.health.reason not in cluster_identity.REFUSED:
-            await happens_within(link.chaperons.synced, cleanup.PATIENCE)
+            await happens_within(link.chaperons.synced, cleanup.TIMEOUT)
 
-    async def _say_farewell(self, link: Link) -> None:
+    async def _clean_up(self, link: Link) -> None:
         message = "the Target was deleted"
         link.set_health(LinkHealth(False, "Leaving", message, self._clock.now()))
         await cleanup.clean_up(
@@ -177,9 +178,9 @@ class Connection:
     async def _follow(
         link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor
     ) -> None:
-        """Follow what is there once the cluster is recognized.
+        """Watch the target once its cluster is recognized.
 
-        A target is of use as soon as its lists are there, not at the next regular probe.
+        A target is of use as soon as its lists are complete, not at the next regular probe.
         """
         await recognition.recognized.wait()
         link.recognized_uid = recognition.uid
@@ -187,10 +188,11 @@ class Connection:
         tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
         await link.chaperons.synced.wait()
         await link.summaries.synced.wait()
-        prober.poke()
+        prober.probe_now()
 
     def _owns(self, chaperon: Object) -> bool:
-        """The chaperon is ours, and not of another Target that leads to the same cluster."""
+        """Tell whether the chaperon is ours, and not of another Target that leads to the same
+        cluster."""
         return self.spec.key.sent(chaperon) and self._identity.owns(chaperon)
 
     def _make_link(self, client: Client) -> Link:

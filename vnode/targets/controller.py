@@ -1,14 +1,15 @@
-"""Targets and ClusterTargets -> connections, changed one at a time while the others run on.
+"""Keeps connections as Targets and ClusterTargets ask, changed one at a time while the others run
+on.
 
 A Target, or the Secret that it names, changes; its key is reconciled: the object is checked, the
 kubeconfig read, and if anything that matters is different, the old connection ends and a new one
-starts. What is wrong is for the object's Ready condition, with the cure.
+starts. A problem goes into the object's Ready condition, with the cure.
 
-A connection is what the Target and its Secret say now, and nothing else. Where they cannot be used
-any more, the connection ends, although its old credentials may still work: whoever deletes a Secret
-may mean just that, and an agent that was restarted would not have them either. The pods in the
-target run on meanwhile; the virtual node gives its kubeconfig some seconds to be put right before
-it is not ready, and Kubernetes then gives the pods their tolerationSeconds.
+A connection is what the Target and its Secret say now, and nothing else. If they can no longer be
+used, the connection ends, although its old credentials may still work: whoever deletes a Secret may
+mean just that, and an agent that restarts would not have them either. Meanwhile the pods in the
+target run on. The virtual node allows some seconds to repair the kubeconfig before it is not ready,
+and Kubernetes then gives the pods their tolerationSeconds.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from vnode.targets.target_lister import TargetLister
 from vnode.telemetry import logs
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
-_LINGER: Final = 20.0  # seconds in which somebody leads again, who then says the farewell
+_LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ log = logging.getLogger(__name__)
 class _Running:
     """A connection, and the fingerprint of what it was made from."""
 
-    print: str
+    digest: str
     connection: Connection
 
 
@@ -83,8 +84,8 @@ class TargetController:
         self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
         self._leading = False
         self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
-        self._found: Listeners[TargetKey] = Listeners()
-        # Since when (monotonic) connections have no object, and wait for somebody to lead.
+        self._finding_changed: Listeners[TargetKey] = Listeners()
+        # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set, as _secrets is, while `run` runs
@@ -93,12 +94,12 @@ class TargetController:
         self._secrets: Secrets | None = None
 
     async def lead(self, events: EventRecorder) -> None:
-        """Write what is found, and say farewell to targets that are given up, until cancelled.
+        """Write conditions, and clean up clusters of deleted Targets, until cancelled.
 
-        A farewell that is under way then is broken off, for whoever leads next to say it.
+        A clean-up that is under way then is broken off, and left to the next leader.
         """
         reporter = Reporter(self._local, events, self._finding)
-        self._found.add(reporter.wake)
+        self._finding_changed.add(reporter.wake)
         for key in self._findings:
             reporter.wake(key)
 
@@ -110,21 +111,22 @@ class TargetController:
             await reporter.run()
         finally:
             self._leading = False
-            for one in list(self._running.values()):
-                if one.connection.leaving and self._is_active(one.connection.spec.key):
-                    await self._start(one.connection.spec, one.connection.endpoint, one.print)
-                    self._gone.pop(one.connection.spec.key, None)  # it waits from now on
-                    self._controller.add(one.connection.spec.key)
+            for running in list(self._running.values()):
+                spec = running.connection.spec
+                if running.connection.leaving and self._is_active(spec.key):
+                    await self._start(spec, running.connection.endpoint, running.digest)
+                    self._gone.pop(spec.key, None)  # it waits for a leader from now on
+                    self._controller.add(spec.key)
 
     def _finding(self, key: TargetKey) -> TargetFinding | None:
-        obj, news = self._targets.get(key), self._findings.get(key)
-        if obj is None or not news:
+        obj, found = self._targets.get(key), self._findings.get(key)
+        if obj is None or not found:
             return None
 
-        return TargetFinding(obj, news, cluster_identity.to_record(obj, self._cluster(key, obj)))
+        return TargetFinding(obj, found, cluster_identity.to_record(obj, self._cluster(key, obj)))
 
     def _cluster(self, key: TargetKey, obj: Object) -> str:
-        """The UID of the cluster that the Target was last found to be, "" if it is not known."""
+        """Return the UID of the cluster that the Target was last found to be, "" if unknown."""
         uid, cluster = self._clusters.get(key, ("", ""))
         return cluster if uid == objects.uid(obj) else ""
 
@@ -135,7 +137,7 @@ class TargetController:
     def _on_cluster(self, key: TargetKey, cluster: str) -> None:
         if (obj := self._targets.get(key)) is not None:
             self._clusters[key] = objects.uid(obj), cluster
-            self._found.call(key)
+            self._finding_changed.call(key)
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
@@ -147,7 +149,7 @@ class TargetController:
             lambda _link: None,
         )
         async with supervise() as tasks:
-            self._tasks = tasks.keyed(self._hear, self._clock)
+            self._tasks = tasks.keyed(self._on_connection, self._clock)
             self._secrets = Secrets(self._local, tasks.keyed(), self._controller.add)
             await self._controller.run()
 
@@ -165,38 +167,39 @@ class TargetController:
             self._gone.pop(key, None)
             try:
                 spec = model.parse(obj)
-                endpoint, print_, end = await self._endpoint(spec)
+                endpoint, digest, end = await self._endpoint(spec)
             except ConfigError as error:
                 await self._stop(key)
-                self._say(key, obj, "Invalid", str(error))
+                self._set_problem(key, obj, "Invalid", str(error))
                 return None
             except Unreachable as error:
-                self._say(key, obj, "SecretUnreadable", str(error))
+                self._set_problem(key, obj, "SecretUnreadable", str(error))
                 return _RESTART
             except Exception as error:
-                self._say(key, obj, "Failing", explain(error))
+                self._set_problem(key, obj, "Failing", explain(error))
                 raise
 
-            await self._ensure(spec, endpoint, print_)
-            self._look_again(key)
-            self._judge(key, obj, end)
-            return expiry.look_again(end, self._clock.now())
+            await self._ensure(spec, endpoint, digest)
+            self._probe_refused(key)
+            self._update_conditions(key, obj, end)
+            return expiry.seconds_until_change(end, self._clock.now())
 
     async def _forget(self, key: TargetKey) -> float | None:
-        """The object is gone: the connection ends, after its farewell if that is ours to say.
+        """End the connection of a deleted Target, after the clean-up if this replica leads.
 
-        A replica that does not lead keeps it for a while: it may have to say the farewell yet.
+        A replica that does not lead keeps it for a while: it may come to lead, and have to clean
+        up.
         """
         self._findings.pop(key, None)
-        self._found.call(key)
+        self._finding_changed.call(key)
         running = self._running.get(key)
         if running and self._is_active(key):
             if self._leading:
-                running.connection.leave()  # its end brings us here again
+                running.connection.leave()  # its end wakes this key again
                 return None
 
             now = self._clock.monotonic()
-            left = self._gone.setdefault(key, now) + _LINGER - now
+            left = self._gone.setdefault(key, now) + _LEADER_WAIT - now
             if left > 0:
                 return left
 
@@ -209,7 +212,8 @@ class TargetController:
         return None
 
     async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, CredentialExpiry | None]:
-        """Where the target is, what that was made from, and when its credentials end."""
+        """Return the target's endpoint, the fingerprint of its configuration, and the expiry of its
+        credentials."""
         assert self._secrets is not None, "reconciled outside run"
         self._secrets.use(spec.key, spec.secret)
         if spec.secret is None:
@@ -222,15 +226,15 @@ class TargetController:
         end = expiry.of_kubeconfig(kubeconfig, spec.secret.context)
         return endpoint, fingerprint(spec, kubeconfig), end
 
-    async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
+    async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
         known = self._running.get(spec.key)
-        if known and known.print == print_ and not known.connection.leaving:
+        if known and known.digest == digest and not known.connection.leaving:
             return
 
-        await self._start(spec, endpoint, print_)
+        await self._start(spec, endpoint, digest)
 
-    async def _start(self, spec: TargetSpec, endpoint: Endpoint, print_: str) -> None:
-        """Connect anew, in the place of the connection that there was."""
+    async def _start(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
+        """Replace the connection that there was by a new one."""
         await self._stop(spec.key)
         assert self._tasks is not None, "reconciled outside run"
         connection = Connection(
@@ -243,20 +247,20 @@ class TargetController:
             on_cluster=lambda uid: self._on_cluster(spec.key, uid),
             on_name_conflicts=lambda: self._controller.add(spec.key),
         )
-        self._running[spec.key] = _Running(print_, connection)
+        self._running[spec.key] = _Running(digest, connection)
         self._tasks.start(spec.key, partial(_run, connection), f"target-{spec.key}")
 
     def _is_active(self, key: TargetKey) -> bool:
         return self._tasks is not None and self._tasks.is_active(key)
 
-    def _look_again(self, key: TargetKey) -> None:
-        """Another cluster answers: has it been confirmed?"""
+    def _probe_refused(self, key: TargetKey) -> None:
+        """Probe again, if the cluster was refused: it may have been confirmed."""
         link = self._links.get(key.node_name)
         if link is not None and link.health.reason in cluster_identity.REFUSED:
-            self._running[key].connection.look_again()
+            self._running[key].connection.probe_now()
 
-    def _hear(self, key: TargetKey, _name: str, error: Exception | None) -> None:
-        """A connection failed, works again, or has ended."""
+    def _on_connection(self, key: TargetKey, _name: str, error: Exception | None) -> None:
+        """Note that a connection failed, works again, or has ended."""
         if error is not None and (running := self._running.get(key)):
             running.connection.failure = explain(error)
 
@@ -266,11 +270,11 @@ class TargetController:
         if self._running.pop(key, None) and self._tasks is not None:
             await self._tasks.end(key)
 
-    def _judge(self, key: TargetKey, obj: Object, end: CredentialExpiry | None) -> None:
-        """What the connection has found; nothing that it has not looked at yet."""
+    def _update_conditions(self, key: TargetKey, obj: Object, end: CredentialExpiry | None) -> None:
+        """Set the conditions from what the connection has found so far."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
-            self._say(key, obj, "Failing", connection.failure)
+            self._set_problem(key, obj, "Failing", connection.failure)
 
         if link is None or link.health.reason == CONNECTING:
             return
@@ -280,28 +284,28 @@ class TargetController:
         if health.healthy and link.failure:
             verdict = (False, "Failing", link.failure)
 
-        news = [ready(obj, *verdict, now)]
+        found = [ready(obj, *verdict, now)]
         if (credentials := expiry.condition(obj, end, now)) is not None:
-            news.append(credentials)
+            found.append(credentials)
 
         others = connection.name_conflicts.clusters
         if link.synced and (others or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
             holds, reason, message = name_conflicts.explain(self._identity.name, others)
             type_ = conditions.CLUSTER_NAME_UNIQUE
-            news.append(conditions.build(obj, type_, holds, reason, message, now))
+            found.append(conditions.build(obj, type_, holds, reason, message, now))
 
-        self._find(key, news)
+        self._set_conditions(key, found)
 
-    def _say(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
-        """Why there is no connection."""
-        self._find(key, [ready(obj, False, reason, message, self._clock.now())])
+    def _set_problem(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
+        """Set the Ready condition to why there is no connection."""
+        self._set_conditions(key, [ready(obj, False, reason, message, self._clock.now())])
 
-    def _find(self, key: TargetKey, news: Objects) -> None:
-        self._findings[key] = news
-        self._found.call(key)
+    def _set_conditions(self, key: TargetKey, found: Objects) -> None:
+        self._findings[key] = found
+        self._finding_changed.call(key)
 
 
 async def _run(connection: Connection) -> None:
-    """One that fails while it leaves is not tried again: others collect what it left."""
+    """Run a connection; one that failed while leaving is not retried: orphans are collected."""
     if not connection.leaving:
         await connection.run()

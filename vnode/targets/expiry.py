@@ -1,8 +1,8 @@
-"""When the credentials of a kubeconfig end, and the condition that says so in time.
+"""Finds when the credentials of a kubeconfig expire, and builds the condition that warns in time.
 
-A token or a certificate in a Secret ends at a moment that it names itself; nobody renews it but
-whoever wrote it, so the Target says so a week ahead. Credentials that an exec plugin or a provider
-fetches have no such end. Signatures are not checked: this serves to warn, not to trust.
+A token or a certificate in a Secret names its own expiry; nobody renews it but its author, so the
+Target warns a week ahead. Credentials that an exec plugin or a provider fetches have no such
+expiry. Signatures are not checked: this serves to warn, not to trust.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _CURE: Final = "run vnode connect again, or put a new kubeconfig into the Secret
 
 @dataclass(frozen=True, slots=True)
 class CredentialExpiry:
-    """Credentials that end: `what` is "token" or "client certificate", `subject` whose it is."""
+    """Credentials that expire: `what` is "token" or "client certificate".
+
+    `subject` is who has them.
+    """
 
     what: str
     at: datetime
@@ -39,7 +42,7 @@ class CredentialExpiry:
 
 
 def claims(token: str) -> dict[str, Any]:
-    """What a JSON web token says of itself, unchecked; empty if it is none."""
+    """Return the claims of a JSON web token, unchecked; empty if it is none."""
     try:
         payload = token.split(".")[1]
         found = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -50,18 +53,18 @@ def claims(token: str) -> dict[str, Any]:
 
 
 def of_token(token: str) -> CredentialExpiry | None:
-    """The end of a JSON web token; None if it is none, or has no end."""
-    said = claims(token)
+    """Return the expiry of a JSON web token; None if it is none, or has no expiry."""
+    found = claims(token)
     try:
-        at = datetime.fromtimestamp(float(said["exp"]), UTC)
+        at = datetime.fromtimestamp(float(found["exp"]), UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
 
-    return CredentialExpiry("token", at, str(said.get("sub", "")))
+    return CredentialExpiry("token", at, str(found.get("sub", "")))
 
 
 def of_certificate(pem: bytes) -> CredentialExpiry | None:
-    """The end of a PEM certificate; None if it is none."""
+    """Return the expiry of a PEM certificate; None if it is none."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
         names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
@@ -73,7 +76,7 @@ def of_certificate(pem: bytes) -> CredentialExpiry | None:
 
 
 def of_kubeconfig(text: bytes, context: str = "") -> CredentialExpiry | None:
-    """The end of the credentials that a kubeconfig carries inline; None if there is none to see."""
+    """Return the expiry of the credentials that a kubeconfig has inline; None if it has none."""
     try:
         user = endpoint.user_of(text, context)
     except ConfigError:
@@ -92,7 +95,7 @@ def of_kubeconfig(text: bytes, context: str = "") -> CredentialExpiry | None:
 
 
 def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Object | None:
-    """The condition of a Target whose credentials end then; None if there is nothing to say.
+    """Build the condition of a Target whose credentials end then; None if it needs none.
 
     It changes when credentials are replaced, AHEAD of their end, and at their end: never between.
     """
@@ -114,13 +117,13 @@ def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Ob
     return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
 
 
-def look_again(end: CredentialExpiry | None, now: datetime) -> float | None:
-    """In how many seconds the condition may be another one; None if it will not.
+def seconds_until_change(end: CredentialExpiry | None, now: datetime) -> float | None:
+    """Return the seconds until the condition may change; None if it will not.
 
     Half a day at most, because wall clocks may be set.
     """
     if end is None:
         return None
 
-    turns = [turn for turn in (end.at - AHEAD, end.at) if turn > now]
-    return min((turns[0] - now).total_seconds() + 1, _LONGEST) if turns else None
+    changes = [change for change in (end.at - AHEAD, end.at) if change > now]
+    return min((changes[0] - now).total_seconds() + 1, _LONGEST) if changes else None

@@ -1,4 +1,4 @@
-"""What a Target or ClusterTarget asks for, checked.
+"""Checks what a Target or ClusterTarget asks for.
 
 Pure: an object in, a `TargetSpec` out, or a ConfigError whose text becomes the object's condition.
 """
@@ -25,7 +25,7 @@ _SOURCE_API: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """Where a Target's kubeconfig is; `context` is "" for the current one."""
+    """The place of a Target's kubeconfig; `context` is "" for the current one."""
 
     namespace: str
     name: str
@@ -40,7 +40,7 @@ class SecretReference:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target to connect to: this cluster itself, where `secret` is None, or another."""
+    """A target to connect to: this cluster itself if `secret` is None, else another."""
 
     key: TargetKey
     secret: SecretReference | None
@@ -49,7 +49,7 @@ class TargetSpec:
 
     @property
     def labels_excluded(self) -> Callable[[str], bool] | None:
-        """Tells for `key=value` whether a node label of the target stays hidden."""
+        """A function that tells for `key=value` whether a node label stays hidden."""
         if not self.excluded_labels:
             return None
 
@@ -58,7 +58,7 @@ class TargetSpec:
 
 
 def key_of(obj: Object) -> TargetKey:
-    """The key of a Target or ClusterTarget."""
+    """Return the key of a Target or ClusterTarget."""
     return TargetKey(objects.namespace(obj), objects.name(obj))
 
 
@@ -120,7 +120,7 @@ def _source_api(text: str) -> tuple[str, str] | None:
 
 
 def _classes(text: str) -> dict[str, str]:
-    """`from=to` pairs; an empty side is the default class of that cluster."""
+    """Parse `from=to` pairs; an empty side is the default class of that cluster."""
     pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
     if bad := [pair for pair in pairs if pair.count("=") != 1]:
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""Chaperons in a target that bear the name of this cluster and come from another one.
+"""Finds chaperons in a target that bear the name of this cluster and come from another one.
 
-Two sources with one name see each other's chaperons there. Each lets the other's be, because it
-goes by the UID of the parent cluster as well; but quotas, dashboards and Admiralty peers go by the
-name alone, so whoever chose it should hear of it.
+Two sources of one name see each other's chaperons there. Each leaves the other's alone, because it
+compares the UID of the parent cluster as well; but quotas, dashboards and Admiralty peers go by the
+name alone, so the administrator who chose it should know.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from vnode.api.objects import Object
 
 
 class NameConflicts:
-    """Counts the chaperons of each other cluster; `see` is subscribed to an informer of ours."""
+    """Counts the chaperons of each other cluster; `on_chaperon` is subscribed to the informer of
+    ours."""
 
     def __init__(self, own_uid: str, changed: Callable[[], None]) -> None:
         self._own_uid = own_uid
         self._changed = changed  # called when a cluster appears or disappears
-        self._origins: dict[str, str] = {}  # chaperon -> cluster UID, of strangers only
+        self._origins: dict[str, str] = {}  # chaperon -> cluster UID, of other clusters only
         self._counts: Counter[str] = Counter()  # how often each UID is in _origins; none is zero
 
     @property
@@ -28,8 +29,8 @@ class NameConflicts:
         """The UIDs of the other clusters, sorted."""
         return sorted(self._counts)
 
-    def see(self, old: Object | None, new: Object | None) -> None:
-        """Take note of a change; parameters as an informer gives them."""
+    def on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        """Count a change; a subscriber of informers."""
         key = objects.key(new or old or {})
         before, origin = self._origins.pop(key, ""), self._origin(new) if new else ""
         if origin:
@@ -39,7 +40,7 @@ class NameConflicts:
             self._recount(before, origin)
 
     def _recount(self, before: str, origin: str) -> None:
-        known = self.clusters
+        clusters_before = self.clusters
         if origin:
             self._counts[origin] += 1
 
@@ -48,17 +49,17 @@ class NameConflicts:
             if not self._counts[before]:
                 del self._counts[before]
 
-        if self.clusters != known:
+        if self.clusters != clusters_before:
             self._changed()
 
     def _origin(self, chaperon: Object) -> str:
-        """The UID of the cluster that it comes from, "" if that is ours or not said."""
+        """Return the UID of the cluster that it comes from, "" if that is ours or unknown."""
         cluster = objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID, "")
         return "" if cluster == self._own_uid else cluster
 
 
 def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:
-    """(holds, reason, message with the cure) of the condition ClusterNameUnique."""
+    """Return (status, reason, message with the cure) of the condition ClusterNameUnique."""
     if not clusters:
         return True, "NoOtherSeen", f"no other cluster is seen to send pods as {name!r}"
 

@@ -1,10 +1,11 @@
-"""Whether a target answers, and lets us do what we must: the source of a virtual node's Ready.
+"""Probes whether a target answers, and lets us do what we must: the source of a virtual node's
+Ready.
 
 A probe reads the target's ClusterSummary (reachable? trusted? installed? the cluster that this
-Target is?) and, for a Target with a namespace, asks for a chaperon to be created there without
-doing so (allowed? namespace there?). One lost answer, or one error of the server, is not an outage:
+Target is?) and, for a Target with a namespace, asks for a chaperon to be created there by a dry run
+(allowed? does the namespace exist?). One lost answer, or one error of the server, is not an outage:
 a target is unhealthy after two failures in a row, which takes less than 25 s from the moment that
-it stops to answer, well within the 50 s after which Kubernetes gives a silent node up.
+it stops to answer, well within the 50 s after which Kubernetes gives up a silent node.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
 from vnode.targets.cluster_identity import NotRecognized, Recognition
 
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
-_RETRY: Final = 2.0  # seconds to the second look after a failure
+_RETRY: Final = 2.0  # seconds to the second probe after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
-_FAILURES: Final = 2  # in a row that make a target unhealthy
+_FAILURES: Final = 2  # failures in a row that make a target unhealthy
 
-_PASSING: Final = (Unreachable, ServerError, TooManyRequests)
-"""What may be over the next moment; anything else is so until somebody changes it."""
+_TRANSIENT: Final = (Unreachable, ServerError, TooManyRequests)
+"""Errors that may be gone in a moment; others last until somebody acts."""
 
 _PROBE: Final[Object] = {
     "apiVersion": kinds.POD_CHAPERONS.api_version,
@@ -52,22 +53,22 @@ class Prober:
         self._link = link
         self._clock = clock
         self._recognition = recognition
-        self._poke = asyncio.Event()  # set to probe at once
+        self._wake = asyncio.Event()  # set to probe at once
 
-    def poke(self) -> None:
-        """Something happened to the connection: probe now."""
-        self._poke.set()
+    def probe_now(self) -> None:
+        """Probe at once: something happened to the connection."""
+        self._wake.set()
 
     async def run(self) -> None:
         """Probe until cancelled."""
         failures = 0
         while True:
-            self._poke.clear()
+            self._wake.clear()
             error = await self._probe()
             failures = failures + 1 if error else 0
             if error is None:
                 self._report(*verdict(self._link))
-            elif failures >= _FAILURES or not may_pass(error):
+            elif failures >= _FAILURES or not is_transient(error):
                 reason, message = explain(error, self._link.target.namespace)
                 self._report(False, reason, message)
 
@@ -84,24 +85,24 @@ class Prober:
             return error
 
         if self._link.chaperons.failure is not None:
-            self._link.chaperons.retry_now()  # it may not know yet that the target answers
+            self._link.chaperons.retry_now()  # it may be backing off
 
         return self._link.chaperons.failure
 
     def _report(self, healthy: bool, reason: str, message: str) -> None:
-        was = self._link.health
-        since = was.since if was.healthy == healthy else self._clock.now()
+        before = self._link.health
+        since = before.since if before.healthy == healthy else self._clock.now()
         self._link.set_health(LinkHealth(healthy, reason, message, since))
-        if healthy and not was.healthy:
+        if healthy and not before.healthy:
             self._link.chaperons.retry_now()
             self._link.summaries.retry_now()
 
     async def _pause(self, seconds: float) -> None:
-        await happens_within(self._poke, seconds)
+        await happens_within(self._wake, seconds)
 
 
-def may_pass(error: VnodeError) -> bool:
-    """The next probe may find it gone: no outage yet.
+def is_transient(error: VnodeError) -> bool:
+    """Tell whether the error may be gone at the next probe: then it is no outage yet.
 
     An API server that has just started refuses everybody whose roles it has not read yet, and says
     so after the word RBAC.
@@ -112,27 +113,28 @@ def may_pass(error: VnodeError) -> bool:
     if isinstance(error, NotRecognized):
         return False
 
-    return isinstance(error, _PASSING)
+    return isinstance(error, _TRANSIENT)
 
 
 def verdict(link: Link) -> tuple[bool, str, str]:
-    """(healthy, reason, message) of a target that answers; of use only with a summary."""
+    """Return (healthy, reason, message) of a target that answers; without a summary it is of no
+    use."""
     if not (link.synced and link.summaries.synced.is_set()):
         return False, CONNECTING, "reading what the target has"
 
     if link.summary is None:
-        text = "the target has not said what capacity it has: see that its agent runs"
+        text = "the target has no ClusterSummary, which has its capacity: check that its agent runs"
         return False, "NoSummary", text
 
     return True, "Connected", "the target answers"
 
 
 async def probe(client: Client, namespace: str, recognition: Recognition | None = None) -> None:
-    """Raise what stands between us and running pods in that namespace ("" for any) of a target."""
+    """Raise what keeps us from running pods in that namespace ("" for any) of a target."""
     try:
-        summary = await _look(client)
+        summary = await _read_summary(client)
         if recognition is not None:
-            await recognition.see(client, summary)
+            await recognition.recognize(client, summary)
 
         if namespace:
             await client.request(
@@ -140,24 +142,24 @@ async def probe(client: Client, namespace: str, recognition: Recognition | None 
             )
     except Denied as error:
         if error.status == 403:
-            # Nobody has rights to kinds that are not there: NotFound then tells the better cure.
+            # Kinds that do not exist are forbidden, too: NotFound then names the better cure.
             await client.request("GET", f"/apis/{kinds.POD_CHAPERONS.api_version}")
 
         raise
 
 
-async def _look(client: Client) -> Object | None:
+async def _read_summary(client: Client) -> Object | None:
     try:
         return await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except NotFound as error:
-        if keys.SUMMARY_NAME not in error.message:  # not the summary is missing but its kind
+        if keys.SUMMARY_NAME not in error.message:  # the kind is missing, not the summary
             raise
 
         return None
 
 
 def explain(error: VnodeError, namespace: str) -> tuple[str, str]:
-    """(reason, message with the cure) for what a probe met; `namespace` is "" for all."""
+    """Return (reason, message with the cure) for a probe's error; `namespace` is "" for all."""
     if isinstance(error, Denied):
         return _explain_denied(error, namespace)
 

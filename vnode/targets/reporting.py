@@ -1,9 +1,9 @@
-"""What is said of a Target where its user looks: conditions in its status, and Events on it.
+"""Writes conditions into the status of Targets, and Events on them.
 
-The status also says which cluster the Target is, for whoever connects next (`cluster_identity`).
-A condition holds for as long as it is true, and is written only if it changes; an Event tells of
-each turn of one. Only the leader writes, and never twice upon the same version of the object, so
-that what others write is neither fought nor doubled.
+The status also records which cluster the Target is, for the next connection (`cluster_identity`). A
+condition is written only when it changes; an Event is recorded whenever its status or reason does.
+Only the leader writes, and never twice upon the same version of the object, so that others' writes
+are neither fought nor doubled.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class TargetFinding(NamedTuple):
-    """A Target as it is, conditions that it should have, and the UID of the cluster that it is, ""
-    if it has that already, or nobody knows."""
+    """A Target as it is, the conditions that it should have, and the UID to record of its cluster,
+    "" if none."""
 
     target: Object
     conditions: Objects
@@ -34,9 +34,9 @@ class TargetFinding(NamedTuple):
 
 
 class Reporter:
-    """Writes conditions of Targets and ClusterTargets; made anew for each term of a leader.
+    """Writes conditions of Targets and ClusterTargets; one for each term of a leader.
 
-    `lookup` answers what is found of one at this moment, None if nothing is.
+    `lookup` returns the present finding of a Target, None if there is none.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Reporter:
         )
 
     def wake(self, key: TargetKey) -> None:
-        """Something may have been found."""
+        """Reconcile that Target: something may have been found."""
         self._controller.add(key)
 
     async def run(self) -> None:
@@ -69,7 +69,7 @@ class Reporter:
 
         target = finding.target
         if self._expectations.pending(key, target):
-            return  # a write of ours is on its way; what is found of its echo wakes us
+            return  # our last write is not in the informer yet; its event wakes this key
 
         status: Object = {}
         if (merged := conditions.merged(target, *finding.conditions)) is not None:
@@ -91,11 +91,11 @@ class Reporter:
             return
 
         if "clusterUID" in status and not cluster_identity.recorded(after):
-            log.warning("%s cannot keep which cluster it is: apply the CRDs of this version", key)
+            log.warning("%s cannot record its cluster: apply the CRDs of this version", key)
 
-        self._tell(key, objects.reference(target, kind.kind, kind.api_version), finding)
+        self._record_events(key, objects.reference(target, kind.kind, kind.api_version), finding)
 
-    def _tell(self, key: TargetKey, about: Object, finding: TargetFinding) -> None:
+    def _record_events(self, key: TargetKey, about: Object, finding: TargetFinding) -> None:
         before = cluster_identity.recorded(finding.target)
         if before and finding.cluster:
             text = f"the cluster is {finding.cluster} from now on, as confirmed; it was {before}"

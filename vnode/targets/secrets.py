@@ -1,7 +1,7 @@
-"""The kubeconfigs of targets: the Secrets that Targets name, each followed by itself.
+"""Watches the Secrets with kubeconfigs that Targets name, each one by itself.
 
-One informer a Secret, not one for all: the agent need not keep, or even be allowed to read, Secrets
-that are none of its business.
+One informer a Secret, not one for all: the agent need not keep, or even be allowed to read, other
+Secrets.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import TargetKey
 from vnode.targets.model import SecretReference
 
-_PATIENCE: Final = 5.0  # seconds for the first list of a Secret
+_TIMEOUT: Final = 5.0  # seconds for the first list of a Secret
 
 
 class Secrets:
-    """Follows the Secrets in use, in `tasks`; `changed` hears which target to look at."""
+    """Watches the Secrets in use, in `tasks`; calls `changed` for targets of a changed one."""
 
     def __init__(
         self, local: Client, tasks: KeyedTasks[str], changed: Callable[[TargetKey], None]
@@ -34,10 +34,10 @@ class Secrets:
         self._tasks = tasks  # by `namespace/name` of the Secret
         self._changed = changed
         self._references: dict[TargetKey, SecretReference] = {}  # those in use
-        self._followed: dict[str, Informer] = {}  # by `namespace/name`: of each that is in use
+        self._informers: dict[str, Informer] = {}  # by `namespace/name`: of each that is in use
 
     def use(self, key: TargetKey, reference: SecretReference | None) -> None:
-        """Follow the Secret that a target names now; no longer the one that it named before."""
+        """Watch the Secret that a target names now, no longer the one that it named before."""
         before = self._references.pop(key, None)
         if reference is not None:
             self._references[key] = reference
@@ -45,20 +45,20 @@ class Secrets:
 
         used = {other.object_key for other in self._references.values()}
         if before is not None and before.object_key not in used:
-            del self._followed[before.object_key]
+            del self._informers[before.object_key]
             self._tasks.stop(before.object_key)
 
     async def kubeconfig(self, reference: SecretReference) -> bytes:
-        """The kubeconfig of a Secret in use.
+        """Return the kubeconfig of a Secret in use.
 
         ConfigError says what is wrong with the Secret, Unreachable that it is not known yet.
         """
-        informer = self._followed[reference.object_key]
+        informer = self._informers[reference.object_key]
         try:
-            async with asyncio.timeout(0 if informer.failure else _PATIENCE):
+            async with asyncio.timeout(0 if informer.failure else _TIMEOUT):
                 await informer.synced.wait()
         except TimeoutError:
-            why = informer.failure or f"no answer within {_PATIENCE:.0f} s"
+            why = informer.failure or f"no answer within {_TIMEOUT:.0f} s"
             raise Unreachable(
                 f"Secret {reference.object_key} cannot be read: {why}; see that the agent may get, "
                 "list and watch it"
@@ -67,14 +67,14 @@ class Secrets:
         return kubeconfig(informer.store.get(reference.object_key), reference)
 
     def _follow(self, reference: SecretReference) -> None:
-        if reference.object_key in self._followed:
+        if reference.object_key in self._informers:
             return
 
         informer = Informer.of_object(
             self._local, kinds.SECRETS, reference.name, reference.namespace
         )
         informer.subscribe(lambda _old, _new: self._on_secret(reference.object_key))
-        self._followed[reference.object_key] = informer
+        self._informers[reference.object_key] = informer
         self._tasks.start(reference.object_key, informer.run, f"secret-{reference.object_key}")
 
     def _on_secret(self, object_key: str) -> None:
@@ -84,7 +84,7 @@ class Secrets:
 
 
 def kubeconfig(secret: Object | None, reference: SecretReference) -> bytes:
-    """What a Secret holds under the key of the reference; ConfigError names the cure."""
+    """Return the Secret's data under the key of the reference; ConfigError names the cure."""
     if secret is None:
         raise ConfigError(
             f"there is no Secret {reference.name!r} in namespace {reference.namespace!r}: create "

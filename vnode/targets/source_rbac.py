@@ -1,7 +1,7 @@
-"""What a Source or ClusterSource asks for, and the service account and bindings that grant it.
+"""Builds the service account and bindings that grant what a Source or ClusterSource asks for.
 
-Pure: objects in, freshly built objects out. A Source binds whom it names to the role
-`admiralty-source` in its namespace, a ClusterSource everywhere; both let it read the
+Pure: objects in, freshly built objects out. A Source binds its subjects to the role
+`admiralty-source` in its namespace, a ClusterSource everywhere; both let them read the
 ClusterSummary. Bindings have Admiralty's names (docs/admiralty-contract.md, sections 4 and 14), so
 vnode takes over those that Admiralty created.
 """
@@ -21,7 +21,7 @@ SOURCE_ROLE: Final = "admiralty-source"
 VIEWER_ROLE: Final = "admiralty-cluster-summary-viewer"
 
 # Marks our bindings. The garbage collector cannot follow a cluster-scoped binding to a namespaced
-# Source, so the binding says itself whose it is, and the controller removes it.
+# Source, so the binding names its Source, and the controller removes it.
 MADE_FOR_SOURCE: Final = keys.OWN_PREFIX + "made-for-source"  # label, "true"
 SOURCE: Final = keys.OWN_PREFIX + "source"  # annotation: key of the Source or ClusterSource
 
@@ -30,7 +30,8 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who gets rights from one Source; `namespace` is "" for a ClusterSource, so for everywhere.
+    """The subjects that one Source gives rights to; `namespace` is "" for a ClusterSource, so
+    everywhere.
 
     `account` is (namespace, name) of a service account, or None. `user` may be "".
     """
@@ -62,7 +63,7 @@ class Grant:
 def parse(source: Object) -> Grant:
     """Check a Source or ClusterSource; ConfigError says which field to change.
 
-    One that names nobody is no error: it grants nothing (`Grant` is then "" as text).
+    One without a subject is no error: it grants nothing (`Grant` is then "" as text).
     """
     spec, namespace = objects.spec(source), objects.namespace(source)
     account = (namespace, spec.get("serviceAccountName") or "")
@@ -86,7 +87,7 @@ def parse(source: Object) -> Grant:
 
 
 def account_namespace(source: Object) -> Iterable[str]:
-    """Index function: where the service account of a Source is."""
+    """Index a Source by the namespace of its service account."""
     try:
         account = parse(source).account
     except ConfigError:
@@ -96,13 +97,13 @@ def account_namespace(source: Object) -> Iterable[str]:
 
 
 def binding_source(binding: Object) -> Iterable[str]:
-    """Index function: the key of the Source that a binding was made for."""
+    """Index a binding by the key of the Source that it was made for."""
     key = objects.annotations(binding).get(SOURCE)
     return (key,) if key else ()
 
 
 def service_account(grant: Grant) -> Object:
-    """The service account of a grant that has one, owned by its Source."""
+    """Build the service account of a grant that has one, owned by its Source."""
     assert grant.account is not None, "this grant has no service account"
     namespace, name = grant.account
     return {
@@ -117,7 +118,7 @@ def service_account(grant: Grant) -> Object:
 
 
 def bindings(grant: Grant) -> list[tuple[Kind, Object]]:
-    """The bindings that must be there, and no others; none if the grant names nobody."""
+    """Build all bindings that should exist; none if the grant has no subject."""
     subjects = _subjects(grant)
     if not subjects:
         return []
@@ -140,7 +141,7 @@ def bindings(grant: Grant) -> list[tuple[Kind, Object]]:
 
 
 def is_as_wanted(present: Object, wanted: Object) -> bool:
-    """Nothing that the wanted binding names differs; more labels and annotations do not matter."""
+    """Tell whether the present binding has all of the wanted one; it may have more metadata."""
     meta, want = objects.metadata(present), objects.metadata(wanted)
     owners = [owner.get("uid") for owner in meta.get("ownerReferences") or ()]
     return (
@@ -153,7 +154,7 @@ def is_as_wanted(present: Object, wanted: Object) -> bool:
 
 
 def same_role(present: Object, wanted: Object) -> bool:
-    """The role is the same; it cannot be changed, only the binding be made anew."""
+    """Compare the roles; a binding's role cannot be changed, only the binding be replaced."""
     return bool(present.get("roleRef") == wanted["roleRef"])
 
 

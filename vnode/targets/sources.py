@@ -1,9 +1,10 @@
-"""Sources and ClusterSources -> service accounts and bindings in this, the target, cluster.
+"""Keeps service accounts and bindings in this, the target, cluster as Sources and ClusterSources
+ask.
 
-A Source, or something made for one, changes; its key is reconciled: what must be there is built
-from the Source, compared with what is there, and put right. A binding whose Source is gone, or
-names nobody any more, is deleted, but only once all Sources have been listed. What is wrong is
-written into the Source's Ready condition, with the cure.
+A Source, or an object made for one, changes; its key is reconciled: the wanted objects are built
+from the Source, compared with the present ones, and corrected. A binding whose Source is deleted,
+or has no subject any more, is deleted, but only once all Sources have been listed. A problem goes
+into the Source's Ready condition, with the cure.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ class SourceController:
         self._controller.add(objects.key(new or old or {}))
 
     def _on_account(self, old: Object | None, new: Object | None) -> None:
-        """One came or went. A new namespace brings its account `default`, hence wakes too."""
+        """Wake Sources of a namespace when a service account is created or deleted there.
+
+        A new namespace gets an account `default`, hence wakes them, too.
+        """
         if old is None or new is None:
             namespace = objects.namespace(new or old or {})
             for informer in (self._sources, self._cluster_sources):
@@ -117,7 +121,7 @@ class SourceController:
         return None
 
     async def _grant(self, key: str, grant: Grant | None) -> None:
-        """Make what is missing, put right what differs, then delete what is too much."""
+        """Create what is missing, correct what differs, then delete what is not wanted."""
         wanted = source_rbac.bindings(grant) if grant else []
         if grant and grant.account:
             await self._ensure_account(grant)
@@ -139,7 +143,7 @@ class SourceController:
         try:
             await self._client.create(kinds.SERVICE_ACCOUNTS, account)
         except AlreadyExists:
-            log.debug("service account %s is there already", objects.key(account))
+            log.debug("service account %s exists already", objects.key(account))
         else:
             log.info("created service account %s", objects.key(account))
 
@@ -154,7 +158,7 @@ class SourceController:
         try:
             await self._client.apply(kind, wanted)
         except Invalid:
-            # One that does not carry our label, so that we do not see it, binds another role.
+            # A binding without our label, which we do not watch, has another role.
             await self._client.delete(kind, objects.name(wanted), objects.namespace(wanted) or None)
             await self._client.apply(kind, wanted)
 
@@ -195,12 +199,12 @@ class SourceController:
 
 
 def outcome(grant: Grant | None) -> tuple[str, str]:
-    """(reason, message) when all that was asked for is there."""
+    """Return (reason, message) when everything that was asked for is in place."""
     if grant is None or not str(grant):
         return (
             "NoSubject",
             (
-                "the spec names nobody: set userName, or a service account "
+                "the spec names no subject: set userName, or a service account "
                 "(serviceAccountName of a Source, serviceAccount of a ClusterSource)"
             ),
         )
@@ -210,11 +214,11 @@ def outcome(grant: Grant | None) -> tuple[str, str]:
 
 
 def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
-    """(reason, message with the cure) for what stood in the way."""
+    """Return (reason, message with the cure) for an error of the API server."""
     if isinstance(error, NotFound) and grant and grant.account:
         return (
             "NamespaceNotFound",
-            f"namespace {grant.account[0]!r} of the service account is not there: create it",
+            f"namespace {grant.account[0]!r} of the service account does not exist: create it",
         )
 
     if isinstance(error, Denied):
@@ -227,7 +231,7 @@ def explain(error: ApiError, grant: Grant | None) -> tuple[str, str]:
 
 
 def _trim_account(account: Object) -> Object:
-    """Only what tells that it is there: clusters have thousands."""
+    """Keep only that it exists: clusters have thousands."""
     meta = objects.metadata(account)
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {field: meta[field] for field in kept if field in meta}}

@@ -1,7 +1,7 @@
-"""The Targets and ClusterTargets that exist, whether they work or not.
+"""Lists the Targets and ClusterTargets that exist, whether they work or not.
 
-All replicas follow them, and many ask: the webhook for finalizers, virtual nodes for what they
-stand for, pods whether what they were sent to is still wanted.
+All replicas watch them, and many ask: the webhook for finalizers, virtual nodes for the Target that
+they stand for, pods whether the Target that they were sent to still exists.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from vnode.targets import cluster_identity, model
 
 
 class _Keys(NamedTuple):
-    """What there is, looked up."""
+    """Indexes of the keys."""
 
     by_node: dict[str, TargetKey]
     finalizers: frozenset[str]
 
 
 class TargetLister:
-    """Those of the local cluster; `namespace` is for those who may see the Targets of one only."""
+    """Lists Targets of the local cluster; `namespace` is for callers that may see only one."""
 
     def __init__(self, local: Client, namespace: str | None = None) -> None:
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
-        self._keys: _Keys | None = None  # None when they must be made anew
+        self._keys: _Keys | None = None  # None when they must be built again
         for informer in self.informers:
             informer.subscribe(self._on_key)
 
     @property
     def informers(self) -> tuple[Informer, Informer]:
-        """Those of Targets and ClusterTargets, for others to look into."""
+        """The informers of Targets and ClusterTargets."""
         return self._targets, self._cluster_targets
 
     @property
     def synced(self) -> bool:
-        """All are known; before that, an absent one means nothing."""
+        """Whether all are known; before that, an absent one means nothing."""
         return self._targets.synced.is_set() and self._cluster_targets.synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -51,51 +51,52 @@ class TargetLister:
         await self._cluster_targets.synced.wait()
 
     async def run(self) -> None:
-        """Follow them until cancelled."""
+        """Watch them until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._targets.run(), name="targets")
             group.create_task(self._cluster_targets.run(), name="clustertargets")
 
     def get(self, key: TargetKey) -> Object | None:
-        """The object, None if there is none."""
+        """Return the object, None if there is none."""
         informer = self._targets if key.namespace else self._cluster_targets
         return informer.store.get(str(key))
 
     def cluster(self, key: TargetKey) -> str | None:
-        """The UID of the cluster that a Target is; "" if that is not known, None if there is no
-        such Target."""
+        """Return the UID of the cluster that a Target is; "" if unknown, None if there is no such
+        Target."""
         if (obj := self.get(key)) is not None:
             return cluster_identity.recorded(obj)
 
         return None if self.synced else ""
 
     def keys(self) -> Collection[TargetKey]:
-        """Every one that exists."""
+        """Return the keys of all that exist."""
         return self._present.by_node.values()
 
     def has_node(self, name: str) -> bool:
-        """A Node of that name stands for one that exists, or for one not known yet."""
+        """Tell whether a Node of that name stands for a Target that exists, or may exist."""
         return not self.synced or name in self._present.by_node
 
     def has_finalizer(self, name: str) -> bool:
-        """That finalizer belongs to one that exists, or to one not known yet."""
+        """Tell whether that finalizer belongs to a Target that exists, or may exist."""
         return not self.synced or name in self._present.finalizers
 
     def finalizers(self, namespace: str) -> list[str]:
-        """The finalizers that a proxy pod of that namespace carries, in a stable order."""
+        """Return the finalizers of a proxy pod of that namespace, in a stable order."""
         covering = [key for key in self.keys() if key.namespace in ("", namespace)]
         return [key.finalizer for key in sorted(covering, key=str)]
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever one comes or goes."""
+        """Set `changed` whenever one is created or deleted."""
         for informer in self.informers:
             informer.subscribe(lambda old, new: changed.set() if not (old and new) else None)
 
     @property
     def _present(self) -> _Keys:
-        """Asked for each pod, while Targets seldom come and go."""
+        """The indexes, kept: they are read for each pod, while Targets seldom come and go."""
         if self._keys is None:
-            keys = [model.key_of(obj) for each in self.informers for obj in each.store.values()]
+            stores = [informer.store for informer in self.informers]
+            keys = [model.key_of(obj) for store in stores for obj in store.values()]
             self._keys = _Keys(
                 {key.node_name: key for key in keys}, frozenset(key.finalizer for key in keys)
             )

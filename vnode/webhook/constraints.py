@@ -160,7 +160,7 @@ _IGNORED: Final = frozenset(
 
 
 def parse(text: str) -> Object:
-    """The four fields, as far as they are given; raises ConfigError saying what is wrong."""
+    """Return those of the four fields that are given; ConfigError says what is wrong."""
     fragment = documents.parse(text)
     if fragment is None:
         return {}
@@ -178,6 +178,6 @@ def parse(text: str) -> Object:
 
 
 def of_spec(spec: Object) -> Object:
-    """The four fields of a spec that are there and not empty."""
+    """Return those of the four fields of a spec that are not empty."""
     present: dict[str, Any] = {field: spec[field] for field in FIELDS if spec.get(field)}
     return present

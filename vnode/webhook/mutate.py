@@ -1,8 +1,8 @@
-"""From a pod that is being created to its proxy: an admission decision as a JSON patch.
+"""Turns a pod that is being created into its proxy pod: an admission decision as a JSON patch.
 
 Pure, and on the raw JSON of the request, so that pod fields newer than this code pass through. The
-pod as its user wrote it is saved in an annotation, from which chaperons are made; what remains is
-made to choose a virtual node. It does what Admiralty's webhook does, and adds the finalizers of
+pod as its user wrote it is saved in an annotation, from which chaperons are built; the rest is
+changed to choose a virtual node. It does what Admiralty's webhook does, and adds the finalizers of
 ClusterTargets, and keeps the tolerations that say how long a proxy outlives its node
 (docs/admiralty-contract.md, section 5).
 """
@@ -23,7 +23,7 @@ from vnode.webhook.patch import Patch
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _DELEGATE: Final = kinds.POD_CHAPERONS.kind
-_OUTLIVING: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATIONS: Final[list[Object]] = [
     {"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER},
     {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists"},
@@ -57,7 +57,7 @@ class _AdmittedPod(msgspec.Struct):
 
 
 def is_pod(obj: Any) -> bool:
-    """The parts that this module reads have the types that the API gives them."""
+    """Tell whether the parts that this module reads have the types that the API gives them."""
     try:
         msgspec.convert(obj, _AdmittedPod)
     except msgspec.ValidationError:
@@ -67,7 +67,7 @@ def is_pod(obj: Any) -> bool:
 
 
 def elects_itself(pod: Object) -> bool:
-    """The pod asks for it, whatever its namespace says.
+    """Tell whether the pod asks to be a proxy, whatever its namespace says.
 
     A delegate asks by `forward`, which our own agent leaves on it only where it can go on.
     """
@@ -76,12 +76,11 @@ def elects_itself(pod: Object) -> bool:
 
 
 def is_exempt(pod: Object) -> bool:
-    """Never a proxy, whoever elects it.
+    """Tell whether a pod is never a proxy, even if its namespace is elected.
 
-    Pods that opt out, that already have a node (so that nothing is left to choose; mirror pods are
-    of this sort), and those of a DaemonSet, which are made for one node of this cluster each. And
-    delegates, unless they are elected one by one: in a cluster that is its own target, a
-    namespace's election would send them round for ever.
+    That is a pod that opts out, one that has a node already (mirror pods are of this sort), one of
+    a DaemonSet, which is made for one node of this cluster; and a delegate, unless elected one by
+    one: in a cluster that is its own target, a namespace's election would send it round for ever.
     """
     annotations = objects.annotations(pod)
     if keys.NO_ELECT in annotations or _MIRROR in annotations or objects.node_name(pod):
@@ -92,16 +91,15 @@ def is_exempt(pod: Object) -> bool:
 
 
 def _owners(pod: Object) -> set[str]:
-    """Their kinds."""
     references = objects.metadata(pod).get("ownerReferences") or ()
     return {str(owner.get("kind")) for owner in references}
 
 
 def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
-    """The JSON patch that makes an elected pod a proxy; empty if it is one already.
+    """Return the JSON patch that makes an elected pod a proxy; empty if it is one already.
 
-    `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError
-    with the text for the user if an annotation is not acceptable: which one, why, and the cure.
+    `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError if
+    an annotation is not acceptable: its text tells the user which one, why, and the cure.
     """
     annotations = objects.annotations(pod)
     source = _source(pod)
@@ -114,7 +112,7 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
 
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
     _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
-    for field, value in _choice_of_node(pod, source).items():
+    for field, value in _node_constraints(pod, source).items():
         _set_or_remove(patch, value, "spec", field)
 
     patch.set(keys.PROXY_SCHEDULER, "spec", "schedulerName")
@@ -128,12 +126,12 @@ def _set_or_remove(patch: Patch, value: Any, *path: str) -> None:
         patch.remove(*path)
 
 
-def _choice_of_node(pod: Object, source: Object) -> Object:
-    """The four scheduling constraints of the proxy; an empty one is to be absent.
+def _node_constraints(pod: Object, source: Object) -> Object:
+    """Return the four scheduling constraints of the proxy; an empty one is to be absent.
 
-    Without an annotation that says which they are, those of the pod that no real node could meet.
-    Who adds a `nodeSelector` for virtual nodes to pods of others, as a quota controller does, is
-    heeded beside the annotation.
+    Without an annotation that says which they are, they are those of the pod that no real node
+    could meet. A `nodeSelector` for virtual nodes that somebody else, such as a quota controller,
+    adds to the pod is respected beside the annotation.
     """
     annotations = objects.annotations(pod)
     wanted = own = virtual_constraints.of_spec(objects.spec(source))
@@ -152,17 +150,17 @@ def _choice_of_node(pod: Object, source: Object) -> Object:
 
 
 def _tolerations(pod: Object, wanted: list[Object]) -> list[Object]:
-    """Those of every proxy, those asked for, and how long it outlives a node that is not ready.
+    """Return every proxy's tolerations, those asked for, and how long it outlives a failed node.
 
     The last come from the pod: the user's, or the API server's default of 300 s.
     """
     named = {toleration.get("key") for toleration in wanted}
-    outliving = [
+    for_failures = [
         toleration
         for toleration in objects.spec(pod).get("tolerations") or ()
-        if toleration.get("key") in _OUTLIVING and toleration.get("key") not in named
+        if toleration.get("key") in _NODE_FAILURES and toleration.get("key") not in named
     ]
-    return [*_TOLERATIONS, *wanted, *outliving]
+    return [*_TOLERATIONS, *wanted, *for_failures]
 
 
 def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:
@@ -171,7 +169,7 @@ def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:
 
 
 def _source(pod: Object) -> Object:
-    """The pod as its user wrote it: the one saved before, if there is one, else the pod itself."""
+    """Return the pod as its user wrote it: the one saved before, if any, else the pod itself."""
     annotations = objects.annotations(pod)
     if keys.SOURCE_POD_MANIFEST not in annotations:
         return pod
@@ -192,7 +190,7 @@ def _saved_pod(text: str) -> Object:
 
 
 def _manifest(pod: Object) -> str:
-    """The pod to be saved: JSON, which every reader of YAML reads."""
+    """Return the pod to be saved: JSON, which every reader of YAML reads."""
     metadata = {k: v for k, v in objects.metadata(pod).items() if k != "managedFields"}
     text = msgspec.json.encode(
         {

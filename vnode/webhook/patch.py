@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902), built member by member.
+"""Builds JSON patches (RFC 6902), member by member.
 
-Only what differs becomes an operation, so that a second pass over a patched object is empty and
+Only a difference becomes an operation, so that a second pass over a patched object is empty and
 everything that is not named survives byte for byte.
 """
 
@@ -39,7 +39,7 @@ class Patch:
             self._add({}, path)
 
     def _add(self, value: Any, path: tuple[str, ...]) -> None:
-        """`add` replaces a member that is there already (RFC 6902, 4.1)."""
+        """Add or replace a member: `add` does both (RFC 6902, 4.1)."""
         self.operations.append({"op": "add", "path": pointer(path), "value": value})
 
     def _at(self, path: tuple[str, ...]) -> Any:
@@ -54,5 +54,5 @@ class Patch:
 
 
 def pointer(path: tuple[str, ...]) -> str:
-    """The JSON pointer (RFC 6901) of a path."""
+    """Return the JSON pointer (RFC 6901) of a path."""
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)

@@ -1,8 +1,8 @@
-"""The mutating webhook as the API server calls it: an AdmissionReview in, an AdmissionReview out.
+"""Serves the mutating webhook: an AdmissionReview in, an AdmissionReview out.
 
-Every replica serves it. What it must know of the cluster (is the namespace elected, which targets
-cover it) it asks of two functions. Whatever the body holds, the answer is a review or a 400; what
-pods contain is never logged.
+Every replica serves it. It asks two functions about the cluster: whether the namespace is elected,
+and which targets cover it. Whatever the body holds, the answer is a review or a 400; the content of
+pods is never logged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _decoder: Final = msgspec.json.Decoder(_Review)
 class Webhook:
     """Answers admission reviews.
 
-    `namespace_annotations` gives a namespace's annotations, None if there is no such namespace;
+    `namespace_annotations` returns a namespace's annotations, None if there is no such namespace;
     `finalizers` those of the Targets and ClusterTargets that cover a namespace.
     """
 
@@ -62,13 +62,13 @@ class Webhook:
         self._finalizers = finalizers
 
     def app(self) -> web.Application:
-        """The application to be served over TLS."""
+        """Return the application to be served over TLS."""
         app = web.Application(client_max_size=BODY_LIMIT)
         app.add_routes([web.post(PATH, self.handle)])
         return app
 
     async def handle(self, request: web.Request) -> web.Response:
-        """One review; 400 if the body is none, 413 if it is too large."""
+        """Answer one review; 400 if the body is none, 413 if it is too large."""
         try:
             answer = await self.review(await request.read())
         except MalformedReview as error:
@@ -77,7 +77,7 @@ class Webhook:
         return web.Response(body=answer, content_type="application/json")
 
     async def review(self, body: bytes) -> bytes:
-        """The answer to a review; raises MalformedReview if it is none."""
+        """Return the answer to a review; raises MalformedReview if the body is none."""
         review = _parse(body)
         try:
             decision = await self._decide(review.request)
@@ -142,9 +142,9 @@ def _with_patch(patch: list[Object]) -> Object:
 
 
 def _with_warnings(response: Object, warnings: Iterable[str]) -> Object:
-    """What kubectl prints beside its own answer."""
-    told = list(warnings)
-    return {**response, "warnings": told} if told else response
+    """Add warnings, which kubectl prints, to a response."""
+    collected = list(warnings)
+    return {**response, "warnings": collected} if collected else response
 
 
 def _rejection(request: _Request, code: int, reason: str, message: str) -> Object:

@@ -11,6 +11,7 @@ from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, Denied
 from vnode.api.identity import Identity
 from vnode.following import claims, copies
+from vnode.following.family import FamilyContext
 from vnode.following.namespaces import Namespaces
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
@@ -62,11 +63,10 @@ async def read(_kind, _name, _namespace):
 
 @pytest.fixture
 def family(clock):
-    local, looked = SimpleNamespace(name="c1", get=read), []
-    family = claims.Claims(
-        local, Links(), US, ReferenceIndex(lambda _key: None, clock), looked.append
-    )
-    family.looked = looked
+    local, woken = SimpleNamespace(name="c1", get=read), []
+    context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None)
+    family = claims.Claims(context, ReferenceIndex(context.wake, clock))
+    family.woken = woken
     return family
 
 
@@ -87,13 +87,13 @@ async def test_copies_are_looked_at_once_it_is_known_which_claims_there_are(fami
         family._links.add(link)
         await asyncio.sleep(0)
         assert family.need(copy, link) is Need.TOLERATED
-        assert family.looked == []
+        assert family.woken == []
         listed.set()
         for _ in range(10):
             await asyncio.sleep(0)
 
         assert family.need(copy, link) is Need.NONE
-        assert family.looked == [kinds.CLAIMS]
+        assert family.woken == [kinds.CLAIMS]
 
 
 async def test_only_labels_of_a_claim_change(family):

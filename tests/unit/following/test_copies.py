@@ -104,8 +104,8 @@ def test_an_update_brings_marks_and_takes_away_those_that_the_original_lost(
         present["metadata"][field] |= value
 
     wanted = copies.content(marked(later_labels, later_notes), US)
-    same = copies.marks(present) == copies.marks(wanted)
-    assert same == ((labels, annotations) == (later_labels, later_notes))
+    unchanged = copies.marks(present) == copies.marks(wanted)
+    assert unchanged == ((labels, annotations) == (later_labels, later_notes))
     after = copies.successor(wanted, present)
     assert copies.marks(after) == copies.marks(wanted)
     for field in ("labels", "annotations"):

@@ -16,10 +16,10 @@ from vnode.api.objects import Object
 from vnode.following import copies
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Original
-from vnode.following.follower import GRACE, PATIENCE, Follower
+from vnode.following.follower import GRACE, TIMEOUT, Follower
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
-from vnode.following.writing import LOOK_AGAIN
+from vnode.following.writing import RECHECK
 from vnode.runtime.links import LinkHealth, Links, TargetKey
 
 pytestmark = pytest.mark.looptime
@@ -45,10 +45,10 @@ class Family(ConfigObjects):
     def need(self, key, _link):
         return self.needs.get(key.node, Need.NONE)
 
-    def on(self, node):
+    def keys_on(self, node):
         return [Key(node, MAP)] if node in self.needs else []
 
-    def users(self, _key):
+    def involved_objects(self, _key):
         return iter(self.pods)
 
     async def open(self, group):
@@ -128,29 +128,29 @@ async def world(clock):
     await asyncio.wait([running])
 
 
-async def bring(world, node=N1):
+async def ensure(world, node=N1):
     world.family.needs[node] = Need.WANTED
-    return await world.follower.bring([Key(node, MAP)])
+    return await world.follower.ensure([Key(node, MAP)])
 
 
 async def test_what_is_wanted_is_brought_once(world):
-    assert await bring(world) == ""
-    assert await bring(world) == ""
+    assert await ensure(world) == ""
+    assert await ensure(world) == ""
     assert world.calls == ["create"]
     assert US.made(world.copy)
 
 
-async def test_a_pod_on_the_node_of_a_target_for_other_namespaces_brings_nothing(world):
+async def test_a_pod_on_the_node_of_a_target_for_other_namespaces_copies_nothing(world):
     """Whoever makes pods may name any node in them."""
     link = world.connect("n3", namespace="other")
-    await bring(world, link.node_name)
+    await ensure(world, link.node_name)
     assert world.calls == []
 
 
 async def test_a_copy_that_differs_is_updated(world):
-    await bring(world)
+    await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
-    await bring(world)
+    await ensure(world)
     assert world.holds == ["later"]
     assert world.calls == ["create", "update"]
 
@@ -164,13 +164,13 @@ def with_labels(obj, **labels):
 
 
 async def test_labels_alone_are_brought_up_to_date_once(world):
-    await bring(world)
+    await ensure(world)
     world.family.body = labelled(app="x")
-    await bring(world)
-    await bring(world)
+    await ensure(world)
+    await ensure(world)
     assert world.copy["metadata"]["labels"]["app"] == "x"
     world.family.body = labelled()
-    await bring(world)
+    await ensure(world)
     assert "app" not in world.copy["metadata"]["labels"]
     assert world.calls == ["create", "update", "update"]
 
@@ -181,27 +181,27 @@ async def test_what_a_target_makes_of_labels_is_not_fought(world):
 
     world.admit = admit
     world.family.body = labelled(app="ours")
-    await bring(world)
+    await ensure(world)
     world.follower.wake(Key(N1, MAP))
-    await asyncio.sleep(5 * LOOK_AGAIN)
-    await bring(world)
+    await asyncio.sleep(5 * RECHECK)
+    await ensure(world)
     assert world.calls == ["create"]
     world.family.body = labelled(app="ours", more="1")
-    await bring(world)
-    await bring(world)
+    await ensure(world)
+    await ensure(world)
     assert world.calls == ["create", "update"]
 
 
 async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_they_like(world):
     world.family.body = labelled(app="ours")
-    await bring(world)
+    await ensure(world)
     for _ in range(5):
         copy = world.copy
         world.put(with_labels(copy, **copy["metadata"]["labels"] | {"app": "theirs"}))
-        await bring(world)
+        await ensure(world)
 
     assert world.calls == ["create"]
-    await asyncio.sleep(LOOK_AGAIN + 0.1)
+    await asyncio.sleep(RECHECK + 0.1)
     assert world.copy["metadata"]["labels"]["app"] == "ours"
     assert world.calls == ["create", "update"]
 
@@ -210,11 +210,11 @@ async def test_a_label_that_somebody_changed_is_put_right_but_not_as_often_as_th
     "error", [Denied(403, "Forbidden", "no way"), Invalid(422, "Invalid", "no way")]
 )
 async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world, error):
-    await bring(world)
+    await ensure(world)
     world.family.body = labelled(app="x")
     world.fail("update", error)
-    assert await bring(world) == ""
-    assert world.said == ["labels of ConfigMap m do not follow to n1: no way"]
+    assert await ensure(world) == ""
+    assert world.said == ["labels of ConfigMap m cannot follow to target n1: no way"]
 
 
 def refused(*, immutable):
@@ -223,40 +223,40 @@ def refused(*, immutable):
     return error
 
 
-async def test_a_copy_that_cannot_change_is_made_anew_and_that_is_said(world):
-    await bring(world)
+async def test_a_copy_that_cannot_change_is_recreated_and_that_is_said(world):
+    await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
     world.fail("update", refused(immutable=True))
-    assert await bring(world) == ""
+    assert await ensure(world) == ""
     assert world.holds == ["later"]
     assert world.calls == ["create", "update", "delete", "create"]
-    assert world.said == ["ConfigMap m of target n1 was deleted and made anew: no way"]
+    assert world.said == ["ConfigMap m of target n1 was deleted and recreated: no way"]
 
 
 async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(world):
-    await bring(world)
+    await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
     world.fail("update", refused(immutable=False))
     with pytest.raises(ConfigError, match="ConfigMap m cannot follow to target n1: no way"):
-        await bring(world)
+        await ensure(world)
 
     assert world.holds == ["now"]
     assert world.said == ["ConfigMap m cannot follow to target n1: no way"]
-    await asyncio.sleep(LOOK_AGAIN + 0.1)
+    await asyncio.sleep(RECHECK + 0.1)
     assert world.holds == ["later"]
 
 
-async def test_a_copy_that_can_never_be_what_it_should_is_made_anew(world):
-    await bring(world)
+async def test_a_copy_that_can_never_be_what_it_should_is_recreated(world):
+    await ensure(world)
     world.family.body = content("later", uid="original", resourceVersion="6")
     world.family.update = lambda _body, _copy: None
-    await bring(world)
+    await ensure(world)
     assert world.holds == ["later"]
     assert world.calls == ["create", "delete", "create"]
 
 
 async def test_an_unused_copy_goes_after_a_while(world):
-    await bring(world)
+    await ensure(world)
     world.family.needs.clear()
     world.follower.wake(Key(N1, MAP))
     await asyncio.sleep(GRACE - 0.1)
@@ -266,17 +266,17 @@ async def test_an_unused_copy_goes_after_a_while(world):
 
 
 async def test_a_next_user_in_time_keeps_a_copy(world):
-    await bring(world)
+    await ensure(world)
     world.family.needs.clear()
     world.follower.wake(Key(N1, MAP))
     await asyncio.sleep(GRACE - 0.1)
-    await bring(world)
+    await ensure(world)
     await asyncio.sleep(GRACE)
     assert world.calls == ["create"]
 
 
 async def test_nothing_is_removed_while_pods_are_not_all_known(world):
-    await bring(world)
+    await ensure(world)
     world.family.needs.clear()
     world.complete[N1] = False
     world.follower.wake(Key(N1, MAP))
@@ -289,15 +289,15 @@ async def test_nothing_is_removed_while_pods_are_not_all_known(world):
 
 async def test_nothing_is_done_before_the_list_of_copies_is_complete(world):
     world.server.fail(None, verb="list", delay=math.inf, times=None)
-    with pytest.raises(Unreachable, match=f"{PATIENCE:g} s"):
-        await bring(world)
+    with pytest.raises(Unreachable, match=f"{TIMEOUT:g} s"):
+        await ensure(world)
 
     assert world.calls == []
 
 
 async def test_a_copy_that_another_target_needs_in_the_same_cluster_stays(world):
-    await bring(world, N1)
-    await bring(world, N2)
+    await ensure(world, N1)
+    await ensure(world, N2)
     world.family.needs = {N2: Need.WANTED}
     world.follower.wake(Key(N1, MAP))
     await asyncio.sleep(2 * GRACE)
@@ -309,9 +309,9 @@ async def test_a_copy_that_another_target_needs_in_the_same_cluster_stays(world)
 
 
 async def test_a_copy_whose_original_is_gone_goes(world):
-    await bring(world)
+    await ensure(world)
     world.family.body = None
-    await bring(world)
+    await ensure(world)
     assert world.calls == ["create", "delete"]
 
 
@@ -320,30 +320,30 @@ async def test_a_copy_whose_original_is_gone_goes(world):
 )
 async def test_what_is_not_ours_is_left_alone_and_said(world, theirs):
     world.put(content("theirs", uid="foreign", labels=theirs))
-    assert "not from this cluster" in await bring(world)
-    assert "not from this cluster" in await bring(world)
+    assert "not from this cluster" in await ensure(world)
+    assert "not from this cluster" in await ensure(world)
     assert world.calls == ["create", "get"]
     assert world.holds == ["theirs"]
     assert len(world.said) == 1
 
 
 async def test_a_copy_of_an_earlier_original_that_holds_data_is_left_alone_and_said(world):
-    await bring(world)
+    await ensure(world)
     world.family.body = content("later", uid="again", resourceVersion="6")
     world.family.replaces = lambda _copy, _original: False
-    assert "is that of an earlier one of this name" in await bring(world)
-    assert "parent-uid=original" in await bring(world)
+    assert "is that of an earlier one of this name" in await ensure(world)
+    assert "parent-uid=original" in await ensure(world)
     assert world.calls == ["create"]
     assert world.holds == ["now"]
     assert len(world.said) == 1
     world.family.replaces = lambda _copy, _original: True  # somebody has given it the label
-    await bring(world)
+    await ensure(world)
     assert world.holds == ["later"]
 
 
 async def test_what_is_not_ours_but_the_same_is_not_worth_a_word(world):
     world.put(content("now", uid="foreign"))
-    assert await bring(world) == ""
+    assert await ensure(world) == ""
     assert world.said == []
 
 
@@ -351,13 +351,13 @@ async def test_a_copy_of_another_cluster_of_our_name_is_not_ours(world):
     labels = {keys.PARENT_CLUSTER_NAME: "c1"}
     annotations = {keys.PARENT_CLUSTER_UID: "another"}
     world.put(content("theirs", labels=labels, annotations=annotations))
-    assert "not from this cluster" in await bring(world)
+    assert "not from this cluster" in await ensure(world)
     assert world.holds == ["theirs"]
 
 
 async def test_a_target_that_is_the_source_needs_nothing(world):
     world.put(content("now", uid="original"))
-    assert await bring(world) == ""
+    assert await ensure(world) == ""
     assert world.calls == ["create", "get"]
 
 
@@ -367,26 +367,26 @@ async def test_missing_rights_are_explained(world, verb):
     link = world.connect("n3")
     await asyncio.sleep(1)
     with pytest.raises(ConfigError, match=r"may not follow to target n3: no way; .*configMapsAnd"):
-        await bring(world, link.node_name)
+        await ensure(world, link.node_name)
 
 
 async def test_a_conflict_is_tried_again_for_whoever_waits(world):
     world.fail("create", Conflict(409, "Conflict", "changed"))
-    assert await bring(world) == ""
+    assert await ensure(world) == ""
     assert world.holds == ["now"]
 
 
 async def test_a_target_that_does_not_answer_is_said_at_once(world):
     world.fail("create", Unreachable("away"))
     with pytest.raises(Unreachable, match="away"):
-        await bring(world)
+        await ensure(world)
 
     link = world.links.get(N1)
     link.set_health(LinkHealth(False, "Unreachable", "for long", world.clock.now()))
     with pytest.raises(Unreachable, match="for long"):
-        await bring(world)
+        await ensure(world)
 
 
 async def test_one_without_a_connection_is_said_too(world):
     with pytest.raises(Unreachable, match="not connected"):
-        await world.follower.bring([Key("n9", MAP)])
+        await world.follower.ensure([Key("n9", MAP)])

@@ -59,7 +59,7 @@ def following(clock):
 async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_namesake(following):
     link = Link()
     following._on_link(link)
-    following.see(None, pod("now"))
+    following.on_pod(None, pod("now"))
     following._references.claim(pod("now"), "n1")
     link.say(chaperon("earlier"), None)
     assert following._references.need(MAP, link) is Need.CLAIMED
@@ -69,8 +69,8 @@ async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_names
 
 async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypatch):
     link, asked = Link(), []
-    monkeypatch.setattr(following._tokens, "renew", lambda *words: asked.append(words))
-    following.see(None, pod("now"))
+    monkeypatch.setattr(following._tokens, "renew", lambda *args: asked.append(args))
+    following.on_pod(None, pod("now"))
     following.renew(pod("now"), link)
     assert following._references.need(MAP, link) is Need.CLAIMED
     assert asked == [(pod("now"), link)]

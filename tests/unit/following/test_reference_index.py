@@ -39,110 +39,113 @@ def woken():
 
 
 @pytest.fixture
-def users(woken, clock):
+def index(woken, clock):
     return ReferenceIndex(woken.append, clock)
 
 
-async def test_a_bound_pod_uses_what_it_refers_to_in_its_own_target(users, woken):
-    users.see(None, pod(node="n1"))
-    assert users.need(Key("n1", MAP), Link("n1")) is Need.WANTED
-    assert users.need(Key("n2", MAP), Link("n2")) is Need.NONE
+async def test_a_bound_pod_uses_what_it_refers_to_in_its_own_target(index, woken):
+    index.on_pod(None, pod(node="n1"))
+    assert index.need(Key("n1", MAP), Link("n1")) is Need.WANTED
+    assert index.need(Key("n2", MAP), Link("n2")) is Need.NONE
     assert woken == [Key("n1", MAP)]
-    assert users.on("n1") == [Key("n1", MAP)]
-    assert users.in_namespace("ns")
+    assert index.keys_on("n1") == [Key("n1", MAP)]
+    assert index.in_namespace("ns")
 
 
-async def test_a_copy_is_wanted_until_its_last_user_is_gone(users, woken):
-    users.see(None, pod("a", node="n1"))
-    users.see(None, pod("b", node="n1"))
-    users.see(pod("a", node="n1"), None)
-    assert users.need(Key("n1", MAP), Link()) is Need.WANTED
+async def test_a_copy_is_wanted_until_its_last_user_is_gone(index, woken):
+    index.on_pod(None, pod("a", node="n1"))
+    index.on_pod(None, pod("b", node="n1"))
+    index.on_pod(pod("a", node="n1"), None)
+    assert index.need(Key("n1", MAP), Link()) is Need.WANTED
     woken.clear()
-    users.see(pod("b", node="n1"), None)
-    assert users.need(Key("n1", MAP), Link()) is Need.NONE
+    index.on_pod(pod("b", node="n1"), None)
+    assert index.need(Key("n1", MAP), Link()) is Need.NONE
     assert woken == [Key("n1", MAP)]
-    assert users.on("n1") == []
-    assert not users.in_namespace("ns")
+    assert index.keys_on("n1") == []
+    assert not index.in_namespace("ns")
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_a_finished_pod_uses_nothing(users, phase):
-    users.see(None, pod(node="n1"))
-    users.see(None, pod(node="n1", phase=phase))
-    assert users.need(Key("n1", MAP), Link()) is Need.NONE
+async def test_a_finished_pod_uses_nothing(index, phase):
+    index.on_pod(None, pod(node="n1"))
+    index.on_pod(None, pod(node="n1", phase=phase))
+    assert index.need(Key("n1", MAP), Link()) is Need.NONE
 
 
-async def test_a_change_of_status_wakes_nobody(users, woken):
-    users.see(None, pod(node="n1"))
+async def test_a_change_of_status_wakes_nobody(index, woken):
+    index.on_pod(None, pod(node="n1"))
     woken.clear()
-    users.see(pod(node="n1"), pod(node="n1", phase="Running"))
+    index.on_pod(pod(node="n1"), pod(node="n1", phase="Running"))
     assert woken == []
 
 
-async def test_what_a_target_says_keeps_a_copy_but_does_not_bring_one(users):
-    users.see(None, pod(uid="u"))
-    assert users.need(Key("n1", MAP), Link("n1", "u")) is Need.TOLERATED
-    assert users.need(Key("n1", MAP), Link("n1", "another")) is Need.NONE
+async def test_what_a_target_says_keeps_a_copy_but_does_not_bring_one(index):
+    index.on_pod(None, pod(uid="u"))
+    assert index.need(Key("n1", MAP), Link("n1", "u")) is Need.TOLERATED
+    assert index.need(Key("n1", MAP), Link("n1", "another")) is Need.NONE
 
 
-async def test_a_claim_holds_while_there_is_a_candidate(users, woken):
+async def test_a_claim_holds_while_there_is_a_candidate(index, woken):
     waiting = pod(uid="u")
-    users.see(None, waiting)
-    assert users.claim(waiting, "n1") == [Key("n1", MAP)]
-    assert users.need(Key("n1", MAP), Link()) is Need.CLAIMED
-    assert users.need(Key("n2", MAP), Link("n2")) is Need.NONE
-    assert (users.on("n1"), users.on("n2")) == ([Key("n1", MAP)], [])
+    index.on_pod(None, waiting)
+    assert index.claim(waiting, "n1") == [Key("n1", MAP)]
+    assert index.need(Key("n1", MAP), Link()) is Need.CLAIMED
+    assert index.need(Key("n2", MAP), Link("n2")) is Need.NONE
+    assert (index.keys_on("n1"), index.keys_on("n2")) == ([Key("n1", MAP)], [])
     await asyncio.sleep(61)
-    assert users.need(Key("n1", MAP), Link()) is Need.NONE
-    assert users.need(Key("n1", MAP), Link("n1", "u")) is Need.WANTED
+    assert index.need(Key("n1", MAP), Link()) is Need.NONE
+    assert index.need(Key("n1", MAP), Link("n1", "u")) is Need.WANTED
     woken.clear()
-    users.release("ns/p", "u", "n1")
+    index.release("ns/p", "u", "n1")
     assert woken == [Key("n1", MAP)]
-    assert users.need(Key("n1", MAP), Link()) is Need.NONE
-    assert users.on("n1") == []
+    assert index.need(Key("n1", MAP), Link()) is Need.NONE
+    assert index.keys_on("n1") == []
 
 
-async def test_the_end_of_a_namesakes_candidate_leaves_a_claim_as_it_is(users):
+async def test_the_end_of_a_namesakes_candidate_leaves_a_claim_as_it_is(index):
     """As of a pod of a StatefulSet, whose chaperon may outlive it."""
-    users.see(None, pod(uid="u"))
-    users.see(pod(uid="u"), None)
-    users.see(None, pod(uid="w"))
-    users.claim(pod(uid="w"), "n1")
-    users.release("ns/p", "u", "n1")
-    assert users.need(Key("n1", MAP), Link()) is Need.CLAIMED
+    index.on_pod(None, pod(uid="u"))
+    index.on_pod(pod(uid="u"), None)
+    index.on_pod(None, pod(uid="w"))
+    index.claim(pod(uid="w"), "n1")
+    index.release("ns/p", "u", "n1")
+    assert index.need(Key("n1", MAP), Link()) is Need.CLAIMED
 
 
-async def test_binding_ends_the_claims_elsewhere(users, woken):
+async def test_binding_ends_the_claims_elsewhere(index, woken):
     waiting = pod(uid="u")
-    users.see(None, waiting)
-    users.claim(waiting, "n1")
-    users.claim(waiting, "n2")
+    index.on_pod(None, waiting)
+    index.claim(waiting, "n1")
+    index.claim(waiting, "n2")
     woken.clear()
-    users.see(waiting, pod(uid="u", node="n1"))
+    index.on_pod(waiting, pod(uid="u", node="n1"))
     assert set(woken) == {Key("n1", MAP), Key("n2", MAP)}
-    assert users.need(Key("n1", MAP), Link()) is Need.WANTED
-    assert users.need(Key("n2", MAP), Link("n2", "u")) is Need.NONE
+    assert index.need(Key("n1", MAP), Link()) is Need.WANTED
+    assert index.need(Key("n2", MAP), Link("n2", "u")) is Need.NONE
 
 
-async def test_a_namesake_inherits_no_claim(users):
-    users.see(None, pod(uid="u"))
-    users.claim(pod(uid="u"), "n1")
-    users.see(pod(uid="u"), pod(uid="w"))
-    assert users.need(Key("n1", MAP), Link()) is Need.NONE
+async def test_a_namesake_inherits_no_claim(index):
+    index.on_pod(None, pod(uid="u"))
+    index.claim(pod(uid="u"), "n1")
+    index.on_pod(pod(uid="u"), pod(uid="w"))
+    assert index.need(Key("n1", MAP), Link()) is Need.NONE
 
 
-async def test_a_reference_that_is_added_is_wanted(users):
+async def test_a_reference_that_is_added_is_wanted(index):
     """As of an ephemeral container."""
-    users.see(None, pod(node="n1"))
+    index.on_pod(None, pod(node="n1"))
     secret = Ref(kinds.SECRETS, "ns", "s")
-    users.see(None, pod(node="n1", imagePullSecrets=[{"name": "s"}]))
-    assert users.need(Key("n1", secret), Link()) is Need.WANTED
-    assert users.need(Key("n1", MAP), Link()) is Need.WANTED
+    index.on_pod(None, pod(node="n1", imagePullSecrets=[{"name": "s"}]))
+    assert index.need(Key("n1", secret), Link()) is Need.WANTED
+    assert index.need(Key("n1", MAP), Link()) is Need.WANTED
 
 
-async def test_complaints_go_to_the_pods_concerned(users):
-    users.see(None, pod("here", node="n1"))
-    users.see(None, pod("there", node="n2"))
-    users.see(None, pod("waiting"))
-    users.claim(pod("waiting"), "n1")
-    assert sorted(about["name"] for about in users.about(Key("n1", MAP))) == ["here", "waiting"]
+async def test_complaints_go_to_the_pods_concerned(index):
+    index.on_pod(None, pod("here", node="n1"))
+    index.on_pod(None, pod("there", node="n2"))
+    index.on_pod(None, pod("waiting"))
+    index.claim(pod("waiting"), "n1")
+    assert sorted(about["name"] for about in index.involved_objects(Key("n1", MAP))) == [
+        "here",
+        "waiting",
+    ]

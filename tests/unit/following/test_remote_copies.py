@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ class World:
         self.server = APIServer("c2", clock)
         self.link = links.link_to(self.server, TARGET, US, clock)
         self.links, self.woken = Links(), []
-        family = SimpleNamespace(serves=lambda _link: True, trim=None)
+        family: Any = SimpleNamespace(serves=lambda _link: True, trim=None)
         self.copies = RemoteCopies(
             self.links,
             US,

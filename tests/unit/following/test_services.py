@@ -133,9 +133,9 @@ def without(original, *path):
 def test_what_the_target_fills_in_is_no_difference():
     original = service(ports=[PORT])
     wanted = services.service(original, US, relabel)
-    assert services.same(present(original), wanted)
+    assert services.is_up_to_date(present(original), wanted)
     other_port = service(ports=[{**PORT, "nodePort": 30001}])
-    assert services.same(present(original), services.service(other_port, US, relabel))
+    assert services.is_up_to_date(present(original), services.service(other_port, US, relabel))
 
 
 @pytest.mark.parametrize(
@@ -149,21 +149,21 @@ def test_what_the_target_fills_in_is_no_difference():
 def test_what_the_original_loses_is_a_difference(path):
     original = service(ports=[PORT], sessionAffinity="ClientIP")
     wanted = services.service(without(original, *path), US, relabel)
-    assert not services.same(present(original), wanted)
+    assert not services.is_up_to_date(present(original), wanted)
 
 
 def test_an_ingress_that_loses_its_certificates_differs():
     before = {"metadata": {"name": "i"}, "spec": {"rules": [], "tls": [{"secretName": "s"}]}}
     made = services.ingress(before, US)
-    assert services.same(made, services.ingress(before, US))
-    assert not services.same(made, services.ingress(without(before, "spec", "tls"), US))
+    assert services.is_up_to_date(made, services.ingress(before, US))
+    assert not services.is_up_to_date(made, services.ingress(without(before, "spec", "tls"), US))
 
 
 def test_what_somebody_changes_of_a_copy_is_a_difference():
     original = service(type="ClusterIP", ports=[PORT])
     changed = present(original)
     changed["spec"]["type"] = "NodePort"
-    assert not services.same(changed, services.service(original, US, relabel))
+    assert not services.is_up_to_date(changed, services.service(original, US, relabel))
 
 
 def test_addresses_come_and_go_with_their_targets():
@@ -241,7 +241,7 @@ def test_a_population_counts_right(moves):
         if stays:
             present[namespace, name] = pod
 
-        population.see(old, pod if stays else None)
+        population.on_pod(old, pod if stays else None)
 
     for namespace in ("a", "b"):
         pods = [pod for (where, _name), pod in present.items() if where == namespace]

@@ -8,6 +8,7 @@ import pytest
 from vnode.api import keys, kinds
 from vnode.api.identity import Identity
 from vnode.following.config_objects import ConfigObjects
+from vnode.following.family import FamilyContext
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import Key, Need, ReferenceIndex
 from vnode.following.references import Ref
@@ -39,6 +40,10 @@ def ingress(*secrets):
 SERVICE = named("web", selector={"app": "web"})
 
 
+def context(wake=None, links=None):
+    return FamilyContext(None, links or Links(), US, wake, None, None)
+
+
 @pytest.fixture
 def woken():
     return []
@@ -48,12 +53,8 @@ def woken():
 def network(woken):
     """All of the source's Services and Ingresses are known: there are none."""
     network = NetworkObjects(
-        None,
-        Links(),
-        US,
+        context(woken.append),
         relabel=None,
-        wake=woken.append,
-        copies_of=None,
         target_exists=None,
         active=True,
     )
@@ -74,33 +75,33 @@ def put(network, kind, obj):
 
 @pytest.fixture
 def family(network, clock):
-    users = ReferenceIndex(lambda _key: None, clock)
-    return ConfigObjects(None, Links(), US, users, [TlsSecrets(network)])
+    index = ReferenceIndex(lambda _key: None, clock)
+    return ConfigObjects(context(), index, [TlsSecrets(network)])
 
 
 def test_a_certificate_is_wanted_where_its_ingress_is(network, family, woken):
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
     assert family.need(HERE, LINK) is Need.NONE
-    network.see(None, pod())
+    network.on_pod(None, pod())
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.WANTED
     assert family.need(Key("n2", CERTIFICATE), LINK) is Need.NONE
-    assert family.on("n1") == [HERE]
-    assert [about["name"] for about in family.users(HERE)] == ["site"]
+    assert family.keys_on("n1") == [HERE]
+    assert [about["name"] for about in family.involved_objects(HERE)] == ["site"]
 
 
 def test_only_secrets_are_wanted_by_that_name(network, family):
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
-    network.see(None, pod())
+    network.on_pod(None, pod())
     assert family.need(Key("n1", Ref(kinds.CONFIG_MAPS, "ns", "cert")), LINK) is Need.NONE
 
 
 def test_one_that_an_ingress_names_no_more_is_looked_at(network, family, woken):
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
-    network.see(None, pod())
+    network.on_pod(None, pod())
     woken.clear()
     put(network, kinds.INGRESSES, ingress("other"))
     assert {HERE, Key("n1", Ref(kinds.SECRETS, "ns", "other"))} <= set(woken)
@@ -110,14 +111,14 @@ def test_one_that_an_ingress_names_no_more_is_looked_at(network, family, woken):
 def test_one_goes_with_the_service_behind_its_ingress_and_with_the_last_pod(network, family, woken):
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
-    network.see(None, pod())
+    network.on_pod(None, pod())
     woken.clear()
     network._originals[kinds.SERVICES]._remove("ns/web")
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.NONE
     put(network, kinds.SERVICES, SERVICE)
     woken.clear()
-    network.see(pod(), None)
+    network.on_pod(pod(), None)
     assert HERE in woken
     assert family.need(HERE, LINK) is Need.NONE
 
@@ -127,7 +128,7 @@ def test_an_ingress_that_stays_at_home_keeps_its_certificate_there(network, fami
     kept = ingress("cert")
     kept["metadata"]["annotations"] = {keys.NO_FOLLOW: ""}
     put(network, kinds.INGRESSES, kept)
-    network.see(None, pod())
+    network.on_pod(None, pod())
     assert family.need(HERE, LINK) is Need.NONE
 
 
@@ -140,7 +141,7 @@ def test_originals_are_watched_while_an_ingress_with_pods_may_want_them(network)
     demand = TlsSecrets(network)
     put(network, kinds.INGRESSES, ingress("cert"))
     assert not demand.in_namespace("ns")
-    network.see(None, pod())
+    network.on_pod(None, pod())
     assert demand.in_namespace("ns")
     put(network, kinds.INGRESSES, ingress())
     assert not demand.in_namespace("ns")
@@ -148,10 +149,10 @@ def test_originals_are_watched_while_an_ingress_with_pods_may_want_them(network)
 
 def test_a_changed_original_is_looked_at_wherever_it_is_used(network, clock):
     woken, links = [], [LINK, SimpleNamespace(node_name="n2", candidate=lambda _uid: None)]
-    users = ReferenceIndex(woken.append, clock)
-    family = ConfigObjects(None, links, US, users, [TlsSecrets(network)])
+    index = ReferenceIndex(lambda _key: None, clock)
+    family = ConfigObjects(context(woken.append, links), index, [TlsSecrets(network)])
     put(network, kinds.SERVICES, SERVICE)
     put(network, kinds.INGRESSES, ingress("cert"))
-    network.see(None, pod())
+    network.on_pod(None, pod())
     family._on_original(kinds.SECRETS, None, named("cert"))
     assert woken == [HERE]

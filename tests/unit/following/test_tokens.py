@@ -134,7 +134,7 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
         {"path": "t", "audience": "vault", "expirationSeconds": 600},
         {"path": "t2"},
     )
-    await world.tokens.bring(other, world.link)
+    await world.tokens.ensure(other, world.link)
     (secret,) = world.held
     wanted = [Wanted("vault", 600), Wanted("", LIFE)]
     assert secret["data"].keys() == {token.key for token in wanted}
@@ -146,15 +146,15 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
 
 
 async def test_the_usual_token_has_its_files_beside_others(world):
-    await world.tokens.bring(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
+    await world.tokens.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
     (secret,) = world.held
     usual = {"token", "ca.crt", "namespace"}
     assert secret["data"].keys() == usual | {Wanted("a", LIFE).key}
 
 
 async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
-    world.tokens.see(None, pod())
-    await world.tokens.bring(pod(), world.link)
+    world.tokens.on_pod(None, pod())
+    await world.tokens.ensure(pod(), world.link)
     assert [objects.key(each) for each in world.held] == [f"ns/{SECRET}"]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     (request,) = world.asked
@@ -163,9 +163,9 @@ async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world)
 
 async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(world):
     async with running(world):
-        world.tokens.see(None, pod())
-        await world.tokens.bring(pod(), world.link)
-        world.tokens.see(pod(), pod(NODE))
+        world.tokens.on_pod(None, pod())
+        await world.tokens.ensure(pod(), world.link)
+        world.tokens.on_pod(pod(), pod(NODE))
         await asyncio.sleep(0.79 * LIFE)
         assert len(world.asked) == 1
         await asyncio.sleep(0.02 * LIFE)
@@ -177,27 +177,27 @@ async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(wor
 async def test_a_token_goes_with_its_pod_or_when_that_has_finished(world):
     async with running(world):
         for after in (None, pod(NODE, phase="Succeeded")):
-            world.tokens.see(None, pod(NODE))
-            await world.tokens.bring(pod(NODE), world.link)
+            world.tokens.on_pod(None, pod(NODE))
+            await world.tokens.ensure(pod(NODE), world.link)
             assert world.held
-            world.tokens.see(pod(NODE), after)
+            world.tokens.on_pod(pod(NODE), after)
             await asyncio.sleep(1)
             assert not world.held
 
 
 async def test_a_token_goes_when_its_candidate_has_lost(world):
     async with running(world):
-        world.tokens.see(None, pod())
-        await world.tokens.bring(pod(), world.link)
-        world.tokens.see(pod(), pod("n2"))
+        world.tokens.on_pod(None, pod())
+        await world.tokens.ensure(pod(), world.link)
+        world.tokens.on_pod(pod(), pod("n2"))
         await asyncio.sleep(1)
         assert not world.held
 
 
 async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_namesake(world):
     async with running(world):
-        world.tokens.see(None, pod())
-        await world.tokens.bring(pod(), world.link)
+        world.tokens.on_pod(None, pod())
+        await world.tokens.ensure(pod(), world.link)
         world.tokens.release("ns/p", "earlier", NODE)
         await asyncio.sleep(1)
         assert world.held
@@ -211,9 +211,9 @@ async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(world):
     ending["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     async with running(world):
         world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens.see(None, pod(NODE))
-        await world.tokens.bring(pod(NODE), world.link)
-        world.tokens.see(pod(NODE), ending)
+        world.tokens.on_pod(None, pod(NODE))
+        await world.tokens.ensure(pod(NODE), world.link)
+        world.tokens.on_pod(pod(NODE), ending)
         await asyncio.sleep(1)
         assert world.held
         world.remove_candidate()
@@ -225,13 +225,13 @@ async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(world):
 async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute(world):
     async with running(world):
         world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens.see(None, pod(NODE))
+        world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
         for _ in range(10):
             for each in world.held:
                 world.target.remove(kinds.SECRETS, objects.name(each), "ns")
 
-            world.tokens._look_at_all(NODE)
+            world.tokens._wake_all(NODE)
             await asyncio.sleep(1)
 
         assert len(world.asked) == 1
@@ -241,18 +241,18 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
 
 async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
     async with running(world):
-        world.tokens.see(None, pod("elsewhere"))
+        world.tokens.on_pod(None, pod("elsewhere"))
         world.add_candidate(**{keys.TOKEN: ""})
         forged = world.forged(pod(NODE))
         world.show(forged)
-        world.tokens._look_at_all(NODE)
+        world.tokens._wake_all(NODE)
         await asyncio.sleep(120)
         assert not world.asked
 
 
 async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
     async with running(world):
-        world.tokens.see(None, pod())
+        world.tokens.on_pod(None, pod())
         world.add_candidate(**{keys.TOKEN: ""})
         world.tokens._on_copy(NODE, world.forged(pod()))
         await asyncio.sleep(120)
@@ -265,7 +265,7 @@ async def test_a_new_leader_keeps_the_token_of_a_pending_pod_fresh(world):
     world.add_candidate(**{keys.TOKEN: ""})
     world.show(world.forged(pod()))
     async with running(world):
-        world.tokens.see(None, pod())
+        world.tokens.on_pod(None, pod())
         await asyncio.sleep(120)
         assert not world.asked
         world.tokens.renew(pod(), world.link)
@@ -276,7 +276,7 @@ async def test_a_new_leader_keeps_the_token_of_a_pending_pod_fresh(world):
 async def test_a_candidate_that_mounts_no_token_is_not_given_one_by_a_new_leader(world):
     world.add_candidate()
     async with running(world):
-        world.tokens.see(None, pod())
+        world.tokens.on_pod(None, pod())
         world.tokens.renew(pod(), world.link)
         await asyncio.sleep(120)
         assert not world.asked
@@ -289,7 +289,7 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
     refusal = world.refuse(error)
     world.add_candidate(**{keys.TOKEN: ""})
     async with running(world):
-        world.tokens.see(None, pod(NODE))
+        world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
         assert not world.held
         texts = [words[3] for words in world.said]
@@ -300,9 +300,9 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
 
 
 async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
-    await world.tokens.bring(pod(path="/elsewhere"), world.link)
+    await world.tokens.ensure(pod(path="/elsewhere"), world.link)
     world.link.options = TargetOptions()
-    await world.tokens.bring(pod(), world.link)
+    await world.tokens.ensure(pod(), world.link)
     assert not world.asked
 
 
@@ -311,11 +311,11 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
     with pytest.raises(
         ConfigError, match="kubectl --namespace ns create rolebinding vnode-token-minter "
     ):
-        await world.tokens.bring(pod(), world.link)
+        await world.tokens.ensure(pod(), world.link)
 
     world.add_candidate(**{keys.TOKEN: ""})
     async with running(world):
-        world.tokens.see(None, pod(NODE))
+        world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
 
     assert world.said[0][2] == "TokenNotRefreshed"
@@ -324,22 +324,22 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
 async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
     world.add_candidate()
     async with running(world):
-        world.tokens.see(None, pod(NODE))
+        world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(120)
 
     assert not world.asked
 
 
 async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
-    await world.tokens.bring(pod(NODE), world.link)
+    await world.tokens.ensure(pod(NODE), world.link)
     world.add_candidate(**{keys.TOKEN: ""})
     world.link.options = TargetOptions()
-    world.tokens.see(None, pod(NODE))
+    world.tokens.on_pod(None, pod(NODE))
     async with running(world):
         await asyncio.sleep(2 * LIFE)
         assert len(world.asked) == 1
         assert world.held
-        world.tokens.see(pod(NODE), None)
+        world.tokens.on_pod(pod(NODE), None)
         await asyncio.sleep(1)
         assert not world.held
 

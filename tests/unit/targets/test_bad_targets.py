@@ -105,7 +105,7 @@ class Agent:
             events=EventRecorder(local, "test"),
             clock=clock,
         )
-        self.controller._found.add(lambda _key: self._news.set())
+        self.controller._finding_changed.add(lambda _key: self._news.set())
         self.met: set[str] = set()
         self._news = asyncio.Event()
 

@@ -77,7 +77,7 @@ async def test_all_of_ours_are_deleted_and_no_others(target):
     await target.say()
     assert sorted(target.deleted) == ["a", "b"]
     assert target.left == ["strange"]
-    assert target.took(cleanup.SETTLE + cleanup.LAST_LOOK)
+    assert target.took(cleanup.SETTLE + cleanup.LAST_CHECK)
 
 
 async def test_the_link_stays_until_delegates_have_ended(target):
@@ -88,7 +88,7 @@ async def test_the_link_stays_until_delegates_have_ended(target):
     await target.say()
     assert target.deleted == ["a"]
     assert seen == [False]
-    assert target.took(4 + cleanup.SETTLE + cleanup.LAST_LOOK)
+    assert target.took(4 + cleanup.SETTLE + cleanup.LAST_CHECK)
 
 
 async def test_one_whose_creation_was_under_way_is_deleted_too(target):
@@ -113,7 +113,7 @@ async def test_a_target_that_does_not_answer_costs_a_bounded_time(target):
     later(0.5, target.server.stop)
     await target.say()
     assert target.left == ["a"]
-    assert target.took(cleanup.PATIENCE + cleanup.SETTLE + cleanup.LAST_LOOK)
+    assert target.took(cleanup.TIMEOUT + cleanup.SETTLE + cleanup.LAST_CHECK)
 
 
 async def test_what_followed_the_pods_goes_after_them(target):

@@ -87,7 +87,7 @@ def test_the_message_has_the_command_that_confirms(key, words):
 
 def test_a_refusal_is_neither_an_outage_that_may_pass_nor_explained_as_one():
     refused = cluster_identity.refusal(KEY, Expected("a"), "b")
-    assert not probing.may_pass(refused)
+    assert not probing.is_transient(refused)
     assert probing.explain(refused, "team") == ("OtherCluster", str(refused))
 
 
@@ -123,7 +123,7 @@ def test_a_cluster_is_recorded_when_it_is_first_known_or_was_confirmed(obj, foun
     ],
 )
 def test_only_a_name_that_can_be_one_is_read_from_a_summary(obj, uid):
-    assert cluster_identity.said_by(obj) == uid
+    assert cluster_identity.uid_from(obj) == uid
 
 
 class Server:
@@ -155,26 +155,26 @@ def recognition(found=None, **words):
 async def test_a_summary_that_says_who_it_is_costs_no_further_request():
     found, server = [], Server("a")
     known = recognition(found)
-    await known.see(server.client, summary("a"))
-    await known.see(server.client, summary("a"))
+    await known.recognize(server.client, summary("a"))
+    await known.recognize(server.client, summary("a"))
     assert (known.uid, found, server.asked) == ("a", ["a"], [])
 
 
 async def test_where_the_agent_does_not_say_so_the_namespace_is_asked_once_if_that_is_refused():
     known, server = recognition(), Server(kube_system="a")
-    await known.see(server.client, summary())
+    await known.recognize(server.client, summary())
     assert known.uid == "a"
 
     known, server = recognition(), Server()
-    await known.see(server.client, summary())
-    await known.see(server.client, summary())
+    await known.recognize(server.client, summary())
+    await known.recognize(server.client, summary())
     assert known.recognized.is_set()
     assert (known.uid, server.asked) == ("", [kinds.NAMESPACES])
 
 
 async def test_a_cluster_that_is_its_own_target_is_asked_nothing():
     known, server = Recognition(KEY, Expected, lambda _uid: None, own_uid="own"), Server()
-    await known.see(server.client, None)
+    await known.recognize(server.client, None)
     await known.check(server.client)
     assert known.uid == "own"
     assert server.asked == [kinds.CLUSTER_SUMMARIES]
@@ -182,13 +182,13 @@ async def test_a_cluster_that_is_its_own_target_is_asked_nothing():
 
 async def test_another_cluster_ends_what_was_recognized_and_a_missing_summary_does_not():
     known = recognition(recorded="a")
-    await known.see(Server().client, summary("a"))
-    with pytest.raises(NotRecognized, match="which cluster"):
-        await known.see(Server().client, None)
+    await known.recognize(Server().client, summary("a"))
+    with pytest.raises(NotRecognized, match="no ClusterSummary"):
+        await known.recognize(Server().client, None)
 
     assert not known.changed.is_set()
     with pytest.raises(NotRecognized, match="another cluster"):
-        await known.see(Server().client, summary("b"))
+        await known.recognize(Server().client, summary("b"))
 
     assert known.changed.is_set()
 
@@ -196,9 +196,9 @@ async def test_another_cluster_ends_what_was_recognized_and_a_missing_summary_do
 async def test_a_confirmed_cluster_is_connected_to_anew():
     """What was learned of the former one must not count there."""
     known = recognition(recorded="a", confirmed="b")
-    await known.see(Server().client, summary("a"))
+    await known.recognize(Server().client, summary("a"))
     with pytest.raises(NotRecognized, match="connecting"):
-        await known.see(Server().client, summary("b"))
+        await known.recognize(Server().client, summary("b"))
 
     assert known.changed.is_set()
     assert known.uid == "a"
@@ -207,7 +207,7 @@ async def test_a_confirmed_cluster_is_connected_to_anew():
 @pytest.mark.parametrize("uid", [None, "", "b"])
 async def test_a_list_counts_only_from_a_cluster_that_says_that_it_is_the_one(uid):
     known = recognition(recorded="a", confirmed="b")
-    await known.see(Server().client, summary("a"))
+    await known.recognize(Server().client, summary("a"))
     await known.check(Server("a").client)
     with pytest.raises(NotRecognized):
         await known.check(Server(uid).client)
@@ -338,14 +338,14 @@ async def test_a_list_of_another_cluster_behind_the_same_address_empties_nothing
         await until_health(first, "Connected")
         cluster.become("b")
         await cluster.who.wait()  # after a list
-        connection.look_again()
+        connection.probe_now()
         second = await added.get()
         await until_health(second, "OtherCluster")
         assert first.candidate("of-web")
         assert not second.synced
 
         cluster.become("a", chaperon("web"))
-        connection.look_again()
+        connection.probe_now()
         await until_health(second, "Connected")
         assert second.candidate("of-web")
 
@@ -358,7 +358,7 @@ async def test_only_lists_that_lead_to_conclusions_are_checked():
         RecognizedClient(where, known, name="c2") as client,
     ):
         await client.list(kinds.POD_CHAPERONS)
-        await known.see(client, summary("a"))
+        await known.recognize(client, summary("a"))
         cluster.become("b")
         with pytest.raises(NotRecognized):
             await client.list(kinds.POD_CHAPERONS)

@@ -99,8 +99,8 @@ def test_credentials_without_an_end_are_mentioned_only_where_others_had_one() ->
 
 def test_it_is_looked_at_again_when_it_turns() -> None:
     end = CredentialExpiry("token", END)
-    assert expiry.look_again(None, END) is None
-    assert expiry.look_again(end, END) is None
-    assert expiry.look_again(end, END - timedelta(hours=1)) == 3601
-    assert expiry.look_again(end, END - AHEAD - timedelta(minutes=1)) == 61
-    assert expiry.look_again(end, END - timedelta(days=300)) == 43200
+    assert expiry.seconds_until_change(None, END) is None
+    assert expiry.seconds_until_change(end, END) is None
+    assert expiry.seconds_until_change(end, END - timedelta(hours=1)) == 3601
+    assert expiry.seconds_until_change(end, END - AHEAD - timedelta(minutes=1)) == 61
+    assert expiry.seconds_until_change(end, END - timedelta(days=300)) == 43200

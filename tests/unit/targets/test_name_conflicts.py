@@ -13,35 +13,35 @@ def make_chaperon(name, cluster):
     return {"metadata": {"namespace": "ns", "name": name, "annotations": annotations}}
 
 
-def test_only_other_clusters_are_strangers():
-    heard = []
-    seen = NameConflicts("own", lambda: heard.append(1))
+def test_only_other_clusters_conflict():
+    calls = []
+    conflicts = NameConflicts("own", lambda: calls.append(1))
     for name, cluster in (("a", "own"), ("b", ""), ("c", "other"), ("d", "other")):
-        seen.see(None, make_chaperon(name, cluster))
+        conflicts.on_chaperon(None, make_chaperon(name, cluster))
 
-    assert seen.clusters == ["other"]
-    assert len(heard) == 1
+    assert conflicts.clusters == ["other"]
+    assert len(calls) == 1
 
 
 def test_a_cluster_is_forgotten_with_its_last_chaperon():
-    heard = []
-    seen = NameConflicts("own", lambda: heard.append(1))
+    calls = []
+    conflicts = NameConflicts("own", lambda: calls.append(1))
     for name in ("a", "b"):
-        seen.see(None, make_chaperon(name, "other"))
+        conflicts.on_chaperon(None, make_chaperon(name, "other"))
 
-    seen.see(make_chaperon("a", "other"), None)
-    assert seen.clusters == ["other"]
-    seen.see(make_chaperon("b", "other"), None)
-    assert seen.clusters == []
-    assert len(heard) == 2
+    conflicts.on_chaperon(make_chaperon("a", "other"), None)
+    assert conflicts.clusters == ["other"]
+    conflicts.on_chaperon(make_chaperon("b", "other"), None)
+    assert conflicts.clusters == []
+    assert len(calls) == 2
 
 
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["", "own", "x", "y", None]))),
 )
 def test_the_clusters_are_those_of_the_chaperons_that_are_there(changes):
-    heard, present = [], {}
-    seen = NameConflicts("own", lambda: heard.append(1))
+    calls, present = [], {}
+    conflicts = NameConflicts("own", lambda: calls.append(1))
     for name, cluster in changes:
         old = present.pop(name, None)
         new = None if cluster is None else make_chaperon(name, cluster)
@@ -49,11 +49,11 @@ def test_the_clusters_are_those_of_the_chaperons_that_are_there(changes):
             present[name] = new
 
         if old or new:
-            seen.see(old, new)
+            conflicts.on_chaperon(old, new)
 
     annotations = [chaperon["metadata"]["annotations"] for chaperon in present.values()]
     there = {note.get(keys.PARENT_CLUSTER_UID) for note in annotations}
-    assert seen.clusters == sorted(there - {None, "own"})
+    assert conflicts.clusters == sorted(there - {None, "own"})
 
 
 def test_the_condition_names_the_other_and_the_cure():

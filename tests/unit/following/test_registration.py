@@ -1,0 +1,89 @@
+"""What else has to know of a kind that follows pods, besides its family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from vnode.api import kinds
+from vnode.api.kinds import Kind
+from vnode.following.config import FollowingConfig
+from vnode.following.following import families
+
+ROOT = Path(__file__).parents[3]
+RBAC = ROOT / "vnode" / "manifests" / "rbac"
+IN_SOURCE = {"get", "list", "watch"}
+IN_TARGET = IN_SOURCE | {"create", "update", "delete"}
+
+
+class Anything:
+    """Stands for what the constructors of families only keep."""
+
+    def __getattr__(self, _name: str) -> Anything:
+        return self
+
+
+def registered() -> list[Any]:
+    anything: Any = Anything()
+    return families(anything, FollowingConfig(), anything, relabel=anything, target_exists=anything)
+
+
+CARRIED = [kind for family in registered() for kind in family.carried]
+
+
+def verbs(file: str, role: str, kind: Kind) -> set[str]:
+    """Return the verbs that a role of a manifest allows for all objects of a kind."""
+    return {
+        verb
+        for obj in yaml.safe_load_all((RBAC / file).read_text())
+        if obj["kind"] == "ClusterRole" and obj["metadata"]["name"] == role
+        for rule in obj["rules"]
+        if _covers(rule, kind)
+        for verb in rule["verbs"]
+    }
+
+
+def _covers(rule: Any, kind: Kind) -> bool:
+    named = "resourceNames" in rule
+    return kind.group in rule["apiGroups"] and kind.plural in rule["resources"] and not named
+
+
+def settings() -> Iterator[str]:
+    return (family.setting for family in registered())
+
+
+def test_copies_of_all_kinds_but_those_with_data_go_with_their_target_and_with_vnode() -> None:
+    gone = {kind for family in registered() if not family.keeps_copies for kind in family.carried}
+    assert gone == set(kinds.FOLLOWING)
+
+
+def test_each_kind_has_one_family() -> None:
+    assert len(CARRIED) == len(set(CARRIED))
+
+
+@pytest.mark.parametrize("kind", CARRIED, ids=str)
+def test_the_agent_may_watch_the_originals(kind: Kind) -> None:
+    assert verbs("agent.yaml", "vnode", kind) >= IN_SOURCE
+
+
+@pytest.mark.parametrize("kind", CARRIED, ids=str)
+def test_a_source_may_write_copies(kind: Kind) -> None:
+    assert verbs("source-roles.yaml", "admiralty-source", kind) >= IN_TARGET
+
+
+@pytest.mark.parametrize("setting", sorted(set(settings())))
+def test_messages_name_a_field_of_the_configuration(setting: str) -> None:
+    room, _, field = setting.partition(".")
+    assert room == "following"
+    assert field in FollowingConfig.__struct_encode_fields__
+
+
+def test_a_family_that_is_turned_off_is_not_carried() -> None:
+    anything: Any = Anything()
+    off = FollowingConfig(config_maps_and_secrets=False, services=False)
+    found = families(anything, off, anything, relabel=anything, target_exists=anything)
+    assert [family.active for family in found] == [False]
