@@ -17,7 +17,7 @@ def build(story: Story, paths: Paths, *, cluster: str, now: datetime) -> bytes:
     """The page."""
     live = join(
         [
-            _now(story.word, story.verdict),
+            _now(story.status, story.verdict),
             tag(
                 "section",
                 tag("ol", *(_chapter(chapter, now) for chapter in story.chapters), class_="story"),

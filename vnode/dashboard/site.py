@@ -95,7 +95,7 @@ class Site:
             body = pod_page.absent(key, str(error), self._paths, cluster=cluster, now=now)
             return _page(body, status=404)
 
-        told = story.tell(facts)
+        told = story.build(facts)
         return _page(pod_page.build(told, self._paths, cluster=cluster, now=facts.now))
 
     async def _asset(self, request: web.Request) -> web.Response:

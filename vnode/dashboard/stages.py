@@ -104,7 +104,7 @@ def place(
     if stage is Stage.PENDING and (refusal := _refusal(pod)) is not None:
         return Placed(pod, stage, node, NO_PLACE, refusal)
 
-    word, why = failing.word(pod, now, is_away=node in away), ""
+    word, why = failing.status(pod, now, is_away=node in away), ""
     if word == failing.UNREACHABLE:
         why = "the target does not answer: what it last said may be old"
     elif failure and stage in (Stage.FAILING, Stage.FAILED):
