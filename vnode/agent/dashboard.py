@@ -47,7 +47,7 @@ class ServedDashboard:
         self._live_model = LiveModel(
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )
-        proxies.subscribe(self._live_model.note_pod)
+        proxies.subscribe(self._live_model.on_pod)
         context = OptionalClientCertContext(certificate.pair)
         certificate.subscribe(lambda: context.show(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])

@@ -139,11 +139,7 @@ def _pending(facts: Facts) -> Verdict:
             ),
         )
 
-    waiting = [
-        t.name
-        for t in facts.targets
-        if t.candidate in (CandidateState.WAITING, CandidateState.RESERVED)
-    ]
+    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
     scheduled = objects.condition(facts.pod, "PodScheduled") or {}
     is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
     if waiting and not (is_rejected and "no answer" in message):
