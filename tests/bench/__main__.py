@@ -21,7 +21,7 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Wishes
 from tests.bench import report, sequence
 from tests.bench.figures import Run
-from tests.bench.lending import lent_fleet
+from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS
 from tests.bench.sequence import CLUSTERS, Plan
 from vnode.api.errors import VnodeError
@@ -69,8 +69,8 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     plan = Plan(options.bursts, plain=not options.vnode_only, profile=options.profile)
     try:
-        with lent_fleet(options.fleet, _options(options.nodes)) as lent:
-            run = asyncio.run(sequence.measure(lent, plan))
+        with measured_fleet(options.fleet, _options(options.nodes)) as measured:
+            run = asyncio.run(sequence.measure(measured, plan))
     except (FleetError, VnodeError) as error:
         progress.say(f"hack/bench: {error}")
         return 1

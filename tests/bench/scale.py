@@ -24,7 +24,7 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet, Wishes
 from hack.fleetlib.kwok import NodeSize
 from tests.bench import scale_crowd, scale_probes, sequence
-from tests.bench.lending import lent_fleet
+from tests.bench.fleet import measured_fleet
 from tests.bench.phases import SOURCE, TARGETS, Stage
 from tests.bench.scale_figures import Lag, Rest, Restart, ScaleRun, text
 from tests.bench.sequence import CLUSTERS
@@ -117,9 +117,9 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     failures: list[str] = []
     try:
-        with lent_fleet(options.fleet, _options()) as lent:
+        with measured_fleet(options.fleet, _options()) as measured:
             try:
-                run = asyncio.run(measure(lent, options))
+                run = asyncio.run(measure(measured, options))
             except* (FleetError, VnodeError, AssertionError, TimeoutError) as group:
                 failures = [str(error) or repr(error) for error in sequence.leaves(group)]
     except FleetError as error:

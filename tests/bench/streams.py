@@ -26,11 +26,11 @@ from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet, Wishes
 from hack.fleetlib.tools import catalogue
 from tests import kit
-from tests.bench import accounts, copying, crowds
+from tests.bench import accounts, copying, load
 from tests.bench.copying import IN, OUT, Agent, Ways
-from tests.bench.crowds import Way
 from tests.bench.figures import quantiles
-from tests.bench.lending import lent_fleet
+from tests.bench.fleet import measured_fleet
+from tests.bench.load import Way
 from tests.bench.stream_figures import Crowd, StreamsRun, text
 from tests.realnode.cluster import SOURCE, TARGET, Cluster
 from vnode import __version__
@@ -68,9 +68,9 @@ _WISHES = Wishes(
 
 
 @contextmanager
-def pod(lent: Fleet) -> Iterator[Ways]:
+def pod(measured: Fleet) -> Iterator[Ways]:
     """The pod that everything is measured with; it counts, five lines a second."""
-    commands = kit.Fleet(lent.directory)
+    commands = kit.Fleet(measured.directory)
     source, target = Cluster(commands, SOURCE), Cluster(commands, TARGET)
     commands.opt_in(SOURCE)
     source.start(_POD, _COUNTING)
@@ -80,13 +80,13 @@ def pod(lent: Fleet) -> Iterator[Ways]:
         source.remove(_POD)
 
 
-def measure(lent: Fleet, options: argparse.Namespace) -> StreamsRun:
+def measure(measured: Fleet, options: argparse.Namespace) -> StreamsRun:
     """Everything, one after the other."""
-    started, busy = datetime.now(UTC).isoformat(timespec="seconds"), _busy(lent)
-    process = lent.state().process(SOURCE, agents.AGENT).identity
+    started, busy = datetime.now(UTC).isoformat(timespec="seconds"), _busy(measured)
+    process = measured.state().process(SOURCE, agents.AGENT).identity
     assert process is not None
     agent = Agent(process.pid)
-    with pod(lent) as ways:
+    with pod(measured) as ways:
         progress.say("short commands ...")
         latency = copying.latency(ways, options.commands)
         copies = [
@@ -112,17 +112,17 @@ def measure(lent: Fleet, options: argparse.Namespace) -> StreamsRun:
     )
 
 
-def _busy(lent: Fleet, seconds: float = 3.0) -> float:
+def _busy(measured: Fleet, seconds: float = 3.0) -> float:
     """Cores that programs take which are not the fleet's."""
-    before = accounts.work(lent)
+    before = accounts.work(measured)
     time.sleep(seconds)
-    return round(accounts.work(lent).others(before) / seconds, 2)
+    return round(accounts.work(measured).others(before) / seconds, 2)
 
 
 async def _crowd(what: str, ways: Ways, agent: Agent, count: int, *, straight: bool) -> Crowd:
     cluster, name = ways.both[0 if straight else 1]
     way = Way(cluster.fleet.kubeconfig(cluster.name), name)
-    meet = crowds.sessions if what == "exec sessions" else crowds.followers
+    meet = load.sessions if what == "exec sessions" else load.followers
     outcome = await meet(way, count)
     return Crowd(
         what,
@@ -140,8 +140,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # take down what was started
     try:
-        with lent_fleet(options.fleet, _WISHES) as lent:
-            run = measure(lent, options)
+        with measured_fleet(options.fleet, _WISHES) as measured:
+            run = measure(measured, options)
     except (FleetError, AssertionError, TimeoutError) as error:
         progress.say(f"hack/bench-streams: {error or 'timed out'}")
         return 1

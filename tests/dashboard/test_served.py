@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import yaml
 
-from tests import kit, papers
+from tests import certificates, kit
 from tests.e2e.test_leader_change import _until_ready
 from tests.integration.kubelets import _address_towards
 from tests.kit import ROOT, Fleet
@@ -59,9 +59,9 @@ def unverified() -> ssl.SSLContext:
 
 
 async def asked(
-    address: str, token: str = "", paper: papers.Paper | None = None
+    address: str, token: str = "", shown: certificates.KeyAndCertificate | None = None
 ) -> tuple[int, str]:
-    context = paper.show(unverified()) if paper else unverified()
+    context = shown.show(unverified()) if shown else unverified()
     connector = aiohttp.TCPConnector(ssl=context)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
@@ -106,15 +106,15 @@ async def test_a_client_certificate_of_the_cluster_counts_and_another_ones_does_
     fleet: Fleet, served: str, tmp_path: Path
 ) -> None:
     administrator = _administrator(fleet, "c1", tmp_path)
-    assert (await asked(served, paper=administrator))[0] == 200
-    assert (await asked(served, paper=_administrator(fleet, "c2", tmp_path)))[0] == 401
+    assert (await asked(served, shown=administrator))[0] == 200
+    assert (await asked(served, shown=_administrator(fleet, "c2", tmp_path)))[0] == 401
 
 
-def _administrator(fleet: Fleet, cluster: str, folder: Path) -> papers.Paper:
+def _administrator(fleet: Fleet, cluster: str, folder: Path) -> certificates.KeyAndCertificate:
     [user] = yaml.safe_load(fleet.kubeconfig(cluster).read_text())["users"]
     files = []
     for field in ("client-certificate-data", "client-key-data"):
         files.append(folder / f"{cluster}-{field}")
         files[-1].write_bytes(base64.b64decode(user["user"][field]))
 
-    return papers.load(*files)
+    return certificates.load(*files)

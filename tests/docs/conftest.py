@@ -17,9 +17,9 @@ from hack.fleetlib import fleet as fleets
 from hack.fleetlib.tools import binaries
 from tests import pages
 from tests.chart import admiralty
-from tests.docs import worlds
+from tests.docs import starting_states
 from tests.docs.shell import Shell, shell
-from tests.docs.worlds import World
+from tests.docs.starting_states import StartingState
 from tests.kit import ROOT, Fleet
 
 HERE = Path(__file__).parent
@@ -35,14 +35,16 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
     fleet = Fleet(tmp_path_factory.mktemp("fleet"))
     try:
-        fleet.run("up", *worlds.CLUSTERS, "--agents", "--bare", worlds.CLUSTERS[-1])
+        fleet.run(
+            "up", *starting_states.CLUSTERS, "--agents", "--bare", starting_states.CLUSTERS[-1]
+        )
         yield _with_namespaces(fleet)
     finally:
         fleet.run("down")
 
 
 def _with_namespaces(fleet: Fleet) -> Fleet:
-    for cluster in worlds.CLUSTERS:
+    for cluster in starting_states.CLUSTERS:
         fleet.kubectl(cluster, "apply", "-f", str(HERE / "namespaces.yaml"))
 
     return fleet
@@ -62,19 +64,19 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(page: Path) -> World:
-    return worlds.WORLDS.get(pages.name(page), World())
+def starting_state(page: Path) -> StartingState:
+    return starting_states.STARTING_STATES.get(pages.name(page), StartingState())
 
 
 @pytest.fixture
-def folder(fleet: Fleet, world: World, tmp_path: Path) -> Iterator[Path]:
+def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Iterator[Path]:
     """Where the reader is: a clone of this repository, with kubeconfigs and files of their own."""
     for thing in ROOT.iterdir():
         (tmp_path / thing.name).symlink_to(thing)
 
-    for name, cluster in (worlds.KUBECONFIGS | world.kubeconfigs).items():
+    for name, cluster in (starting_states.KUBECONFIGS | starting_state.kubeconfigs).items():
         config = yaml.safe_load(fleet.kubeconfig(cluster).read_text())
-        config["contexts"][0]["context"]["namespace"] = worlds.NAMESPACE
+        config["contexts"][0]["context"]["namespace"] = starting_states.NAMESPACE
         (tmp_path / f"{name}.kubeconfig").write_text(yaml.safe_dump(config))
 
     for given in HERE.glob("*.yaml"):
@@ -87,9 +89,11 @@ def folder(fleet: Fleet, world: World, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def reader(fleet: Fleet, world: World, folder: Path, programs: Path) -> Iterator[Shell]:
-    """The shell, in a world as the page expects it."""
-    target = (worlds.KUBECONFIGS | world.kubeconfigs)["target"]
+def reader(
+    fleet: Fleet, starting_state: StartingState, folder: Path, programs: Path
+) -> Iterator[Shell]:
+    """The shell, in a starting_state as the page expects it."""
+    target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
     netns = fleets.Fleet(fleet.folder).state().cluster(target).netns
     path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
     environment = {
@@ -101,10 +105,10 @@ def reader(fleet: Fleet, world: World, folder: Path, programs: Path) -> Iterator
         "VNODE_CACHE": str(cachefolder.path()),
         "python": sys.executable,
     }
-    with shell(folder, environment, netns if world.inside else None) as bash:
-        prepare(bash, world.given)
+    with shell(folder, environment, netns if starting_state.inside else None) as bash:
+        prepare(bash, starting_state.given)
         yield bash
-        prepare(bash, world.after)
+        prepare(bash, starting_state.after)
 
 
 def prepare(bash: Shell, script: str) -> None:
@@ -114,8 +118,8 @@ def prepare(bash: Shell, script: str) -> None:
 
 
 @pytest.fixture
-def stands_for(fleet: Fleet, world: World, folder: Path) -> dict[str, str]:
+def stands_for(fleet: Fleet, starting_state: StartingState, folder: Path) -> dict[str, str]:
     """What we write for what readers replace."""
-    target = (worlds.KUBECONFIGS | world.kubeconfigs)["target"]
+    target = (starting_states.KUBECONFIGS | starting_state.kubeconfigs)["target"]
     address = fleets.Fleet(fleet.folder).address(target)
-    return worlds.STANDS_FOR | {"192.0.2.2": address, "/tmp/": f"{folder}/"}
+    return starting_states.STANDS_FOR | {"192.0.2.2": address, "/tmp/": f"{folder}/"}

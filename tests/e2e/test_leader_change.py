@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 import yaml
 
-from tests import kit, papers
+from tests import certificates, kit
 from tests.integration.kubelets import _address_towards
 from tests.kit import ROOT, Fleet
 from vnode.api import kinds, objects
@@ -114,7 +114,9 @@ async def until_led_from(source: Client, where: str) -> dict[str, Object]:
 async def pods_of(fleet: Fleet, where: str, at: int) -> tuple[int, str]:
     """What a kubelet API says of its pods, asked as the API server asks."""
     pki = fleet.folder / "c1" / "pki"
-    shown = papers.load(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
+    shown = certificates.load(
+        pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
+    )
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

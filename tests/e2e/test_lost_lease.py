@@ -11,7 +11,7 @@ from datetime import datetime
 
 import aiohttp
 
-from tests import kit, papers
+from tests import certificates, kit
 from tests.e2e import test_agent_endpoints as endpoints
 from tests.e2e.own_targets import home, named, put_target
 from tests.kit import Fleet
@@ -40,7 +40,7 @@ class Stream:
         self._address = endpoints.address(fleet, "c1")
         self._trusting = endpoints.trusting(fleet, "c1")
         pki = fleet.folder / "c1" / "pki"
-        shown = papers.load(
+        shown = certificates.load(
             pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
         )
         self._showing = shown.show(ssl.create_default_context())

@@ -21,10 +21,10 @@ from pathlib import Path
 from hack.fleetlib import clusters, fleet, progress
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet, Wishes
-from tests.faults import rig
+from tests.faults import harness
 from tests.faults.runner import Runner
+from tests.faults.snapshot import Violation
 from tests.faults.watching import Watcher
-from tests.faults.world import Violation
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,7 +51,7 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
         return
 
     options = Wishes(
-        names=rig.CLUSTERS,
+        names=harness.CLUSTERS,
         clusters=clusters.Options(nodes=3),
         agents=True,
         replicas=arguments.replicas,
@@ -79,7 +79,7 @@ async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
     seed = arguments.seed if arguments.seed is not None else secrets.randbelow(1_000_000)
     dice = random.Random(seed)
     say(f"seed {seed}: python -m tests.faults --seed {seed} --minutes {arguments.minutes:g}")
-    async with rig.running(there, dice) as one, asyncio.TaskGroup() as group:
+    async with harness.running(there, dice) as one, asyncio.TaskGroup() as group:
         watcher = Watcher(one)
         watching = group.create_task(watcher.run(), name="watch")
         await watcher.synced()
@@ -94,13 +94,16 @@ async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
 
 
 def _report(
-    runner: Runner, watcher: Watcher, one: rig.Rig, seed: int, found: list[Violation]
+    runner: Runner, watcher: Watcher, one: harness.Harness, seed: int, found: list[Violation]
 ) -> None:
     tally = runner.tally
     say(f"seed {seed}: {tally.steps} steps, {watcher.history.delegates} delegates ran")
     say(f"  actions: {_counts(tally.actions)}")
     say(f"  faults: {_counts(tally.faults)}")
-    requests = sum((lane.counts for lane in one.lanes.values()), start=type(tally.faults)())
+    requests = sum(
+        (fault_proxy.counts for fault_proxy in one.fault_proxies.values()),
+        start=type(tally.faults)(),
+    )
     say(f"  requests: {_counts(requests)}")
     if one.ends:
         say(f"  processes that ended by themselves: {_counts(one.ends)}")

@@ -10,14 +10,14 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from tests.faults import things, workloads
+from tests.faults import followed_objects, workloads
 from tests.faults.evicting import evict, evict_within_budget
+from tests.faults.harness import Harness
 from tests.faults.leaving import Leaver
 from tests.faults.plan import EVICTIONS, LEAVING, Action, Verb
-from tests.faults.rig import Rig
+from tests.faults.snapshot import ALIVE, Snapshot, Violation, node_of, phase
 from tests.faults.targets import NAMESPACE, Targets
 from tests.faults.timing import PROBE, Timer
-from tests.faults.world import ALIVE, Violation, World, node_of, phase
 from vnode.api import kinds, objects
 from vnode.api.errors import (
     AlreadyExists,
@@ -35,14 +35,14 @@ _AGAIN = 0.5
 
 
 class Actor:
-    """Acts on the clusters of a rig; `world` gives what they show now."""
+    """Acts on the clusters of a harness; `snapshot` gives what they show now."""
 
-    def __init__(self, rig: Rig, world: Callable[[], World]) -> None:
-        self._rig = rig
-        self._world = world
-        self.leaver = Leaver(rig)
-        self.targets = Targets(rig)
-        self.timer = Timer(rig.source, NAMESPACE)
+    def __init__(self, harness: Harness, snapshot: Callable[[], Snapshot]) -> None:
+        self._harness = harness
+        self._snapshot = snapshot
+        self.leaver = Leaver(harness)
+        self.targets = Targets(harness)
+        self.timer = Timer(harness.source, NAMESPACE)
         self.violations: list[Violation] = []
         self.refused = 0  # evictions that budgets were against to the end
 
@@ -77,7 +77,7 @@ class Actor:
                     except (NotFound, AlreadyExists):
                         return
                     except Invalid:
-                        raise  # the harness is wrong, not the world
+                        raise  # the harness is wrong, not the snapshot
                     except VnodeError as error:
                         refused = isinstance(error, TooManyRequests) and action.verb in EVICTIONS
                         await asyncio.sleep(_AGAIN)
@@ -113,10 +113,10 @@ class Actor:
 
         for kind, body in bodies:
             body["metadata"]["namespace"] = NAMESPACE
-            await self._rig.source.apply(kind, body, manager="faults")
+            await self._harness.source.apply(kind, body, manager="faults")
 
     async def _remove(self, action: Action) -> None:
-        workload, source = action.workload, self._rig.source
+        workload, source = action.workload, self._harness.source
         assert workload is not None
         kind = workloads.RESOURCES[workload.kind]
         if workload.budget:
@@ -127,20 +127,23 @@ class Actor:
 
     async def _put_thing(self, action: Action) -> None:
         assert action.thing is not None
-        body = things.build(action.thing)
+        body = followed_objects.build(action.thing)
         body["metadata"]["namespace"] = NAMESPACE
-        kind = things.RESOURCES[action.thing.kind]
-        await self._rig.source.apply(kind, body, manager="faults")
+        kind = followed_objects.RESOURCES[action.thing.kind]
+        await self._harness.source.apply(kind, body, manager="faults")
 
     async def _remove_thing(self, action: Action) -> None:
         assert action.thing is not None
-        kind, name = things.RESOURCES[action.thing.kind], things.name_of(action.thing)
-        await self._rig.source.delete(kind, name, NAMESPACE)
+        kind, name = (
+            followed_objects.RESOURCES[action.thing.kind],
+            followed_objects.name_of(action.thing),
+        )
+        await self._harness.source.delete(kind, name, NAMESPACE)
 
     def _pods(self, action: Action) -> list[Object]:
         """Those of a workload that have not ended, nor are about to."""
         assert action.workload is not None
-        found = self._world().of(action.workload)
+        found = self._snapshot().of(action.workload)
         return [p for p in found if phase(p) in ALIVE and not objects.is_terminating(p)]
 
     async def _end_pod(self, action: Action) -> None:
@@ -148,7 +151,7 @@ class Actor:
         if not pods:
             return
 
-        pod, source = pods[action.number % len(pods)], self._rig.source
+        pod, source = pods[action.number % len(pods)], self._harness.source
         match action.verb:
             case Verb.DELETE_POD:
                 await source.discard(kinds.PODS, pod)
@@ -161,7 +164,7 @@ class Actor:
 
     async def _evict(self, action: Action, pod: Object) -> None:
         assert action.workload is not None
-        self.violations += await evict_within_budget(self._rig.source, action.workload, pod)
+        self.violations += await evict_within_budget(self._harness.source, action.workload, pod)
 
     async def _evict_all(self, action: Action) -> None:
         """Each of the pods there are now, one after the other as their budget lets them."""
@@ -173,8 +176,8 @@ class Actor:
             await self._evict(action, pod)
 
     async def _end_there(self, action: Action, proxy: Object) -> None:
-        for cluster, chaperon in self._world().chaperons_of(objects.uid(proxy)):
-            client, name = self._rig.clients[cluster], objects.name(chaperon)
+        for cluster, chaperon in self._snapshot().chaperons_of(objects.uid(proxy)):
+            client, name = self._harness.clients[cluster], objects.name(chaperon)
             if action.verb is Verb.DELETE_CHAPERON:
                 await client.discard(kinds.POD_CHAPERONS, chaperon)
                 return
@@ -188,7 +191,7 @@ class Actor:
             return
 
         if phase(proxy) == "Pending":  # nothing is anywhere yet; the user ends what there is
-            await self._rig.source.discard(kinds.PODS, proxy)
+            await self._harness.source.discard(kinds.PODS, proxy)
         elif node_of(proxy):
             raise Conflict(409, "Conflict", "its chaperon has not been seen yet")
 
@@ -199,10 +202,10 @@ class Actor:
             return
 
         proxy, value = pods[action.number % len(pods)], time.monotonic_ns()
-        for cluster, chaperon in self._world().chaperons_of(objects.uid(proxy)):
+        for cluster, chaperon in self._snapshot().chaperons_of(objects.uid(proxy)):
             body = {"metadata": {"annotations": {PROBE: str(value)}}}
             name = objects.name(chaperon)
-            await self._rig.clients[cluster].patch(kinds.PODS, name, body, NAMESPACE)
+            await self._harness.clients[cluster].patch(kinds.PODS, name, body, NAMESPACE)
             await self.timer.until_shown(action, objects.name(proxy), value)
             return
 
@@ -215,6 +218,8 @@ async def remove_all(client: Client) -> None:
         query = {"propagationPolicy": "Background"}
         await client.request("DELETE", resource.path(NAMESPACE), query=query)
 
-    for resource in things.RESOURCES.values():
-        for thing in await client.list(resource, NAMESPACE, label_selector=things.SELECTOR):
+    for resource in followed_objects.RESOURCES.values():
+        for thing in await client.list(
+            resource, NAMESPACE, label_selector=followed_objects.SELECTOR
+        ):
             await client.discard(resource, thing)

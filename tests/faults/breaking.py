@@ -1,70 +1,70 @@
-"""Brings about what a plan says breaks: trouble of lanes and processes, each for its time."""
+"""Causes the faults of a plan, in fault proxies and processes, each for its time."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
 
+from tests.faults.harness import Harness
 from tests.faults.plan import Fault, Trouble
-from tests.faults.rig import Rig
 
 
-async def cause(rig: Rig, fault: Fault) -> None:
+async def cause(harness: Harness, fault: Fault) -> None:
     """Break, wait, and mend again what is not broken otherwise."""
     await asyncio.sleep(fault.at)
     if fault.trouble is Trouble.KILL:
-        await rig.kill(fault.where)
+        await harness.kill(fault.where)
         await asyncio.sleep(fault.seconds)
-        await rig.release(fault.where)
+        await harness.release(fault.where)
         return
 
     if fault.trouble is Trouble.STOP:
-        await rig.freeze(fault.where)
+        await harness.freeze(fault.where)
         await asyncio.sleep(fault.seconds)
-        await rig.thaw(fault.where)
+        await harness.thaw(fault.where)
         return
 
-    begin(rig, fault)
+    begin(harness, fault)
     await asyncio.sleep(fault.seconds)
-    end(rig, fault)
+    end(harness, fault)
 
 
-def begin(rig: Rig, fault: Fault) -> None:
-    """The lane is in trouble from now on."""
-    lane = rig.lanes[fault.where]
+def begin(harness: Harness, fault: Fault) -> None:
+    """Let the fault of a proxy begin."""
+    fault_proxy = harness.fault_proxies[fault.where]
     match fault.trouble:
         case Trouble.FREEZE:
-            lane.freeze()
+            fault_proxy.freeze()
         case Trouble.REFUSE:
-            lane.refusing = True
-            lane.reset()
+            fault_proxy.refusing = True
+            fault_proxy.reset()
         case Trouble.RESET:
-            lane.reset()
+            fault_proxy.reset()
         case Trouble.STALL_WATCHES:
-            lane.freeze_watches()
+            fault_proxy.freeze_watches()
         case Trouble.SLOW:
-            lane.weather = replace(lane.weather, delay=fault.amount)
+            fault_proxy.profile = replace(fault_proxy.profile, delay=fault.amount)
         case Trouble.ERRORS:
-            errors = {**lane.weather.errors, fault.status: fault.amount}
-            lane.weather = replace(lane.weather, errors=errors)
+            errors = {**fault_proxy.profile.errors, fault.status: fault.amount}
+            fault_proxy.profile = replace(fault_proxy.profile, errors=errors)
         case Trouble.LOSE:
-            lane.weather = replace(lane.weather, lost=fault.amount)
+            fault_proxy.profile = replace(fault_proxy.profile, lost=fault.amount)
 
 
-def end(rig: Rig, fault: Fault) -> None:
-    """That trouble of the lane is over."""
-    lane = rig.lanes[fault.where]
+def end(harness: Harness, fault: Fault) -> None:
+    """Undo the fault of a proxy."""
+    fault_proxy = harness.fault_proxies[fault.where]
     match fault.trouble:
         case Trouble.FREEZE:
-            lane.freeze(False)
+            fault_proxy.freeze(False)
         case Trouble.REFUSE:
-            lane.refusing = False
+            fault_proxy.refusing = False
         case Trouble.STALL_WATCHES:
-            lane.freeze_watches(False)
+            fault_proxy.freeze_watches(False)
         case Trouble.SLOW:
-            lane.weather = replace(lane.weather, delay=0.0)
+            fault_proxy.profile = replace(fault_proxy.profile, delay=0.0)
         case Trouble.ERRORS:
-            rest = {k: v for k, v in lane.weather.errors.items() if k != fault.status}
-            lane.weather = replace(lane.weather, errors=rest)
+            rest = {k: v for k, v in fault_proxy.profile.errors.items() if k != fault.status}
+            fault_proxy.profile = replace(fault_proxy.profile, errors=rest)
         case Trouble.LOSE:
-            lane.weather = replace(lane.weather, lost=0.0)
+            fault_proxy.profile = replace(fault_proxy.profile, lost=0.0)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tests.faults import freezing
 from tests.faults.plan import (
     EVICTIONS,
-    LANES,
+    FAULT_PROXIES,
     LEAVING,
     MOST_REPLICAS,
     MOST_WORKLOADS,
@@ -208,15 +208,17 @@ def _fault(dice: random.Random, longest: float, killable: Sequence[str]) -> Faul
     if trouble is Trouble.STOP:
         return Fault(trouble, dice.choice(API_SERVERS), at, min(seconds, _STOPPED))
 
-    lane = dice.choice((*LANES, *LANES[1:3]))
+    fault_proxy = dice.choice((*FAULT_PROXIES, *FAULT_PROXIES[1:3]))
     match trouble:
         case Trouble.SLOW:
-            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.05, 0.5), 2))
+            return Fault(
+                trouble, fault_proxy, at, seconds, amount=round(dice.uniform(0.05, 0.5), 2)
+            )
         case Trouble.ERRORS:
             status = dice.choice((409, 410, 429, 500))
             share = round(dice.uniform(0.1, 0.8), 1)
-            return Fault(trouble, lane, at, seconds, amount=share, status=status)
+            return Fault(trouble, fault_proxy, at, seconds, amount=share, status=status)
         case Trouble.LOSE:
-            return Fault(trouble, lane, at, seconds, amount=round(dice.uniform(0.1, 0.6), 1))
+            return Fault(trouble, fault_proxy, at, seconds, amount=round(dice.uniform(0.1, 0.6), 1))
         case _:
-            return Fault(trouble, lane, at, seconds)
+            return Fault(trouble, fault_proxy, at, seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.faults.plan import Workload
-from tests.faults.world import APP, Violation, phase
+from tests.faults.snapshot import APP, Violation, phase
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind as Resource
 from vnode.api.objects import Object

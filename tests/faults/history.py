@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.faults.world import ALIVE, Violation, node_of, phase
+from tests.faults.snapshot import ALIVE, Violation, node_of, phase
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.faults.plan import Kind, Workload
-from tests.faults.world import REPLACES_FAILED, Violation, World, node_of, phase
+from tests.faults.snapshot import REPLACES_FAILED, Snapshot, Violation, node_of, phase
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 
@@ -117,27 +117,28 @@ def _resolved(pod: Object, variable: Object) -> str | None:
     return None
 
 
-def jobs_complete(world: World) -> Iterator[str]:
+def jobs_complete(snapshot: Snapshot) -> Iterator[str]:
     """Every Job completes, and each index of it, once what disturbed it is over."""
-    for workload in world.wish.workloads.values():
-        job = world.jobs.get(objects.join_key("default", workload.name), {})
+    for workload in snapshot.wish.workloads.values():
+        job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         status = objects.status(job)
         if workload.kind is not Kind.JOB:
             continue
 
         if (status.get("succeeded") or 0) < workload.replicas:
             states = [
-                f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in world.of(workload)
+                f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}"
+                for p in snapshot.of(workload)
             ]
             yield f"{workload.name} has not completed: {status} {states}"
         elif workload.job.indexed and status.get("completedIndexes") != _all(workload):
             yield f"{workload.name} has completed {status.get('completedIndexes')} only"
 
 
-def disruptions_fail_no_job(world: World) -> Iterator[str]:
+def disruptions_fail_no_job(snapshot: Snapshot) -> Iterator[str]:
     """A Job that ignores disruptions has not failed: its pods only ever ended by such."""
-    for workload in world.wish.workloads.values():
-        job = world.jobs.get(objects.join_key("default", workload.name), {})
+    for workload in snapshot.wish.workloads.values():
+        job = snapshot.jobs.get(objects.join_key("default", workload.name), {})
         if workload.job.ignores_disruptions and failed(job):
             yield f"{workload.name} failed: {(objects.condition(job, 'Failed') or {})}"
 

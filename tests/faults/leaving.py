@@ -14,10 +14,10 @@ from pathlib import Path
 
 from hack.fleetlib import agents
 from hack.fleetlib.errors import FleetError
-from tests.faults import rig as rigs
+from tests.faults import harness as harnesses
+from tests.faults.harness import Harness
 from tests.faults.plan import SOURCE, Action, Verb
-from tests.faults.rig import Rig
-from tests.faults.world import Violation
+from tests.faults.snapshot import Violation
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 
@@ -30,13 +30,13 @@ _PROCESSES = (*agents.AGENTS, agents.CANDIDATE_SCHEDULER)
 
 
 class Leaver:
-    """Of a rig. `disconnected` and `uninstalled` are clusters that are to be brought back."""
+    """Of a harness. `disconnected` and `uninstalled` are clusters that are to be brought back."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, harness: Harness) -> None:
         self.disconnected: set[str] = set()
         self.uninstalled: set[str] = set()
         self.violations: list[Violation] = []
-        self._rig = rig
+        self._harness = harness
 
     async def leave(self, action: Action) -> None:
         """Do it, as often as it takes."""
@@ -48,7 +48,7 @@ class Leaver:
         self.uninstalled.add(action.target)
         keep = action.verb is Verb.UNINSTALL_KEEP
         await self._persist(lambda: self._uninstall(action.target, keep))
-        await self._rig.take_away(action.target, _PROCESSES)
+        await self._harness.take_away(action.target, _PROCESSES)
         if not keep:
             await self._look_for_rest(action.target)
 
@@ -57,7 +57,7 @@ class Leaver:
         for target in sorted(self.uninstalled):
             await self._persist(lambda target=target: self._install(target))
             await self._persist(lambda target=target: self._start(target))
-            self._rig.give_back(target, _PROCESSES)
+            self._harness.give_back(target, _PROCESSES)
             await self._persist(lambda target=target: self._connect(target))
             self.uninstalled.discard(target)
 
@@ -81,7 +81,7 @@ class Leaver:
             await asyncio.sleep(_AGAIN)
 
     def _disconnect(self, target: str) -> bool:
-        fleet = self._rig.fleet
+        fleet = self._harness.fleet
         files: tuple[str, ...] = ("--source", str(fleet.kubeconfig(SOURCE)))
         files += ("--target", str(fleet.kubeconfig(target)))
         try:
@@ -93,14 +93,14 @@ class Leaver:
         return True
 
     def _uninstall(self, target: str, keep: bool) -> bool:
-        where = ("--kubeconfig", str(self._rig.fleet.kubeconfig(target)))
+        where = ("--kubeconfig", str(self._harness.fleet.kubeconfig(target)))
         which = "keep" if keep else "delete"
         said = agents.vnode("uninstall", *where, "--delegates", which, *_STEP)
         return _NOT_YET not in said
 
     async def _look_for_rest(self, target: str) -> None:
         """Nothing of any source is left where vnode was uninstalled with its delegates."""
-        client = self._rig.clients[target]
+        client = self._harness.clients[target]
         while True:
             try:
                 left = await client.list(kinds.POD_CHAPERONS, None)
@@ -117,17 +117,19 @@ class Leaver:
             )
 
     def _install(self, target: str) -> bool:
-        agents.install(self._rig.fleet.site(target))
+        agents.install(self._harness.fleet.site(target))
         return True
 
     def _start(self, target: str) -> bool:
         """The agents, with the token of their new account, and the scheduler, with the new CA."""
-        fleet, place = self._rig.fleet, self._rig.fleet.site(target)
-        state, names = fleet.state(), rigs.agents_of(fleet, target)
+        fleet, place = self._harness.fleet, self._harness.fleet.site(target)
+        state, names = fleet.state(), harnesses.agents_of(fleet, target)
         scheduler = state.process(target, agents.CANDIDATE_SCHEDULER)
         if down := [name for name in names if not state.process(target, name).alive]:
             agents.as_service_account(place, "vnode")
-            rigs.point_at(place.folder / "vnode.kubeconfig", self._rig.urls[f"{target}>{target}"])
+            harnesses.point_at(
+                place.folder / "vnode.kubeconfig", self._harness.urls[f"{target}>{target}"]
+            )
             for name in down:
                 fleet.start(target, name)
 
@@ -135,5 +137,5 @@ class Leaver:
         return True
 
     def _connect(self, target: str) -> bool:
-        rigs.connect(self._rig.fleet, target, self._rig.urls[f"{SOURCE}>{target}"])
+        harnesses.connect(self._harness.fleet, target, self._harness.urls[f"{SOURCE}>{target}"])
         return True

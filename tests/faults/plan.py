@@ -8,7 +8,7 @@ from enum import StrEnum
 
 SOURCE = "c1"
 TARGETS = ("c2", "c3")
-LANES = ("c1>c1", "c1>c2", "c1>c3", "c2>c2", "c3>c3")
+FAULT_PROXIES = ("c1>c1", "c1>c2", "c1>c3", "c2>c2", "c3>c3")
 """Whose agent, and whose API server."""
 
 MOST_WORKLOADS, MOST_REPLICAS = 8, 8
@@ -212,7 +212,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Trouble of a lane, or of a process (`c1/agent`), from `at` on for some seconds."""
+    """Trouble of a fault proxy, or of a process (`c1/agent`), from `at` on for some seconds."""
 
     trouble: Trouble
     where: str

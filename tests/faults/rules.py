@@ -1,33 +1,42 @@
 """What must be true of all clusters once things have settled: pure.
 
-Each rule is a function from a World to what is wrong in it. What must be true at every moment is in
-`history`; rules about what follows pods are in `things`, those about Jobs in `jobs`.
+Each rule is a function from a Snapshot to what is wrong in it. What must be true at every moment is
+in `history`; rules about copies are in `followed_objects`, those about Jobs in `jobs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.faults import jobs, things
+from tests.faults import followed_objects, jobs
 from tests.faults.plan import Kind, Workload
-from tests.faults.world import ALIVE, APP, VERSION, Violation, World, node_of, phase, virtual_node
+from tests.faults.snapshot import (
+    ALIVE,
+    APP,
+    VERSION,
+    Snapshot,
+    Violation,
+    node_of,
+    phase,
+    virtual_node,
+)
 from vnode.api import keys, names, objects
 from vnode.nodes import virtual
 
 
-def delegates_have_chaperons(world: World) -> Iterator[str]:
+def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
     """A delegate belongs to a chaperon that is there."""
-    for cluster, found in world.delegates.items():
-        uids = {objects.uid(chaperon) for chaperon in world.chaperons.get(cluster, {}).values()}
+    for cluster, found in snapshot.delegates.items():
+        uids = {objects.uid(chaperon) for chaperon in snapshot.chaperons.get(cluster, {}).values()}
         for key, pod in found.items():
             if objects.controller_uid(pod) not in uids:
                 yield f"delegate {key} in {cluster} has no chaperon"
 
 
-def chaperons_have_proxies(world: World) -> Iterator[str]:
+def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
     """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster."""
-    proxies = {objects.uid(pod): pod for pod in world.proxies.values()}
-    for cluster, found in world.chaperons.items():
+    proxies = {objects.uid(pod): pod for pod in snapshot.proxies.values()}
+    for cluster, found in snapshot.chaperons.items():
         for key, chaperon in found.items():
             proxy = proxies.get(objects.labels(chaperon).get(keys.PARENT_UID, ""))
             if proxy is None:
@@ -36,23 +45,25 @@ def chaperons_have_proxies(world: World) -> Iterator[str]:
                 yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
 
 
-def bound_proxies_have_one_chaperon(world: World) -> Iterator[str]:
+def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
     """A bound proxy that has not finished has its chaperon, which is allowed."""
-    for key, pod in world.proxies.items():
+    for key, pod in snapshot.proxies.items():
         if not node_of(pod) or phase(pod) not in ALIVE:
             continue
 
-        found = world.chaperons_of(objects.uid(pod))
+        found = snapshot.chaperons_of(objects.uid(pod))
         allowed = [c for _cluster, c in found if keys.IS_ALLOWED in objects.annotations(c)]
         if len(allowed) != 1:
             yield f"proxy {key} has {len(allowed)} allowed chaperons, of {len(found)}"
 
 
-def allowed_chaperons_have_delegates(world: World) -> Iterator[str]:
+def allowed_chaperons_have_delegates(snapshot: Snapshot) -> Iterator[str]:
     """A proxy's status comes from a delegate: one that was ended has its consequences to come."""
-    alive = {objects.uid(pod) for pod in world.proxies.values() if phase(pod) in ALIVE}
-    for cluster, found in world.chaperons.items():
-        owners = {objects.controller_uid(pod) for pod in world.delegates.get(cluster, {}).values()}
+    alive = {objects.uid(pod) for pod in snapshot.proxies.values() if phase(pod) in ALIVE}
+    for cluster, found in snapshot.chaperons.items():
+        owners = {
+            objects.controller_uid(pod) for pod in snapshot.delegates.get(cluster, {}).values()
+        }
         for key, chaperon in found.items():
             allowed = keys.IS_ALLOWED in objects.annotations(chaperon)
             lives = objects.labels(chaperon).get(keys.PARENT_UID) in alive
@@ -60,59 +71,61 @@ def allowed_chaperons_have_delegates(world: World) -> Iterator[str]:
                 yield f"chaperon {key} in {cluster} has no delegate"
 
 
-def nothing_stays_half_deleted(world: World) -> Iterator[str]:
+def nothing_stays_half_deleted(snapshot: Snapshot) -> Iterator[str]:
     """What was asked to end has ended: no finalizer waits for what will not come."""
-    for key, pod in world.proxies.items():
+    for key, pod in snapshot.proxies.items():
         if objects.is_terminating(pod):
             yield f"pod {key} does not end: {objects.finalizers(pod)}"
 
-    for what, clusters in (("chaperon", world.chaperons), ("delegate", world.delegates)):
+    for what, clusters in (("chaperon", snapshot.chaperons), ("delegate", snapshot.delegates)):
         for cluster, found in clusters.items():
             for key, obj in found.items():
                 if objects.is_terminating(obj):
                     yield f"{what} {key} in {cluster} does not end: {objects.finalizers(obj)}"
 
 
-def finalizers_are_those_of_targets(world: World) -> Iterator[str]:
+def finalizers_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
     """No pod has one of a target that is gone, also if it came before all had heard of that."""
-    there = {names.finalizer("default", objects.name(target)) for target in world.targets.values()}
-    for key, pod in world.proxies.items():
+    there = {
+        names.finalizer("default", objects.name(target)) for target in snapshot.targets.values()
+    }
+    for key, pod in snapshot.proxies.items():
         for name in objects.finalizers(pod):
             if name.startswith(keys.PREFIX) and name not in there:
                 yield f"pod {key} has finalizer {name} of no target"
 
 
-def nothing_is_left_where_a_target_was(world: World) -> Iterator[str]:
+def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
     """A cluster that no Target leads to any more has nothing of its source."""
-    there = {objects.name(target) for target in world.targets.values()}
-    for cluster in set(world.delegates) - there:
-        found = [*world.chaperons.get(cluster, ()), *world.delegates.get(cluster, ())]
-        found += map(str, world.followed.get(cluster, ()))
+    there = {objects.name(target) for target in snapshot.targets.values()}
+    for cluster in set(snapshot.delegates) - there:
+        found = [*snapshot.chaperons.get(cluster, ()), *snapshot.delegates.get(cluster, ())]
+        found += map(str, snapshot.followed.get(cluster, ()))
         for what in found:
             yield f"{what} is left in {cluster}, which is no target"
 
 
-def nodes_are_those_of_targets(world: World) -> Iterator[str]:
+def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
     """Each virtual node has its Target, each Target its node, and that is Ready."""
-    wanted = {virtual_node(objects.name(target)) for target in world.targets.values()}
-    ours = {n for n, node in world.nodes.items() if virtual.target_of(node) is not None}
+    wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
+    ours = {n for n, node in snapshot.nodes.items() if virtual.target_of(node) is not None}
     for name in ours - wanted:
         yield f"node {name} has no Target"
 
     for name in sorted(wanted):
-        ready = objects.condition(world.nodes.get(name, {}), "Ready") or {}
+        ready = objects.condition(snapshot.nodes.get(name, {}), "Ready") or {}
         if ready.get("status") != "True":
             yield f"node {name} is not Ready: {ready.get('message', 'it is not there')}"
 
 
-def what_is_wanted_runs(world: World) -> Iterator[str]:
+def what_is_wanted_runs(snapshot: Snapshot) -> Iterator[str]:
     """Every pod that can run runs, as many and as new as was asked for; no others are there.
 
     One that is about to be replaced would be missed in the next step, as if nobody had ended it.
     """
-    for workload in world.wish.workloads.values():
-        pods = world.of(workload)
-        if workload.kind is not Kind.JOB and _can_run(world, workload):
+    for workload in snapshot.wish.workloads.values():
+        pods = snapshot.of(workload)
+        if workload.kind is not Kind.JOB and _can_run(snapshot, workload):
             states = [f"{objects.name(p)} {phase(p)} on {node_of(p) or '?'}" for p in pods]
             running = [pod for pod in pods if phase(pod) == "Running"]
             if len(running) != workload.replicas or len(pods) != workload.replicas:
@@ -123,32 +136,32 @@ def what_is_wanted_runs(world: World) -> Iterator[str]:
                 if version != str(workload.version):
                     yield f"{objects.key(pod)} is v{version}, v{workload.version} is wanted"
 
-    for key, pod in world.proxies.items():
-        if objects.labels(pod).get(APP) not in world.wish.workloads:
+    for key, pod in snapshot.proxies.items():
+        if objects.labels(pod).get(APP) not in snapshot.wish.workloads:
             yield f"pod {key} is of a workload that was removed"
 
 
-def _can_run(world: World, workload: Workload) -> bool:
-    there = {objects.name(target) for target in world.targets.values()}
+def _can_run(snapshot: Snapshot, workload: Workload) -> bool:
+    there = {objects.name(target) for target in snapshot.targets.values()}
     return not workload.hopeless and (not workload.on or workload.on in there)
 
 
-def rejected_pods_say_why(world: World) -> Iterator[str]:
+def rejected_pods_say_why(snapshot: Snapshot) -> Iterator[str]:
     """A pod that fits nowhere says so of every target."""
-    for workload in world.wish.workloads.values():
-        for pod in world.of(workload) if workload.hopeless else ():
+    for workload in snapshot.wish.workloads.values():
+        for pod in snapshot.of(workload) if workload.hopeless else ():
             condition = objects.condition(pod, "PodScheduled") or {}
             message = str(condition.get("message", ""))
             if condition.get("status") != "False" or not message.startswith(
-                f"0/{len(world.targets)} "
+                f"0/{len(snapshot.targets)} "
             ):
                 yield f"pod {objects.key(pod)} does not say why it waits: {condition}"
 
 
-def statuses_agree(world: World) -> Iterator[str]:
+def statuses_agree(snapshot: Snapshot) -> Iterator[str]:
     """A proxy shows the phase of its delegate, and its address."""
-    proxies = {objects.uid(pod): (key, pod) for key, pod in world.proxies.items()}
-    for cluster, found in world.delegates.items():
+    proxies = {objects.uid(pod): (key, pod) for key, pod in snapshot.proxies.items()}
+    for cluster, found in snapshot.delegates.items():
         for pod in found.values():
             if not node_of(pod):
                 continue
@@ -160,21 +173,21 @@ def statuses_agree(world: World) -> Iterator[str]:
                     yield f"{key} shows {field_} {here}, its delegate in {cluster} has {there}"
 
 
-def nothing_was_ended_without_reason(world: World) -> Iterator[str]:
+def nothing_was_ended_without_reason(snapshot: Snapshot) -> Iterator[str]:
     """A pod that nobody touched is the very same: a list that failed is not an empty one."""
-    present = {objects.uid(pod) for pod in world.proxies.values()}
-    for uid, key in world.survivors.items():
-        if uid not in present and uid not in world.excused:
+    present = {objects.uid(pod) for pod in snapshot.proxies.values()}
+    for uid, key in snapshot.survivors.items():
+        if uid not in present and uid not in snapshot.excused:
             yield f"pod {key} ({uid}) was ended, and nobody had asked for it"
 
 
-RULES: tuple[Callable[[World], Iterator[str]], ...] = (
+RULES: tuple[Callable[[Snapshot], Iterator[str]], ...] = (
     delegates_have_chaperons,
     chaperons_have_proxies,
     bound_proxies_have_one_chaperon,
     allowed_chaperons_have_delegates,
-    things.followed_objects_have_users,
-    things.used_objects_are_as_in_the_source,
+    followed_objects.followed_objects_have_users,
+    followed_objects.used_objects_are_as_in_the_source,
     nothing_stays_half_deleted,
     finalizers_are_those_of_targets,
     nothing_is_left_where_a_target_was,
@@ -188,8 +201,10 @@ RULES: tuple[Callable[[World], Iterator[str]], ...] = (
 )
 
 
-def violations(world: World) -> list[Violation]:
+def violations(snapshot: Snapshot) -> list[Violation]:
     """All that is wrong."""
     return [
-        Violation(rule.__name__.replace("_", " "), what) for rule in RULES for what in rule(world)
+        Violation(rule.__name__.replace("_", " "), what)
+        for rule in RULES
+        for what in rule(snapshot)
     ]

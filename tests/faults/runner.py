@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tests.faults import breaking, drawing, rules, timing, world
+from tests.faults import breaking, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
+from tests.faults.harness import Harness, agents_of
 from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
-from tests.faults.rig import Rig, agents_of
+from tests.faults.snapshot import Snapshot, Violation
 from tests.faults.targets import NAMESPACE
 from tests.faults.watching import Watcher
-from tests.faults.world import Violation, World
 from vnode.api import kinds, objects
 from vnode.api.errors import VnodeError
 
@@ -41,15 +41,15 @@ class Runner:
     """One run; `say` is given each line of its story."""
 
     def __init__(
-        self, rig: Rig, watcher: Watcher, dice: random.Random, say: Callable[[str], None]
+        self, harness: Harness, watcher: Watcher, dice: random.Random, say: Callable[[str], None]
     ) -> None:
         self.tally = Tally()
-        self._rig = rig
+        self._harness = harness
         self._watcher = watcher
         self._dice = dice
         self._say = say
         self._wish = Wish()
-        self.actor = Actor(rig, lambda: watcher.world(self._wish))
+        self.actor = Actor(harness, lambda: watcher.snapshot(self._wish))
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Steps for that time, and the violations, of which there should be none."""
@@ -64,7 +64,7 @@ class Runner:
 
     async def begin(self) -> list[Violation]:
         """What an earlier run left in this fleet goes, without a trace."""
-        await remove_all(self._rig.source)
+        await remove_all(self._harness.source)
         return await self._settle({})
 
     async def finish(self) -> list[Violation]:
@@ -77,24 +77,24 @@ class Runner:
         return await self._settle({})
 
     async def _step(self, longest: float) -> list[Violation]:
-        agents = agents_of(self._rig.fleet, SOURCE)
+        agents = agents_of(self._harness.fleet, SOURCE)
         step, wish = drawing.draw(self._dice, self._wish, longest=longest, agents=agents)
         self._tell(step)
-        before = self._watcher.world(self._wish)
+        before = self._watcher.snapshot(self._wish)
         survivors = untouched(before, step)
         self._watcher.removed.clear()
         self._watcher.forced = step.forced_targets
         async with asyncio.TaskGroup() as group:
-            keeping = group.create_task(self._rig.keep(), name="keep")
+            keeping = group.create_task(self._harness.keep(), name="keep")
             tasks = [
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(
-                    group.create_task(breaking.cause(self._rig, f), name=str(f))
+                    group.create_task(breaking.cause(self._harness, f), name=str(f))
                     for f in step.faults
                 ),
             ]
             await asyncio.wait(tasks)
-            await self._rig.heal()
+            await self._harness.heal()
             self._wish = wish
             await self.actor.leaver.install_again()
             await self.actor.targets.put_back()
@@ -146,8 +146,8 @@ class Runner:
             if seen := self._seen():
                 return seen
 
-            self._wish = without_lost(self._wish, self._watcher.world(self._wish))
-            found = rules.violations(self._watcher.world(self._wish, survivors))
+            self._wish = without_lost(self._wish, self._watcher.snapshot(self._wish))
+            found = rules.violations(self._watcher.snapshot(self._wish, survivors))
             late = time.monotonic() - began > SETTLED
             if self._watcher.changed.is_set() and not late:
                 continue
@@ -170,7 +170,7 @@ class Runner:
         """What the source says of the objects that are about it: why they were ended, perhaps."""
         text = " ".join(map(str, found))
         try:
-            events = await self._rig.source.list(kinds.EVENTS, NAMESPACE)
+            events = await self._harness.source.list(kinds.EVENTS, NAMESPACE)
         except VnodeError as error:
             self._say(f"  no events: {error}")
             return
@@ -183,25 +183,25 @@ class Runner:
 
     async def _ask(self, survivors: dict[str, str]) -> list[Violation]:
         try:
-            return rules.violations(await self._watcher.fresh_world(self._wish, survivors))
+            return rules.violations(await self._watcher.fresh_snapshot(self._wish, survivors))
         except VnodeError as error:
             return [Violation("API servers answer", str(error))]
 
 
-def untouched(before: World, step: Step) -> dict[str, str]:
+def untouched(before: Snapshot, step: Step) -> dict[str, str]:
     """The pods, UID to key, that must be there after the step as they were before."""
-    gone = {world.virtual_node(target) for target in step.removed_targets}
+    gone = {snapshot.virtual_node(target) for target in step.removed_targets}
     return {
         objects.uid(pod): key
         for key, pod in before.proxies.items()
-        if objects.labels(pod).get(world.APP) not in step.touched
-        and world.node_of(pod) not in gone
-        and world.phase(pod) in world.ALIVE
+        if objects.labels(pod).get(snapshot.APP) not in step.touched
+        and snapshot.node_of(pod) not in gone
+        and snapshot.phase(pod) in snapshot.ALIVE
         and not objects.is_terminating(pod)
     }
 
 
-def without_lost(wish: Wish, now: World) -> Wish:
+def without_lost(wish: Wish, now: Snapshot) -> Wish:
     """Nobody replaces a bare pod: one that ended for a reason is not wanted any more."""
     for name, workload in list(wish.workloads.items()):
         ended = f"default/{name}" in now.excused.values()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 
+from tests.faults.harness import Harness
 from tests.faults.plan import SOURCE, TARGETS, Action
-from tests.faults.rig import Rig
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
@@ -14,21 +14,21 @@ NAMESPACE = "default"
 
 
 class Targets:
-    """Of a rig. Each method may be called again after an error."""
+    """Of a harness. Each method may be called again after an error."""
 
-    def __init__(self, rig: Rig) -> None:
-        self._rig = rig
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
         self._removed: dict[str, Object] = {}  # specs by name, to be put back
         self._own: dict[str, Object] = {}  # data of Secrets by target, while another's is there
 
     async def edit(self, action: Action) -> None:
         """Change its spec."""
         spec = {"excludedLabelsRegexp": f"^edited-{action.at}="}
-        await self._rig.source.patch(kinds.TARGETS, action.target, {"spec": spec}, NAMESPACE)
+        await self._harness.source.patch(kinds.TARGETS, action.target, {"spec": spec}, NAMESPACE)
 
     async def rotate_token(self, action: Action) -> None:
         """As `vnode connect` does when the old one ends."""
-        client = self._rig.clients[action.target]
+        client = self._harness.clients[action.target]
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -37,23 +37,23 @@ class Targets:
         answer = await client.create(
             kinds.SERVICE_ACCOUNTS, request, NAMESPACE, name=SOURCE, subresource="token"
         )
-        reach, _name = kubeconfigs.read(self._rig.fleet.kubeconfig(action.target))
-        reach = reach.at(self._rig.urls[f"{SOURCE}>{action.target}"])
+        reach, _name = kubeconfigs.read(self._harness.fleet.kubeconfig(action.target))
+        reach = reach.at(self._harness.urls[f"{SOURCE}>{action.target}"])
         made = kubeconfigs.build(reach, str(objects.status(answer)["token"]), NAMESPACE)
         await self._write(action.target, {"config": base64.b64encode(made).decode()})
 
     async def remove(self, action: Action) -> None:
         """Delete the Target, until `put_back`."""
-        target = await self._rig.source.get(kinds.TARGETS, action.target, NAMESPACE)
+        target = await self._harness.source.get(kinds.TARGETS, action.target, NAMESPACE)
         self._removed[action.target] = objects.spec(target)
-        await self._rig.source.discard(kinds.TARGETS, target)
+        await self._harness.source.discard(kinds.TARGETS, target)
 
     async def put_back(self) -> None:
         """Make removed Targets anew."""
         while self._removed:
             name, spec = next(iter(self._removed.items()))
             body = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
-            await self._rig.source.apply(kinds.TARGETS, body, manager="faults")
+            await self._harness.source.apply(kinds.TARGETS, body, manager="faults")
             del self._removed[name]
 
     async def exchange(self, action: Action) -> None:
@@ -69,10 +69,10 @@ class Targets:
         del self._own[action.target]
 
     async def _read(self, target: str) -> Object:
-        secret = await self._rig.source.get(kinds.SECRETS, f"vnode-target-{target}", NAMESPACE)
+        secret = await self._harness.source.get(kinds.SECRETS, f"vnode-target-{target}", NAMESPACE)
         data: Object = secret["data"]
         return data
 
     async def _write(self, target: str, data: Object) -> None:
         name = f"vnode-target-{target}"
-        await self._rig.source.patch(kinds.SECRETS, name, {"data": data}, NAMESPACE)
+        await self._harness.source.patch(kinds.SECRETS, name, {"data": data}, NAMESPACE)

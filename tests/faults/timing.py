@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tests import kit
 from tests.faults.plan import Action
-from tests.faults.world import Violation, phase
+from tests.faults.snapshot import Violation, phase
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client

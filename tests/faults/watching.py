@@ -1,4 +1,4 @@
-"""Follows all clusters, past the lanes: the World of now, and the History of everything."""
+"""Follows all clusters, past the fault proxies: the present Snapshot, and the whole History."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.faults import things
+from tests.faults import followed_objects
+from tests.faults.harness import Harness
 from tests.faults.history import History, Suspicion
 from tests.faults.jobs import Indexes
 from tests.faults.plan import SOURCE, TARGETS, Wish
-from tests.faults.rig import Rig
+from tests.faults.snapshot import Snapshot, Violation, node_of, virtual_node
 from tests.faults.targets import NAMESPACE
-from tests.faults.world import Violation, World, node_of, virtual_node
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import happens_within
 from vnode.api.errors import NotFound, VnodeError
@@ -24,7 +24,7 @@ from vnode.kube.informer import Informer
 
 _FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
 _AGAIN = 0.5
-FOLLOWED = tuple(things.RESOURCES.values())
+FOLLOWED = tuple(followed_objects.RESOURCES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Look:
 class Watcher:
     """`run` keeps it up to date; `changed` is set at each event."""
 
-    rig: Rig
+    harness: Harness
     history: History = field(default_factory=History)
     indexes: Indexes = field(default_factory=Indexes)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -66,7 +66,7 @@ class Watcher:
         self._informers = {name: look.informer() for name, look in self._looks().items()}
 
     def _looks(self) -> dict[str, _Look]:
-        source = self.rig.source
+        source = self.harness.source
         looks = {
             "pods": _Look(source, kinds.PODS),
             "jobs": _Look(source, kinds.JOBS),
@@ -74,10 +74,10 @@ class Watcher:
             "targets": _Look(source, kinds.TARGETS),
         }
         for kind in FOLLOWED:
-            looks[kind.plural] = _Look(source, kind, label_selector=things.SELECTOR)
+            looks[kind.plural] = _Look(source, kind, label_selector=followed_objects.SELECTOR)
 
         for target in TARGETS:
-            there = self.rig.clients[target]
+            there = self.harness.clients[target]
             looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=_FROM_SOURCE)
             for kind in FOLLOWED:
                 looks[f"{target}/{kind.plural}"] = _Look(there, kind, label_selector=_FROM_SOURCE)
@@ -143,7 +143,7 @@ class Watcher:
         earlier = suspicion.earlier
         namespace, name = objects.split_key(earlier.key)
         try:
-            pod = await self.rig.clients[earlier.cluster].get(kinds.PODS, name, namespace)
+            pod = await self.harness.clients[earlier.cluster].get(kinds.PODS, name, namespace)
         except NotFound:
             return False
         except VnodeError:
@@ -159,7 +159,7 @@ class Watcher:
             if node_of(pod) == node:
                 self.history.on_target_gone(pod)
 
-    def world(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> World:
+    def snapshot(self, wish: Wish, survivors: Mapping[str, str] | None = None) -> Snapshot:
         """What the watches have shown so far."""
         found = {
             name: {objects.key(obj): obj for obj in informer.store.values()}
@@ -167,7 +167,7 @@ class Watcher:
         }
         return self._build(found, wish, survivors)
 
-    async def fresh_world(self, wish: Wish, survivors: Mapping[str, str]) -> World:
+    async def fresh_snapshot(self, wish: Wish, survivors: Mapping[str, str]) -> Snapshot:
         """What the API servers say now, each asked anew."""
         looks = self._looks()
         found = await asyncio.gather(*(look.list() for look in looks.values()))
@@ -178,9 +178,9 @@ class Watcher:
         found: Mapping[str, Mapping[str, Object]],
         wish: Wish,
         survivors: Mapping[str, str] | None,
-    ) -> World:
+    ) -> Snapshot:
         asked = [target for target in TARGETS if target not in self.unasked]
-        return World(
+        return Snapshot(
             wish=wish,
             proxies=found["pods"],
             jobs=found["jobs"],

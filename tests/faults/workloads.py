@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests import kit
-from tests.faults import things
+from tests.faults import followed_objects
 from tests.faults.plan import JobTerms, Kind, Workload
-from tests.faults.world import APP, REPLACES_FAILED, VERSION
+from tests.faults.snapshot import APP, REPLACES_FAILED, VERSION
 from vnode.api import keys, kinds
 from vnode.api.kinds import Kind as Resource
 from vnode.api.objects import Object
@@ -80,7 +80,7 @@ def _template(workload: Workload) -> Object:
         annotations |= {REPLACES_FAILED: "true"} if workload.job.replaces_failed else {}
 
     pod = kit.pod(workload.name, annotations=annotations)
-    spec = {**pod["spec"], "volumes": things.volumes(workload.uses)}
+    spec = {**pod["spec"], "volumes": followed_objects.volumes(workload.uses)}
     return {"metadata": {"labels": {APP: workload.name}, "annotations": annotations}, "spec": spec}
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from hack.fleetlib import addresses
 from hack.fleetlib import fleet as fleets
-from tests.faults.lane import Lane, Upstream
-from tests.faults.weather import Weather
+from tests.faults.fault_profile import FaultProfile
+from tests.faults.proxy import FaultProxy, Upstream
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import (
@@ -51,18 +51,18 @@ async def test_an_object_is_created_read_patched_and_deleted(
 
 
 @pytest.fixture
-async def lane(fleet: Fleet) -> AsyncIterator[tuple[Lane, str]]:
+async def fault_proxy(fleet: Fleet) -> AsyncIterator[tuple[FaultProxy, str]]:
     """A way to c1 that can fail, and its URL."""
     site = fleets.Fleet(fleet.folder).site("c1")
     upstream = Upstream(site.address, addresses.API_SERVER, site.folder / "pki")
-    lane = Lane("c1", upstream, random.Random(1))
-    url = await lane.start("127.0.0.1")
-    yield lane, url
-    await lane.close()
+    fault_proxy = FaultProxy("c1", upstream, random.Random(1))
+    url = await fault_proxy.start("127.0.0.1")
+    yield fault_proxy, url
+    await fault_proxy.close()
 
 
 async def test_what_is_discarded_is_gone_or_the_conflict_is_heard_of(
-    fleet: Fleet, client: Client, namespace: str, lane: tuple[Lane, str]
+    fleet: Fleet, client: Client, namespace: str, fault_proxy: tuple[FaultProxy, str]
 ) -> None:
     """A Conflict that is not about the UID once left chaperons behind for good."""
     account = f"--serviceaccount={namespace}:default"
@@ -70,7 +70,7 @@ async def test_what_is_discarded_is_gone_or_the_conflict_is_heard_of(
         "c1", "create", "rolebinding", "a", "--clusterrole=admin", account, "-n", namespace
     )
     token = fleet.kubectl("c1", "create", "token", "default", "-n", namespace).strip()
-    weather, url = lane
+    faults, url = fault_proxy
     made = await client.create(kinds.CONFIG_MAPS, config_map(namespace))
     earlier = {**made, "metadata": {**objects.metadata(made), "uid": "earlier"}}
 
@@ -79,12 +79,12 @@ async def test_what_is_discarded_is_gone_or_the_conflict_is_heard_of(
 
     way = dataclasses.replace(client.endpoint, url=url, authorization=authorization)
     async with Client(way, name="c1") as through:
-        weather.weather = Weather(errors={409: 1.0})
+        faults.profile = FaultProfile(errors={409: 1.0})
         await through.discard(kinds.CONFIG_MAPS, earlier)
         with pytest.raises(Conflict):
             await through.discard(kinds.CONFIG_MAPS, made)
 
-        weather.heal()
+        faults.heal()
         await through.discard(kinds.CONFIG_MAPS, earlier)
         assert await through.get(kinds.CONFIG_MAPS, "a", namespace) == made
         await through.discard(kinds.CONFIG_MAPS, made)

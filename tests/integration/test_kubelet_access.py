@@ -14,17 +14,17 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests import papers
+from tests import certificates
+from tests.certificates import CLIENT, SERVER, KeyAndCertificate, issue
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
-from tests.papers import CLIENT, SERVER, Paper, paper
 from vnode.api import kinds
 from vnode.api.clock import SystemClock
 from vnode.api.errors import AlreadyExists
 
 MINUTE = timedelta(minutes=1)
-wrong = paper("kube-apiserver", paper("wrong", ca=True), usages=[CLIENT])
+wrong = issue("kube-apiserver", issue("wrong", ca=True), usages=[CLIENT])
 
 
 @pytest.fixture
@@ -230,13 +230,13 @@ async def test_a_certificate_of_the_clusters_ca_is_an_identity(node: Setting, fl
     assert (await ask(node, "/pods", context=context))[0] == 200
 
 
-def cluster_ca(fleet: Fleet) -> Paper:
+def cluster_ca(fleet: Fleet) -> KeyAndCertificate:
     pki = fleet.folder / "c1" / "pki"
-    return papers.load(pki / "ca.crt", pki / "ca.key")
+    return certificates.load(pki / "ca.crt", pki / "ca.key")
 
 
 async def test_whom_a_certificate_names_is_told_with_the_refusal(node: Setting, fleet: Fleet):
-    shown = paper("somebody", cluster_ca(fleet), groups=["team"], usages=[CLIENT])
+    shown = issue("somebody", cluster_ca(fleet), groups=["team"], usages=[CLIENT])
 
     status, text = await ask(node, "/pods", context=shown.show(unverified()))
 
@@ -245,14 +245,14 @@ async def test_whom_a_certificate_names_is_told_with_the_refusal(node: Setting, 
 
 
 async def test_the_groups_of_a_certificate_have_rights(node: Setting, fleet: Fleet):
-    shown = paper("admin", cluster_ca(fleet), groups=["system:masters"], usages=[CLIENT])
+    shown = issue("admin", cluster_ca(fleet), groups=["system:masters"], usages=[CLIENT])
 
     assert (await ask(node, "/pods", context=shown.show(unverified())))[0] == 200
 
 
 async def test_an_intermediate_of_the_clusters_ca_is_followed(node: Setting, fleet: Fleet):
-    team = paper("team-ca", cluster_ca(fleet), ca=True)
-    shown = paper("admin", team, groups=["system:masters"], usages=[CLIENT])
+    team = issue("team-ca", cluster_ca(fleet), ca=True)
+    shown = issue("admin", team, groups=["system:masters"], usages=[CLIENT])
 
     assert (await ask(node, "/pods", context=shown.show(unverified(), team)))[0] == 200
     assert (await ask(node, "/pods", context=shown.show(unverified())))[0] == 401
@@ -261,13 +261,13 @@ async def test_an_intermediate_of_the_clusters_ca_is_followed(node: Setting, fle
 @pytest.mark.parametrize("kind", ["expired", "not yet valid", "for servers", "of itself", "lie"])
 async def test_a_bad_certificate_gets_401_whatever_it_says(node: Setting, fleet: Fleet, kind: str):
     ca, masters = cluster_ca(fleet), ["system:masters"]
-    namesake = paper("kubernetes", ca=True)
+    namesake = issue("kubernetes", ca=True)
     shown = {
-        "expired": paper("admin", ca, groups=masters, usages=[CLIENT], end=-MINUTE),
-        "not yet valid": paper("admin", ca, groups=masters, usages=[CLIENT], start=MINUTE),
-        "for servers": paper("admin", ca, groups=masters, usages=[SERVER]),
-        "of itself": paper("admin", groups=masters, usages=[CLIENT]),
-        "lie": paper("admin", namesake, groups=masters, usages=[CLIENT]),
+        "expired": issue("admin", ca, groups=masters, usages=[CLIENT], end=-MINUTE),
+        "not yet valid": issue("admin", ca, groups=masters, usages=[CLIENT], start=MINUTE),
+        "for servers": issue("admin", ca, groups=masters, usages=[SERVER]),
+        "of itself": issue("admin", groups=masters, usages=[CLIENT]),
+        "lie": issue("admin", namesake, groups=masters, usages=[CLIENT]),
     }[kind]
 
     answer = await ask(node, "/pods", context=shown.show(unverified(), namesake, ca))
@@ -283,14 +283,14 @@ async def test_a_good_token_counts_beside_a_bad_certificate(node: Setting):
 
 async def test_another_client_ca_counts_from_the_next_request_on(fleet: Fleet, tmp_path: Path):
     """Also on a connection that is open: what the old one signed opens nothing any more."""
-    old, new = paper("old", ca=True), paper("new", ca=True)
+    old, new = issue("old", ca=True), issue("new", ca=True)
     file = tmp_path / "clients.crt"
     file.write_bytes(old.pem)
     clock = Turned()
     name = f"v{os.urandom(3).hex()}"
     async with kubelets.virtual_node(fleet, name, client_ca_file=file, clock=clock) as node:
         url = f"https://{node.address}:{node.port}/pods"
-        contexts = [paper("x", ca, usages=[CLIENT]).show(unverified()) for ca in (old, new)]
+        contexts = [issue("x", ca, usages=[CLIENT]).show(unverified()) for ca in (old, new)]
         async with AsyncExitStack() as stack:
             sessions = [
                 await stack.enter_async_context(

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests import papers, terminals
+from tests import certificates, terminals
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
@@ -277,7 +277,9 @@ async def test_another_uid_is_another_pod(node: Setting, fleet: Fleet, route: st
 async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
     """The head of the answer to a request for SPDY, asked as the API server asks."""
     pki = fleet.folder / "c1" / "pki"
-    client = papers.load(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
+    client = certificates.load(
+        pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
+    )
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tests import papers
+from tests import certificates
 from tests.integration.kubelets import with_token
 from tests.kit import Fleet
 from vnode.api import kinds, objects
@@ -126,7 +126,9 @@ async def test_a_request_that_the_agent_may_approve_is_signed(
     assert pair is not None
     keypairs.check_pair(pair)
     shown = pair.x509
-    ca = papers.load(fleet.folder / "c1" / "pki" / "ca.crt", fleet.folder / "c1" / "pki" / "ca.key")
+    ca = certificates.load(
+        fleet.folder / "c1" / "pki" / "ca.crt", fleet.folder / "c1" / "pki" / "ca.key"
+    )
     shown.verify_directly_issued_by(ca.certificate)
     names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == [ADDRESS]

@@ -1,9 +1,9 @@
-"""`vnode agent`: how one agent is put together. Read it in this order.
+"""Puts one agent together from the packages below, for `vnode agent`. Read it in this order.
 
-`command` has the flags, `config` the file. `shared` is what all parts look at: informers, links,
-Targets. `replica` is what every replica does, above all to serve: `servers` (webhook, extender,
-health) and `kubelet_api`. `term` is what only the leader does, made anew whenever this replica
-becomes it, and gone without a trace when it no longer is.
+`vnode.cli.agent` has the flags, `config` the file. `shared` has what all parts use: informers,
+links, Targets. `replica` is what every replica does, above all serving: `servers` (webhook and
+extender), `kubelet_api` and `dashboard`. `term` is what only the leader does: it is made anew
+whenever this replica becomes the leader, and nothing of it is left afterwards.
 
-The packages below do not know each other; what they share is handed to them here.
+The packages below do not import each other; what they share is passed to them here.
 """

@@ -1,4 +1,4 @@
-"""The agent's configuration file: every field has a safe default, so no file is needed.
+"""Defines the agent's configuration file: every field has a safe default, so no file is needed.
 
     apiVersion: vnode.dev/v1alpha1
     kind: AgentConfiguration
@@ -30,7 +30,7 @@ _DAY: Final = 24 * 3600
 
 
 class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an agent listens."""
+    """The ports on which an agent listens."""
 
     webhook: int = 9443
     extender: int = 9444
@@ -38,11 +38,11 @@ class Ports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kubelet: int = 10250
     """The first of as many ports as there are virtual nodes."""
     dashboard: int = 0
-    """0: there is none."""
+    """0: no dashboard is served."""
 
 
 class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """All that can be set in the file; flags of `vnode agent` say where and who."""
+    """The fields of the file; address and identity are flags of `vnode agent`."""
 
     apiVersion: Literal["vnode.dev/v1alpha1"] = API_VERSION
     kind: Literal["AgentConfiguration"] = KIND
@@ -54,18 +54,22 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         kubelet_serving.KubeletCertificateConfig()
     )
     serving_names: tuple[str, ...] = ()
-    """More names and addresses in the certificates of webhook and extender: a load balancer's."""
+    """Further names and addresses in the certificates of webhook and extender, as of a load
+    balancer."""
     exec_commands: tuple[str, ...] = ()
     """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
-    """How long an agent that is told to end waits for open logs, exec, attach, port-forward."""
+    """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
     leader_election: bool = True
     source_controller: bool = True
-    """Whether Sources of this cluster are served; False where the agent lacks the rights to."""
+    """Whether Sources of this cluster are served; False where the agent lacks the permissions."""
 
 
 def load(path: Path | None) -> AgentConfig:
-    """The configuration in a YAML file, or the defaults without one. ConfigError names the cure."""
+    """Read the configuration from a YAML file, or take the defaults without one.
+
+    Raises ConfigError, which names the cure.
+    """
     if path is None:
         return AgentConfig()
 

@@ -1,6 +1,6 @@
-"""The dashboard of an agent: its stores, behind `vnode.dashboard.auth`, on a port of its own.
+"""Serves the dashboard of an agent: its stores, behind `vnode.dashboard.auth`, on its own port.
 
-Its certificate is that of the kubelet API, for the same callers come in the same way.
+It shows the certificate of the kubelet API, since the same callers connect in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GRACE = 1.0  # seconds that open streams get at the end
 
 
 class ServedDashboard:
-    """Runs beside the other servers of an agent. The certificate must have been started."""
+    """Runs beside the other servers of an agent. The certificate must be started before."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class ServedDashboard:
         clock: Clock,
     ) -> None:
         self._auth = AuthMiddleware(client, clock)
-        wanted = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
-        self._sources = tuple(Informer(client, kind) for kind in wanted)
+        source_kinds = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
+        self._sources = tuple(Informer(client, kind) for kind in source_kinds)
         stores = Stores(targets, self._sources, nodes, proxies.store.values)
         self._live_model = LiveModel(
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )
-        proxies.subscribe(self._live_model.note_pod)
+        proxies.subscribe(self._live_model.on_pod)
         context = OptionalClientCertContext(certificate.pair)
         certificate.subscribe(lambda: context.show(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])

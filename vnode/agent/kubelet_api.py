@@ -1,6 +1,6 @@
-"""The kubelet API of all virtual nodes, in every replica, and its certificate.
+"""Serves the kubelet API of all virtual nodes, in every replica, with the configured certificate.
 
-The certificate is what the configuration wants; people hear of its health by Events on the nodes.
+The health of the certificate is published by Events on the nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class KubeletApi:
         announce(self.certificate, shared.nodes, events)
 
     def port_of(self, node_name: str) -> int | None:
-        """The port of a virtual node, None while it is not served."""
+        """Return the port of a virtual node, None while it is not served."""
         return self._server.port_of(node_name)
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
@@ -65,19 +65,19 @@ class KubeletApi:
         self._server.subscribe(changed)
 
     async def start(self, tasks: Supervisor) -> None:
-        """Serve from now on; virtual nodes must be known, whose ports are not to change."""
+        """Start to serve; the virtual nodes must be known before, so that their ports stay."""
         await self.certificate.start()
         tasks.start(self.certificate.run(), "kubelet-certificate")
         tasks.start(self._server.run(), "kubelet")
 
 
 def last_grace(options: AgentOptions) -> float:
-    """Seconds that open streams get at the end; after a fault not longer than by default.
+    """Return how many seconds open streams get when the agent ends.
 
-    What ends by a fault is to be started again soon.
+    After a fault that is at most the default, since the process has to start again soon.
     """
     configured = options.config.stream_grace_period_seconds
-    return configured if options.told_to_end.is_set() else min(configured, server.STREAM_GRACE)
+    return configured if options.stop_requested.is_set() else min(configured, server.STREAM_GRACE)
 
 
 def make_certificate(
@@ -87,7 +87,7 @@ def make_certificate(
     address: str,
     clock: Clock,
 ) -> KubeletCertificate:
-    """The certificate for virtual nodes at this address."""
+    """Make the certificate for virtual nodes at this address."""
     source: Source | None = None
     if settings.signer:
         source = SignedCertificate(client, settings.signer, (address,), clock=clock)
@@ -99,29 +99,32 @@ def make_certificate(
 
 
 def announce(certificate: KubeletCertificate, nodes: Informer, events: EventRecorder) -> None:
-    """Make an Event on each virtual node whenever the health of the certificate has turned.
+    """Record an Event on each virtual node whenever the health of the certificate changes.
 
-    A node that is new hears only of what is wrong.
+    A node that is new gets one only if something is wrong.
     """
-    told = ""
+    announced = ""
 
-    def tell(node: Object, health: LinkHealth) -> None:
+    def record(node: Object, health: LinkHealth) -> None:
         about = objects.reference(node, kinds.NODES.kind, kinds.NODES.api_version)
         type_ = NORMAL if health.healthy else WARNING
         events.event(about, type_, f"KubeletCertificate{health.reason}", health.message)
 
-    def turned() -> None:
-        nonlocal told
+    def on_certificate() -> None:
+        nonlocal announced
         health = certificate.health
-        if health is not None and health.message != told:
-            told = health.message
+        if health is not None and health.message != announced:
+            announced = health.message
             for node in nodes.store.values():
-                tell(node, health)
+                record(node, health)
 
-    def seen(old: Object | None, new: Object | None) -> None:
+    def on_node(old: Object | None, new: Object | None) -> None:
         health = certificate.health
-        if old is None and new is not None and health is not None and told and not health.healthy:
-            tell(new, health)
+        if old is not None or new is None:
+            return
 
-    certificate.subscribe(turned)
-    nodes.subscribe(seen)
+        if announced and health is not None and not health.healthy:
+            record(new, health)
+
+    certificate.subscribe(on_certificate)
+    nodes.subscribe(on_node)

@@ -1,12 +1,12 @@
-"""The agent: what every replica does, and when.
+"""Runs one replica of the agent: what every replica does, in order.
 
 Every replica serves the webhook, the extender and the kubelet API, and is connected to all targets,
-so that a new leader starts warm. None of that notices who leads: a replica that is given the Lease
-begins a `Term`, and one that loses it ends that, while all else goes on.
+so that a new leader starts warm. None of that depends on who leads: a replica that gets the Lease
+begins a `Term`, and one that loses it ends that, while all else continues.
 
-An agent that is told to end gives up the Lease first, so that another leads and has the virtual
-nodes point to itself. Then it waits for the streams that are open here, and goes on serving webhook
-and extender meanwhile.
+An agent that is asked to end gives up the Lease first, so that another replica leads and points the
+virtual nodes to itself. Then it waits for the streams that are open here; webhook and extender are
+served meanwhile.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.telemetry import metrics
 
 STARTING: Final = "starting"
-"""The check that fails until all others are known."""
+"""The health check that fails until all others are registered."""
 
 
 class Agent:
-    """One replica of the agent of one cluster. Of `health`, the pages are served already."""
+    """One replica of the agent of one cluster. The pages of `health` are served already."""
 
     def __init__(
         self, client: Client, identity: Identity, options: AgentOptions, health: ProcessHealth
     ) -> None:
         self._shared = Shared(client, identity, options, health)
-        make_framework(options.config, self._shared.clock)  # a bad profile is found at the start
+        make_framework(options.config, self._shared.clock)  # fail at the start for a bad profile
         self._authority = Authority(client, options.namespace, clock=self._shared.clock)
         self._events = EventRecorder(client, "vnode", self._shared.clock)
         self._kubelet = KubeletApi(self._shared, self._authority, self._events)
         self._shared.health.on_scrape(informers.measure)
 
     async def run(self) -> None:
-        """Serve, and lead when it is this replica's turn, until cancelled."""
+        """Serve, and lead whenever this replica has the Lease, until cancelled."""
         metrics.BUILD_INFO.labels(__version__).set(1)
         await startup.answered(self._authority.load, self._shared.clock)
         async with supervise() as tasks:
@@ -60,10 +60,9 @@ class Agent:
             memory.settle()
             await self._shared.connect(tasks)
             tasks.start(self._events.run(), "events")
-            async with (
-                supervise() as first_to_end
-            ):  # open streams go through connections to targets
-                await self._kubelet.start(first_to_end)
+            # Open streams need the connections to targets, so the kubelet API ends before them.
+            async with supervise() as kubelet_tasks:
+                await self._kubelet.start(kubelet_tasks)
                 self._start_dashboard(tasks)
                 self._shared.health.remove(STARTING)
                 await self._lead_when_elected()
@@ -73,7 +72,7 @@ class Agent:
         if not options.config.ports.dashboard:
             return
 
-        from vnode.agent.dashboard import ServedDashboard  # few want it
+        from vnode.agent.dashboard import ServedDashboard  # imported only where it is served
 
         dashboard = ServedDashboard(
             shared.client,
@@ -108,6 +107,6 @@ class Agent:
         await elector.run(self._lead)
 
     async def _lead(self) -> None:
-        """Whatever the term listens to goes on after it, and forgets it at its end."""
+        """Run one term; its subscriptions end with it, since what it listens to lives on."""
         with subscription_scope():
             await Term(self._shared, self._kubelet).run()

@@ -1,7 +1,7 @@
-"""The webhook and the extender: the servers that are there before anything else of an agent is.
+"""Starts the webhook and the extender, before anything else of an agent.
 
-With them, what makes their callers trust them and be trusted: the CA in the webhook configuration,
-and the candidate scheduler's client certificate.
+With them it publishes what their callers need: the CA in the webhook configuration, and the
+candidate scheduler's client certificate.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vnode.webhook.server import Webhook
 
 
 async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
-    """Start to serve, with the certificates that this takes; the authority must be loaded."""
-    _hand_over_credentials(shared, authority, tasks)
+    """Start both servers and renew their certificates; the authority must be loaded."""
+    _publish_credentials(shared, authority, tasks)
     options, health = shared.options, shared.health
     address, ports = options.address, options.config.ports
     hosts = (address, f"vnode.{options.namespace}.svc", *options.config.serving_names)
@@ -42,8 +42,8 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
         tasks.start(certificate.run(), "serving-certificate")
 
 
-def _hand_over_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
-    """So that the API server trusts the webhook, and the scheduler can prove who it is."""
+def _publish_credentials(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
+    """Publish the webhook's CA to the API server, and the scheduler's client certificate."""
     trusted = TrustedWebhook(shared.client, authority)
     credentials = ClientCertificate(
         shared.client,

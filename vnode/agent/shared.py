@@ -1,6 +1,6 @@
-"""What the parts of one agent share: its cluster, its informers, its connections to targets.
+"""Holds what the parts of one agent share: its cluster, its informers, its connections to targets.
 
-All of it lives for as long as the agent does, in every replica, so that a new leader starts warm.
+All of it lives as long as the agent, in every replica, so that a new leader starts warm.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 
 trim_pod = references.keeping(proxy_state.trim)
-"""What is kept of a pod: what is needed of a proxy, and what it refers to."""
+"""Trims a pod for the store: the fields that a proxy needs, and the objects it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """What the command line says; all else is in the configuration."""
+    """The flags of `vnode agent`; all else is in the configuration."""
 
     namespace: str
     address: str
     config: AgentConfig
     credentials: Path | None
     holder: str
-    told_to_end: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set before the agent is cancelled on purpose; a fault cancels it without."""
+    stop_requested: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set before the agent is cancelled by a signal; not set when a fault cancels it."""
 
 
 class Shared:
-    """One of each, for one replica of the agent of one cluster."""
+    """The shared parts of one replica of the agent of one cluster."""
 
     def __init__(
         self, client: Client, identity: Identity, options: AgentOptions, health: ProcessHealth
@@ -84,7 +84,7 @@ class Shared:
         self._bound: ExternallyBoundPods | None = None  # known to the leader only
 
     def start(self, tasks: Supervisor) -> None:
-        """Begin to follow all but the connections and the virtual nodes, which need Targets."""
+        """Start all informers but that of virtual nodes; connections and nodes need Targets."""
         for informer in (self.namespaces, self.proxies, self.chaperons, self.delegates):
             tasks.start(informer.run(), informer.kind.plural)
             self.health.add_event(informer.kind.plural, informer.synced)
@@ -92,14 +92,14 @@ class Shared:
         tasks.start(self.targets.run(), "watch-targets")
 
     async def connect(self, tasks: Supervisor) -> None:
-        """Connect to targets, and follow the virtual nodes; returns when these are known."""
+        """Connect to targets, and watch the virtual nodes; return when these are known."""
         tasks.start(self.connections.run(), "targets")
         tasks.start(self.nodes.run(), "nodes")
         await self.nodes.synced.wait()
 
     @contextmanager
-    def showing(self, bound: ExternallyBoundPods) -> Iterator[None]:
-        """Also find the pods that others bound to virtual nodes, within the block."""
+    def including(self, bound: ExternallyBoundPods) -> Iterator[None]:
+        """Include the pods that others bound to virtual nodes, within the block."""
         self._bound = bound
         try:
             yield
@@ -107,7 +107,7 @@ class Shared:
             self._bound = None
 
     async def find_pod(self, node: str, namespace: str, name: str) -> Object | None:
-        """A pod, from wherever it is known."""
+        """Return a pod from the stores, else from the API server; None if it does not exist."""
         key = objects.join_key(namespace, name)
         pod = self.proxies.store.get(key) or (self._bound.get(key) if self._bound else None)
         if pod is not None and objects.node_name(pod) == node:
@@ -119,13 +119,13 @@ class Shared:
             return None
 
     def pods_on(self, node: str) -> Objects:
-        """The pods on a virtual node, as far as they are known without asking."""
-        ours = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
-        pods = [*ours, *(self._bound.on(node) if self._bound else ())]
+        """Return the pods on a virtual node that are in the stores."""
+        proxies = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
+        pods = [*proxies, *(self._bound.on(node) if self._bound else ())]
         return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
 
     async def namespace_annotations(self, name: str) -> dict[str, str] | None:
-        """Those of a namespace, None if there is none of that name."""
+        """Return the annotations of a namespace, None if there is none of that name."""
         namespace = self.namespaces.store.get(name)
         return objects.annotations(namespace) if namespace is not None else None
 

@@ -1,9 +1,9 @@
-"""A term: everything that only the leader does, which is everything that writes.
+"""Runs one term: everything that only the leader does, which is everything that writes.
 
-Made when this replica becomes the leader, from what all replicas share, and cancelled when the
-Lease is lost. A second term is another Term, so that nothing of the first, decided by what was
-known then, is done in it: queues, caches and plugins are new. The one who makes it sees that its
-listeners end with it (`vnode.api.listeners.period`).
+It is made when this replica becomes the leader, from what all replicas share, and cancelled when
+the Lease is lost. A second term is another Term, so that nothing is done in it that was decided in
+the first from outdated state: queues, caches and plugins are new. The caller has its subscriptions
+end with it (`vnode.api.listeners.subscription_scope`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from vnode.telemetry import metrics
 
 
 def make_framework(config: AgentConfig, clock: Clock) -> Framework:
-    """The plugins of the configured profile; ConfigError if it cannot be had."""
+    """Make the plugins of the configured profile; ConfigError if that is not possible."""
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
     return registry.build(config.scheduling.profile, plugins, defaults.WEIGHTS, clock)
 
@@ -59,7 +59,7 @@ class Term:
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
         shared, bound = self._shared, self._proxies.bound
-        with shared.showing(bound):
+        with shared.including(bound):
             async with supervise() as tasks:
                 tasks.start(self._events.run(), "events-of-leader")
                 tasks.start(shared.connections.lead(self._events), "target-reports")
@@ -81,7 +81,7 @@ class Term:
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
-        """Proxy pods are known by now, those that others bound are not yet."""
+        """Start Following; proxy pods are known by now, those that others bound are not yet."""
         self._shared.proxies.subscribe(self._following.on_pod)
         self._proxies.bound.subscribe(self._following.on_pod)
         tasks.start(self._following.run(), "following")
@@ -93,7 +93,7 @@ class Term:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            metrics.PENDING_PODS.clear()  # those of another leader are not for us to count
+            metrics.PENDING_PODS.clear()  # the next leader counts its own
 
     def _make_summary_writer(self) -> SummaryWriter:
         shared = self._shared

@@ -104,7 +104,7 @@ async def _serve(where: Endpoint, cluster_name: str, options: AgentOptions) -> N
         loop = asyncio.get_running_loop()
 
         def end() -> None:
-            options.told_to_end.set()
+            options.stop_requested.set()
             running.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,8 +1,8 @@
-"""The dashboard: pages that show what runs where, live, for `vnode dashboard` and for the agent.
+"""Builds and serves pages that show what runs where, for `vnode dashboard` and for the agent.
 
-`sight` is what is looked at (the stores of whoever serves it) and `board` what is seen at one
-moment. From a board, pure functions build pages: `overview`, `listing`, `telling`, with `graph` for
-the drawing, in the frame of `page`, all out of `markup`, which escapes whatever is text. `site`
-serves them, and tells browsers when to look again; `door` keeps strangers out where the agent
-serves it. Nothing here writes to a cluster.
+`live_model` reads the stores of whoever serves the pages, and makes a `view_model` of them: their
+state at one moment, with the `stages` of pods. From that, pure functions build pages: `overview`
+(with the drawing of `graph`), `pods_page` and `pod_page`, in the frame of `page`, with `markup`,
+which escapes all text. `site` serves them and notifies browsers of changes; `auth` admits callers
+where the agent serves the pages. Nothing here writes to a cluster.
 """

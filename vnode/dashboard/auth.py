@@ -1,9 +1,9 @@
-"""Who may see the dashboard of an agent: the kubelet API's way of knowing callers, and one right.
+"""Authenticates and authorizes callers of the agent's dashboard.
 
-Callers prove who they are as they do to the kubelet API, by a client certificate or a bearer token;
-there are no anonymous ones. The right is `get` on the non-resource URL `/dashboard`, for all of its
-pages: they show pods of all namespaces and what targets say about them, with the agent's own
-rights, so it is not for whoever may see some pods.
+Callers authenticate as for the kubelet API, by a client certificate or a bearer token; none are
+anonymous. They need the permission `get` on the non-resource URL `/dashboard`, which is one for all
+pages: these show pods of all namespaces and the answers of targets, read with the agent's own
+permissions, so permissions for some pods are not enough.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from vnode.kubelet.auth.tls import shown
 from vnode.runtime.serving import Handler
 
 PATH: Final = "/dashboard"
-"""Where the pages are, and what the right is about."""
+"""The path of the pages, and the non-resource URL of the permission."""
 
-_LIMIT: Final = 1024  # answers that are kept
+_LIMIT: Final = 1024  # cached answers
 
 
 class AuthMiddleware:
-    """Lets callers in, or answers 401 or 403. `run` follows the client authorities."""
+    """Admits callers, or answers 401 or 403. `run` watches the client authorities."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -40,12 +40,12 @@ class AuthMiddleware:
         self._answers: ExpiringCache[UserInfo, bool] = ExpiringCache(_LIMIT, clock)
 
     async def run(self) -> None:
-        """Follow the authorities of client certificates until cancelled."""
+        """Watch the authorities of client certificates until cancelled."""
         await self._authorities.run()
 
     @property
     def middleware(self) -> Any:
-        """For the application behind the door."""
+        """The middleware of the application whose callers are checked."""
 
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -78,14 +78,14 @@ class AuthMiddleware:
             )
 
     async def _may(self, caller: UserInfo) -> bool:
-        known = self._answers.get(caller)
-        if known is None:
-            wanted = {"path": PATH, "verb": "get"}
-            answer = await self._client.create(
+        allowed = self._answers.get(caller)
+        if allowed is None:
+            attributes = {"path": PATH, "verb": "get"}
+            review = await self._client.create(
                 kinds.SUBJECT_ACCESS_REVIEWS,
-                {"spec": {**subject(caller), "nonResourceAttributes": wanted}},
+                {"spec": {**subject(caller), "nonResourceAttributes": attributes}},
             )
-            known = bool((answer.get("status") or {}).get("allowed"))
-            self._answers.put(caller, known, ALLOWED_FOR if known else DENIED_FOR)
+            allowed = bool((review.get("status") or {}).get("allowed"))
+            self._answers.put(caller, allowed, ALLOWED_FOR if allowed else DENIED_FOR)
 
-        return known
+        return allowed

@@ -1,7 +1,7 @@
-"""The drawing: clusters that send pods here, this one, and its targets with what is in them. Pure.
+"""Draws the clusters that send pods here, this one, and its targets with their pods. Pure.
 
-An SVG of boxes and curves. Nothing in it is needed to understand the page: the tables below it say
-the same in words.
+The drawing is an SVG of boxes and curves. The page can be understood without it: the tables below
+it have all of its numbers.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from vnode.dashboard.view_model import SourceView, TargetView, ViewModel
 from vnode.insight import accounts
 
 _WIDTH: Final = 1000
-_SIDE: Final = 190  # the boxes of sources and of this cluster
-_TARGET: Final = 330
+_SIDE: Final = 190  # width of the boxes of sources and of this cluster
+_TARGET: Final = 330  # width of the boxes of targets
 _HEIGHT: Final = {"source": 56, "own": 96, "target": 96}
 _GAP: Final = 22
-_MOST_SOURCES: Final = 8  # boxes; more are summed up in one
-_LETTER: Final = {"name": 9.2, "plain end": 8.4, "faint": 7.8}  # widths, about
+_MAX_SOURCES: Final = 8  # boxes; further sources share the last one
+_LETTER: Final = {"name": 9.2, "plain end": 8.4, "faint": 7.8}  # approximate widths
 
 _WAITING: Final = (Stage.PENDING, Stage.CANDIDATE)
-_THERE: Final = (Stage.BOUND, Stage.RUNNING, Stage.FAILING, Stage.ENDING)
+_IN_TARGET: Final = (Stage.BOUND, Stage.RUNNING, Stage.FAILING, Stage.ENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Box:
 
 
 def draw(view: ViewModel, paths: Paths) -> Markup:
-    """The whole drawing."""
+    """Draw all clusters."""
     sources = _fitting(view.sources)
     height = max(
         _column(len(sources), _HEIGHT["source"]),
@@ -49,20 +49,21 @@ def draw(view: ViewModel, paths: Paths) -> Markup:
     )
     left = 0.0 if not sources else (_WIDTH - _TARGET - _SIDE) / 2
     own = _Box(left + 1, (height - _HEIGHT["own"]) / 2 + 1, _SIDE, _HEIGHT["own"])
-    senders = _boxes(len(sources), 1, _SIDE, _HEIGHT["source"], height)
-    takers = _boxes(len(view.targets), _WIDTH - _TARGET - 1, _TARGET, _HEIGHT["target"], height)
+    left_boxes = _boxes(len(sources), 1, _SIDE, _HEIGHT["source"], height)
+    right = _WIDTH - _TARGET - 1
+    right_boxes = _boxes(len(view.targets), right, _TARGET, _HEIGHT["target"], height)
     return tag(
         "svg",
-        *(_curve(box, own, "good") for box in senders),
+        *(_curve(box, own, "good") for box in left_boxes),
         *(
             _curve(own, box, "good" if target.is_ready else "bad")
-            for target, box in zip(view.targets, takers, strict=True)
+            for target, box in zip(view.targets, right_boxes, strict=True)
         ),
-        *(_source(source, box) for source, box in zip(sources, senders, strict=True)),
+        *(_source(source, box) for source, box in zip(sources, left_boxes, strict=True)),
         _own(view, own),
         *(
             _target(view, target, box, paths)
-            for target, box in zip(view.targets, takers, strict=True)
+            for target, box in zip(view.targets, right_boxes, strict=True)
         ),
         viewBox=f"0 0 {_WIDTH} {height + 2:g}",
         class_="graph",
@@ -73,11 +74,11 @@ def draw(view: ViewModel, paths: Paths) -> Markup:
 
 
 def _fitting(sources: tuple[SourceView, ...]) -> tuple[SourceView, ...]:
-    if len(sources) <= _MOST_SOURCES:
+    if len(sources) <= _MAX_SOURCES:
         return sources
 
-    rest = len(sources) - _MOST_SOURCES + 1
-    return (*sources[: _MOST_SOURCES - 1], SourceView(f"{rest} more", ""))
+    rest = len(sources) - _MAX_SOURCES + 1
+    return (*sources[: _MAX_SOURCES - 1], SourceView(f"{rest} more", ""))
 
 
 def _column(count: int, height: float) -> float:
@@ -115,7 +116,7 @@ def _outline(box: _Box, tone: str = "") -> Markup:
 
 
 def _text(x: float, y: float, text: str, class_: str, width: float = 0) -> Markup:
-    """Text that fits into `width`, if it has one; the whole of it appears under the pointer."""
+    """Write text, shortened to fit into `width` if that is given; hovering shows all of it."""
     most = int(width / _LETTER[class_]) if width else len(text)
     short = text if len(text) <= most else text[: max(most - 1, 1)] + "…"
     whole: Content = tag("title", text) if short != text else None
@@ -133,38 +134,38 @@ def _source(source: SourceView, box: _Box) -> Markup:
 
 def _own(view: ViewModel, box: _Box) -> Markup:
     waiting = sum(view.flow.total[stage] for stage in _WAITING)
-    away = sum(view.flow.total[stage] for stage in _THERE)
+    away = sum(view.flow.total[stage] for stage in _IN_TARGET)
     failing = view.flow.total[Stage.FAILING]
-    words = (f"{failing} failing, " if failing else "") + f"{waiting} waiting"
+    counts = (f"{failing} failing, " if failing else "") + f"{waiting} waiting"
     return tag(
         "g",
         _outline(box, "own"),
         _text(box.x + 16, box.y + 29, view.cluster, "name", box.width - 32),
         _text(box.x + 16, box.y + 54, f"{_pods(away)} in targets", "plain"),
-        _text(box.x + 16, box.y + 76, words, "faint", box.width - 16),
+        _text(box.x + 16, box.y + 76, counts, "faint", box.width - 16),
     )
 
 
 def _target(view: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Markup:
-    count = sum(view.flow.at(target.node, stage) for stage in _THERE)
-    words = [_pods(count)] if target.is_ready else [target.word]
+    count = sum(view.flow.at(target.node, stage) for stage in _IN_TARGET)
+    parts = [_pods(count)] if target.is_ready else [target.reason]
     if failing := view.flow.at(target.node, Stage.FAILING):
-        words.append(f"{failing} failing")
+        parts.append(f"{failing} failing")
 
     if waiting := view.flow.at(target.node, Stage.CANDIDATE):
-        words.append(f"{waiting} asked")
+        parts.append(f"{waiting} asked")
 
     if target.is_cordoned:
-        words.append("cordoned")
+        parts.append("cordoned")
 
-    said = ", ".join(words)
+    summary = ", ".join(parts)
     tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"
     content = tag(
         "g",
         _outline(box),
         tag("circle", cx=f"{box.x + 21:g}", cy=f"{box.y + 25:g}", r="5", data_tone=tone),
         _text(box.x + 36, box.y + 30, target.name, "name", 150),
-        _text(box.x + box.width - 16, box.y + 30, said, "plain end", 150),
+        _text(box.x + box.width - 16, box.y + 30, summary, "plain end", 150),
         *_gauges(target.use, box),
     )
     return tag(
@@ -172,7 +173,7 @@ def _target(view: ViewModel, target: TargetView, box: _Box, paths: Paths) -> Mar
         content,
         href=paths.pods(target=target.name),
         id=f"graph-{target.name}",
-        aria_label=f"Target {target.name}: {said}. Its pods",
+        aria_label=f"Target {target.name}: {summary}. Its pods",
     )
 
 

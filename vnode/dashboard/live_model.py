@@ -1,7 +1,7 @@
-"""What the dashboard looks at: stores that somebody keeps, and who wants to hear of changes.
+"""Makes view models from stores, and notifies the streams of open pages of changes.
 
-The agent has these stores anyway; `vnode dashboard` keeps its own. Informers call `note`, which
-wakes the streams of open pages; a board is made when a page is asked for.
+The agent has these stores anyway; `vnode dashboard` keeps its own. Informers call `notify`, which
+wakes the streams of open pages; a view model is made when a page is requested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.dashboard import view_model
-from vnode.dashboard.view_model import PodFilter, ViewModel
+from vnode.dashboard.view_model import ModelInputs, ViewModel
 from vnode.insight import collecting, measuring, status_text
 from vnode.insight.facts import Facts
 from vnode.kube.client import Client
@@ -29,14 +29,14 @@ from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.links import Link, Links
 from vnode.targets import model
 
-_MEASURING: Final = 2.0  # seconds that a page waits for the metrics API
-_OLD: Final = 1.0  # seconds that a board is shown, if nothing has changed
-_STORIES: Final = 4  # that are collected at once: each asks every target
+_METRICS_TIMEOUT: Final = 2.0  # seconds that a page waits for the metrics API
+_MAX_AGE: Final = 1.0  # seconds for which a view model is reused if nothing has changed
+_MAX_STORIES: Final = 4  # collected at once: each asks every target
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where things are found. `pods` may give pods that are no proxies; they are left out."""
+    """The stores to read. `pods` may return pods that are no proxies; they are left out."""
 
     targets: tuple[Informer, ...]
     sources: tuple[Informer, ...]
@@ -45,25 +45,25 @@ class Stores:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """All that may fail on their own."""
+        """The informers whose failures the pages report."""
         return (*self.targets, *self.sources, self.nodes)
 
 
 class Subscriber:
-    """One open page; `changed` is set when it should be shown anew."""
+    """One open page; `changed` is set when it should be loaded again."""
 
     def __init__(self, pod: str) -> None:
         self.changed = asyncio.Event()
         self._pod = pod
 
-    def hear(self, pod: str) -> None:
-        """A pod has changed, or ("") something that may concern all pages."""
+    def notify(self, pod: str) -> None:
+        """Set `changed` if the page concerns that pod; "" concerns all pages."""
         if pod in ("", self._pod) or not self._pod:
             self.changed.set()
 
 
 class LiveModel:
-    """Boards and facts on demand, and a way to hear when they have changed."""
+    """Makes view models and reads facts on demand, and notifies subscribers of changes."""
 
     def __init__(
         self,
@@ -76,66 +76,65 @@ class LiveModel:
         clock: Clock,
     ) -> None:
         self.clock = clock
-        self.cluster = cluster  # what it is called on the pages
+        self.cluster = cluster  # the name on the pages
         self._client = client
         self._stores = stores
         self._links = links
         self._agent_namespace = agent_namespace
-        self._listeners: set[Subscriber] = set()
+        self._subscribers: set[Subscriber] = set()
         self._version = 0  # grows with each change
-        self._view: tuple[int, ViewModel] | None = (
-            None  # the last one, and the version that it shows
-        )
-        self._making = asyncio.Lock()
-        self._telling = asyncio.Semaphore(_STORIES)
+        self._view: tuple[int, ViewModel] | None = None  # the last one, with its version
+        self._lock = asyncio.Lock()
+        self._collecting = asyncio.Semaphore(_MAX_STORIES)
         self._used: dict[str, Resources] = {}  # by virtual node
         self._measured: float | None = None  # when, by the monotonic clock
         for informer in stores.informers:
-            informer.subscribe(lambda _old, _new: self.note())
+            informer.subscribe(lambda _old, _new: self.notify())
 
-        links.subscribe(self._linked, lambda _link: self.note())
+        links.subscribe(self._on_link, lambda _link: self.notify())
 
-    def note(self, pod: str = "") -> None:
-        """That pod (by its key) has changed, or something that may concern all."""
+    def notify(self, pod: str = "") -> None:
+        """Notify pages that this pod (by its key) has changed, or all pages ("")."""
         self._version += 1
-        for listener in self._listeners:
-            listener.hear(pod)
+        for subscriber in self._subscribers:
+            subscriber.notify(pod)
 
-    def note_pod(self, old: Object | None, new: Object | None) -> None:
-        """A subscriber for informers of pods."""
-        self.note(objects.key(new or old or {}))
+    def on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Notify pages of a change that an informer of pods has seen."""
+        self.notify(objects.key(new or old or {}))
 
-    def _linked(self, link: Link) -> None:
-        self.note()
-        link.on_health(self.note)
-        link.chaperons.subscribe(lambda old, new: self.note(_parent(new or old or {})))
+    def _on_link(self, link: Link) -> None:
+        self.notify()
+        link.on_health(self.notify)
+        link.chaperons.subscribe(lambda old, new: self.notify(_parent(new or old or {})))
 
     @contextmanager
-    def listening(self, pod: str = "") -> Iterator[Subscriber]:
-        """Hear of changes; only of those that concern a pod (by its key), if one is given."""
-        listener = Subscriber(pod)
-        self._listeners.add(listener)
+    def subscription(self, pod: str = "") -> Iterator[Subscriber]:
+        """Subscribe to changes, or only to those that concern a pod (by its key)."""
+        subscriber = Subscriber(pod)
+        self._subscribers.add(subscriber)
         try:
-            yield listener
+            yield subscriber
         finally:
-            self._listeners.discard(listener)
+            self._subscribers.discard(subscriber)
 
-    async def look(self) -> ViewModel:
-        """What is to be seen now. Those who ask at the same time are shown the same."""
-        async with self._making:
+    async def view(self) -> ViewModel:
+        """Return the present view model. Concurrent callers get the same one."""
+        async with self._lock:
             await self._measure()
             version, now = self._version, self.clock.now()
             if self._view is None or self._view[0] != version or self._is_old(self._view[1]):
-                self._view = (version, await asyncio.to_thread(view_model.make, self._seen(), now))
+                made = await asyncio.to_thread(view_model.make, self._inputs(), now)
+                self._view = (version, made)
 
             return self._view[1]
 
     def _is_old(self, known: ViewModel) -> bool:
-        return (self.clock.now() - known.now).total_seconds() > _OLD
+        return (self.clock.now() - known.now).total_seconds() > _MAX_AGE
 
     async def facts(self, namespace: str, name: str) -> Facts:
-        """All about one pod; ConfigError if it is not there."""
-        async with self._telling:
+        """Read the facts about one pod; ConfigError if it does not exist."""
+        async with self._collecting:
             return await collecting.collect(
                 self._client,
                 name,
@@ -147,16 +146,16 @@ class LiveModel:
 
     @asynccontextmanager
     async def _connect(self, _local: Client, target: Object) -> AsyncIterator[Client]:
-        """The connection that is there already."""
+        """Yield the client of the present link to a Target; ConfigError if there is none."""
         link = self._links.get(model.key_of(target).node_name)
         if link is None:
             raise ConfigError("not connected to it")
 
         yield link.client
 
-    def _seen(self) -> PodFilter:
+    def _inputs(self) -> ModelInputs:
         stores = self._stores
-        return PodFilter(
+        return ModelInputs(
             self.cluster,
             [target for informer in stores.targets for target in informer.store.values()],
             list(stores.nodes.store.values()),
@@ -168,7 +167,7 @@ class LiveModel:
         )
 
     def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:
-        """By the UID of the pod: what each virtual node has said."""
+        """Return the states of candidates, by the UID of the pod and the virtual node."""
         found: dict[str, dict[str, CandidateState]] = {}
         for link in self._links:
             for uid, chaperon in link.candidates():
@@ -196,7 +195,7 @@ class LiveModel:
 
         self._measured = now
         try:
-            async with asyncio.timeout(_MEASURING):
+            async with asyncio.timeout(_METRICS_TIMEOUT):
                 used = await measuring.of_nodes(self._client)
         except (ApiError, Unreachable, TimeoutError):
             used = {}

@@ -1,7 +1,7 @@
-"""HTML and SVG out of nested calls. Pure.
+"""Makes HTML and SVG by nested calls. Pure.
 
-Everything that clusters say is hostile: a string, wherever it stands, is text and is escaped. Only
-what `tag` and `join` return passes as markup, and there is no way to make such a thing of a string.
+All text from clusters is treated as hostile: a string, wherever it stands, is escaped. Only what
+`tag` and `join` return passes as markup, and no string can be turned into markup.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-MOST: Final = 2000
-"""Characters that are shown of one text."""
+MAX_LENGTH: Final = 2000
+"""The number of characters that are shown of one text."""
 
 _VOID: Final = frozenset({"meta", "link", "input", "rect", "path", "circle"})
 _SVG: Final = frozenset({"rect", "path", "circle"})
 _NAME: Final = re.compile(r"[a-z][a-zA-Z0-9-]*")
-# Control characters, what turns the direction of text around, and halves of characters.
-_UNSEEN: Final = re.compile(
+# Control characters, characters that change the direction of text, and surrogates.
+_INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _REPLACEMENT: Final = "\ufffd"
 
 
 class Markup:
-    """Safe HTML, that of `str()`; made by `tag` and `join` only."""
+    """Safe HTML, which `str()` returns; made by `tag` and `join` only."""
 
     __slots__ = ("_html",)
 
@@ -41,20 +41,20 @@ Content: TypeAlias = str | Markup | None
 
 
 def shown(text: str) -> str:
-    """Text as HTML: escaped, not endless, and without characters that nobody sees."""
-    if len(text) > MOST:
-        text = text[:MOST] + "…"
+    """Escape text for HTML, cut at `MAX_LENGTH`, with invisible characters replaced."""
+    if len(text) > MAX_LENGTH:
+        text = text[:MAX_LENGTH] + "…"
 
-    return html.escape(_UNSEEN.sub(_REPLACEMENT, text))
+    return html.escape(_INVISIBLE.sub(_REPLACEMENT, text))
 
 
 def tag(name: str, /, *children: Content, **attributes: str | bool | None) -> Markup:
-    """An element. Attributes: `_` is written as `-`, a trailing one dropped; True has no value.
+    """Make an element. In attribute names, `_` becomes `-`, and a trailing one is dropped.
 
-    False and None are left out. `style` and handlers are refused: the policy of the page would
-    not let them work.
+    True is an attribute without value; False and None are left out. `style` and event handlers are
+    refused, since the page's policy would block them.
     """
-    assert _NAME.fullmatch(name), f"{name} is no name of an element"
+    assert _NAME.fullmatch(name), f"{name} is not the name of an element"
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     made = Markup()
     if name in _VOID:
@@ -67,14 +67,14 @@ def tag(name: str, /, *children: Content, **attributes: str | bool | None) -> Ma
 
 
 def join(children: Iterable[Content]) -> Markup:
-    """Several things, one after the other."""
+    """Concatenate texts and markup."""
     made = Markup()
     made._html = _inside(children)
     return made
 
 
 def document(*children: Content, **attributes: str | bool | None) -> bytes:
-    """The whole page."""
+    """Make a whole HTML document."""
     return f"<!doctype html>\n{tag('html', *children, **attributes)}\n".encode()
 
 
@@ -91,7 +91,7 @@ def _attribute(key: str, value: str | bool | None) -> str:
         return ""
 
     name = key.rstrip("_").replace("_", "-")
-    assert _NAME.fullmatch(name), f"{name} is no name of an attribute"
+    assert _NAME.fullmatch(name), f"{name} is not the name of an attribute"
     assert name != "style", "style attributes are against the policy"
     assert not name.startswith("on"), "handlers are against the policy"
     return f" {name}" if value is True else f' {name}="{shown(value)}"'

@@ -1,4 +1,4 @@
-"""The first page: the drawing, the flow of pods, and what each target has and gives. Pure."""
+"""Builds the first page: the drawing, the flow of pods, and the capacity of targets. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_MEASURED: Final = "No metrics API answers here: what pods use is not known.
 
 
 def build(view: ViewModel, paths: Paths) -> bytes:
-    """The page."""
+    """Build the page."""
     live = join(
         [
             page.notices(view.notices),
@@ -64,7 +64,7 @@ def _flow(view: ViewModel, paths: Paths) -> Markup:
 def _flow_row(
     paths: Paths, title: str, target: str, counts: Counter[Stage], class_: str | None = None
 ) -> Markup:
-    """A row; its numbers lead to their pods."""
+    """Make a row; its numbers are links to their pods."""
     return tag(
         "tr",
         tag("th", title, scope="row"),
@@ -100,27 +100,27 @@ def _capacity(view: ViewModel) -> Markup:
     is_measured = any(target.use and target.use.used is not None for target in view.targets)
     kinds = ("asked for", "used") if is_measured else ("asked for",)
     heads = ["Target", "State", "Pods", *(f"{n} {k}" for n in ("CPU", "Memory") for k in kinds)]
-    head = tag(
+    first_row = tag(
         "tr",
         *(
-            tag("th", word, scope="col", class_="number" if i > 1 else None)
-            for i, word in enumerate(heads)
+            tag("th", head, scope="col", class_="number" if i > 1 else None)
+            for i, head in enumerate(heads)
         ),
     )
     rows = [_capacity_row(target, is_measured=is_measured) for target in view.targets]
     unknown = None if is_measured else page.empty(_NOT_MEASURED)
-    return join([_table(head, rows), unknown])
+    return join([_table(first_row, rows), unknown])
 
 
 def _capacity_row(target: TargetView, *, is_measured: bool) -> Markup:
     use = target.use
     tone = "bad" if not target.is_ready else "busy" if target.is_cordoned else "good"
-    word = target.word if not target.is_ready else "Cordoned" if target.is_cordoned else "Ready"
-    said = tag("span", target.message, class_="said") if not target.is_ready else None
+    state = target.reason if not target.is_ready else "Cordoned" if target.is_cordoned else "Ready"
+    message = tag("span", target.message, class_="said") if not target.is_ready else None
     return tag(
         "tr",
         tag("th", target.name, scope="row"),
-        tag("td", page.badge(word, tone), said),
+        tag("td", page.badge(state, tone), message),
         tag("td", str(use.pods) if use else "?", class_="number"),
         *(
             _amount(use, resource, is_used=is_used)
@@ -142,13 +142,13 @@ def _amount(use: accounts.TargetUse | None, resource: str, *, is_used: bool) -> 
 
 
 def _of(resource: str, part: int, whole: int) -> str:
-    """`10.5 of 96` cores, `22 of 768 GiB`."""
+    """Format `10.5 of 96` cores, or `22 of 768 GiB`."""
     unit, name = (1000, "") if resource == resources.CPU else (1 << 30, " GiB")
     return f"{_short(part / unit)} of {_short(whole / unit)}{name}"
 
 
 def _short(amount: float) -> str:
-    """With one digit, if that says anything."""
+    """Format with one decimal, unless that is 0."""
     return f"{amount:.1f}".removesuffix(".0")
 
 

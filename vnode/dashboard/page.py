@@ -1,7 +1,7 @@
-"""The frame of every page: head, heading, navigation; and the links between pages. Pure.
+"""Makes the frame of every page (head, heading, navigation) and the links between pages. Pure.
 
-What is inside of `live` is what the script replaces when something has changed, so no form is.
-Without the script the page asks for itself again every ten seconds.
+The script replaces the contents of `live` when something has changed, so no form is in there.
+Without the script the page reloads every ten seconds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ POLICY: Final = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Nothing from elsewhere, nothing inline, in nobody's frame."""
+"""Forbids resources of other origins, inline code, and framing by other pages."""
 
-_WITHOUT_SCRIPT: Final = "10"  # seconds until the page is asked for again
+_RELOAD_AFTER: Final = "10"  # seconds, without the script
 _LIVE: Final = "live"
 
 
 class Paths:
-    """Where the pages are, below `base`, which has no slash at its end."""
+    """The paths of the pages below `base`, which does not end with a slash."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -36,20 +36,20 @@ class Paths:
         return f"{self._base}/"
 
     def pods(self, **filters: str) -> str:
-        """The list of pods, with what its form would send."""
+        """Return the path of the list of pods, with the query that its form would send."""
         given = {name: value for name, value in filters.items() if value}
         return f"{self._base}/pods{_query(given)}"
 
     def pod(self, namespace: str, name: str) -> str:
-        """The story of one pod."""
+        """Return the path of the page of one pod."""
         return f"{self._base}/pods/{_quoted(namespace)}/{_quoted(name)}"
 
     def events(self, pod: str = "") -> str:
-        """The stream that says when to look again."""
+        """Return the path of the stream of changes, of all pods or of one."""
         return f"{self._base}/events{_query({'pod': pod} if pod else {})}"
 
     def asset(self, name: str) -> str:
-        """A file beside the pages."""
+        """Return the path of a static file."""
         return f"{self._base}/{name}"
 
 
@@ -72,8 +72,11 @@ def frame(
     above: Content = None,
     pod: str = "",
 ) -> bytes:
-    """A whole page. `above` stands over what is live; `here` is the page's own place in the menu,
-    `pod` the key of the pod that it is about."""
+    """Make a whole page.
+
+    `above` stands over the live part; `here` is the page's own entry in the menu, `pod` the key of
+    the pod that it is about.
+    """
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -85,7 +88,7 @@ def frame(
         tag("script", src=paths.asset("live.js"), defer=True),
         tag(
             "noscript",
-            tag("meta", http_equiv="refresh", content=_WITHOUT_SCRIPT),
+            tag("meta", http_equiv="refresh", content=_RELOAD_AFTER),
         ),
     )
     body = tag(
@@ -118,8 +121,8 @@ def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
         tag(
             "nav",
             *(
-                tag("a", word, href=href, aria_current="page" if word == here else None)
-                for word, href in (("Overview", paths.overview), ("Pods", paths.pods()))
+                tag("a", text, href=href, aria_current="page" if text == here else None)
+                for text, href in (("Overview", paths.overview), ("Pods", paths.pods()))
             ),
             aria_label="Pages",
         ),
@@ -132,18 +135,18 @@ def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
     )
 
 
-def badge(word: str, tone: str) -> Markup:
-    """A word on a coloured ground; `tone` is good, busy, bad, or the name of a stage."""
-    return tag("span", word, class_="badge", data_tone=tone)
+def badge(text: str, tone: str) -> Markup:
+    """Put text on a coloured ground; `tone` is good, busy, bad, or the value of a stage."""
+    return tag("span", text, class_="badge", data_tone=tone)
 
 
 def empty(text: str, *more: Content) -> Markup:
-    """Where there is nothing to show."""
+    """Make the paragraph of a section that has nothing to show."""
     return tag("p", text, *more, class_="empty")
 
 
 def notices(texts: tuple[str, ...]) -> Content:
-    """What could not be read, over everything else."""
+    """List what could not be read, or return None if nothing failed."""
     if not texts:
         return None
 

@@ -1,4 +1,4 @@
-"""The page of one pod: how it stands, what to do, and its story chapter by chapter. Pure."""
+"""Builds the page of one pod: its state, what to do, and its story chapter by chapter. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vnode.insight.story import Chapter, Line, Story
 
 
 def build(story: Story, paths: Paths, *, cluster: str, now: datetime) -> bytes:
-    """The page."""
+    """Build the page."""
     live = join(
         [
-            _now(story.word, story.verdict),
+            _now(story.status, story.verdict),
             tag(
                 "section",
                 tag("ol", *(_chapter(chapter, now) for chapter in story.chapters), class_="story"),
@@ -30,7 +30,7 @@ def build(story: Story, paths: Paths, *, cluster: str, now: datetime) -> bytes:
 
 
 def absent(key: str, why: str, paths: Paths, *, cluster: str, now: datetime) -> bytes:
-    """The page of a pod that is not there."""
+    """Build the page of a pod that does not exist."""
     live = tag("section", page.empty(f"{why}. "), class_="card")
     return _framed(paths, key, live, cluster, now)
 
@@ -40,8 +40,8 @@ def _framed(paths: Paths, key: str, live: Markup, cluster: str, now: datetime) -
     return page.frame(paths, key, live, cluster=cluster, now=now, here="", above=back, pod=key)
 
 
-def _now(word: str, verdict: Verdict) -> Markup:
-    state, status = verdict.state.value, tag("span", word, class_="status")
+def _now(status: str, verdict: Verdict) -> Markup:
+    state, shown_status = verdict.state.value, tag("span", status, class_="status")
     tone = "good" if verdict.state.is_good else "bad"
     cures: Content = None
     if verdict.cures:
@@ -54,7 +54,7 @@ def _now(word: str, verdict: Verdict) -> Markup:
 
     return tag(
         "section",
-        tag("h2", page.badge(state, tone), None if word == state else status),
+        tag("h2", page.badge(state, tone), None if status == state else shown_status),
         tag("p", verdict.text, class_="verdict"),
         cures,
         class_="card",

@@ -1,7 +1,4 @@
-"""The page of pods: a form that narrows them down, and a row for each, which leads to its story.
-
-Pure.
-"""
+"""Builds the page of pods: a form to filter them, and a row with a link for each. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +10,21 @@ from vnode.api import objects
 from vnode.dashboard import page, view_model
 from vnode.dashboard.markup import Markup, join, tag
 from vnode.dashboard.page import Paths
-from vnode.dashboard.stages import Placed, Stage
+from vnode.dashboard.stages import Stage, StagedPod
 from vnode.dashboard.view_model import ViewModel
 from vnode.insight import status_text
 
-MOST: Final = 300
+MAX_ROWS: Final = 300
 """Rows of one page: more would be slow to draw, and nobody reads them."""
 
 _HEADS: Final = ("Namespace", "Name", "Stage", "Status", "Target", "Ready", "Age")
 _NUMBERS: Final = ("Ready", "Age")
-_WORDS: Final = {view_model.NO_TARGET: "no target yet"}
+_LABELS: Final = {view_model.NO_TARGET: "no target yet"}
 FILTERS: Final = ("namespace", "target", "stage", "text")
 
 
 def build(view: ViewModel, paths: Paths, given: Mapping[str, str]) -> bytes:
-    """The page; `given` is what the form sent."""
+    """Build the page; `given` are the fields of the form."""
     filters = {name: given.get(name, "") for name in FILTERS}
     found = view_model.matching(view, **filters)
     live = join([page.notices(view.notices), _table(view, paths, found, filters)])
@@ -43,7 +40,7 @@ def build(view: ViewModel, paths: Paths, given: Mapping[str, str]) -> bytes:
 
 
 def _form(view: ViewModel, paths: Paths, filters: Mapping[str, str]) -> Markup:
-    namespaces = sorted({objects.namespace(one.pod) for one in view.pods})
+    namespaces = sorted({objects.namespace(staged.pod) for staged in view.pods})
     choices = {
         "namespace": namespaces,
         "target": [*(target.name for target in view.targets), view_model.NO_TARGET],
@@ -70,7 +67,7 @@ def _choice(name: str, options: list[str], chosen: str) -> Markup:
             "select",
             tag("option", "all", value=""),
             *(
-                tag("option", _WORDS.get(text, text), value=text, selected=text == chosen)
+                tag("option", _LABELS.get(text, text), value=text, selected=text == chosen)
                 for text in shown
             ),
             name=name,
@@ -79,33 +76,33 @@ def _choice(name: str, options: list[str], chosen: str) -> Markup:
 
 
 def _table(
-    view: ViewModel, paths: Paths, found: list[Placed], filters: Mapping[str, str]
+    view: ViewModel, paths: Paths, found: list[StagedPod], filters: Mapping[str, str]
 ) -> Markup:
     if not found:
         why = "No pods are like this." if any(filters.values()) else "No pods run in targets yet. "
         how = None if any(filters.values()) else tag("span", "Annotate one to elect it.")
         return page.empty(why, how)
 
-    rest = len(found) - MOST
+    rest = len(found) - MAX_ROWS
     table = tag(
         "table",
         tag("thead", tag("tr", *map(_head, _HEADS))),
-        tag("tbody", *(_row(view, paths, one, view.now) for one in found[:MOST])),
+        tag("tbody", *(_row(view, paths, staged, view.now) for staged in found[:MAX_ROWS])),
         class_="pods",
     )
     more = tag("p", f"{rest} more: narrow them down.", class_="empty") if rest > 0 else None
     return tag("section", tag("div", table, class_="wide"), more, class_="card", aria_label="Pods")
 
 
-def _head(word: str) -> Markup:
-    return tag("th", word, scope="col", class_="number" if word in _NUMBERS else None)
+def _head(title: str) -> Markup:
+    return tag("th", title, scope="col", class_="number" if title in _NUMBERS else None)
 
 
-def _row(view: ViewModel, paths: Paths, one: Placed, now: datetime) -> Markup:
-    pod = one.pod
+def _row(view: ViewModel, paths: Paths, staged: StagedPod, now: datetime) -> Markup:
+    pod = staged.pod
     namespace, name = objects.namespace(pod), objects.name(pod)
     created = objects.metadata(pod).get("creationTimestamp")
-    where = ", ".join(view.target_name(node) for node in one.asked or (one.node,) if node)
+    where = ", ".join(view.target_name(node) for node in staged.asked or (staged.node,) if node)
     return tag(
         "tr",
         tag("td", namespace),
@@ -114,9 +111,9 @@ def _row(view: ViewModel, paths: Paths, one: Placed, now: datetime) -> Markup:
             tag("a", name, href=paths.pod(namespace, name), id=f"pod-{namespace}-{name}"),
             scope="row",
         ),
-        tag("td", page.badge(one.stage.title, one.stage.value)),
-        tag("td", one.word, tag("span", one.why, class_="said") if one.why else None),
-        tag("td", where + (" ?" if one.asked else "")),
+        tag("td", page.badge(staged.stage.title, staged.stage.value)),
+        tag("td", staged.status, tag("span", staged.why, class_="said") if staged.why else None),
+        tag("td", where + (" ?" if staged.asked else "")),
         tag("td", status_text.ready(pod), class_="number"),
         tag("td", status_text.age(str(created or ""), now), class_="number"),
     )

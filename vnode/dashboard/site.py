@@ -1,7 +1,7 @@
-"""Serves the pages, and tells open ones by Server-Sent Events when there is something new.
+"""Serves the pages, and notifies open ones of changes by Server-Sent Events.
 
-Events carry nothing but the fact: the page then asks for itself again, so that there is one way in
-which things are shown, with the script or without. All requests are reads.
+Events carry no data: the page then requests itself again, so that there is one way to render it,
+with the script or without. All requests are reads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from vnode.dashboard.page import Paths
 from vnode.insight import story
 from vnode.runtime.serving import Handler
 
-_CALM: Final = 1.0  # seconds between two events of one stream, whatever happens
-_SILENCE: Final = (
-    15.0  # seconds after which a page is asked for anyway: usage, ages, targets' words
-)
-_STREAMS: Final = 64  # that are open at once; a page that gets none asks every ten seconds
+_MIN_INTERVAL: Final = 1.0  # seconds between two events of one stream, whatever happens
+# Seconds until a page is loaded anyway: usage, ages and the answers of targets are not watched.
+_MAX_INTERVAL: Final = 15.0
+_MAX_STREAMS: Final = 64  # open at once; a page that gets none reloads every ten seconds
 _ASSETS: Final = {
     "style.css": "text/css",
     "live.js": "text/javascript",
@@ -58,7 +57,7 @@ class Site:
         self._assets = {name: (folder / name).read_bytes() for name in _ASSETS}
 
     def app(self, middlewares: Iterable[Callable[..., object]] = ()) -> web.Application:
-        """The application; what is in front of its pages are `middlewares`."""
+        """Make the application; requests pass through `middlewares` before they reach a page."""
         app = web.Application(middlewares=[_frame, *middlewares])  # type: ignore[list-item]
         base = self._base
         app.add_routes(
@@ -77,11 +76,11 @@ class Site:
         raise web.HTTPPermanentRedirect(self._paths.overview)
 
     async def _overview(self, _request: web.Request) -> web.Response:
-        view = await self._live_model.look()
+        view = await self._live_model.view()
         return _page(await asyncio.to_thread(overview.build, view, self._paths))
 
     async def _pods(self, request: web.Request) -> web.Response:
-        view = await self._live_model.look()
+        view = await self._live_model.view()
         given = dict(request.query)
         return _page(await asyncio.to_thread(pods_page.build, view, self._paths, given))
 
@@ -95,8 +94,8 @@ class Site:
             body = pod_page.absent(key, str(error), self._paths, cluster=cluster, now=now)
             return _page(body, status=404)
 
-        told = story.tell(facts)
-        return _page(pod_page.build(told, self._paths, cluster=cluster, now=facts.now))
+        body = pod_page.build(story.build(facts), self._paths, cluster=cluster, now=facts.now)
+        return _page(body)
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["asset"]
@@ -106,7 +105,7 @@ class Site:
         return web.Response(body=self._assets[name], content_type=_ASSETS[name], charset="utf-8")
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        if self._streams >= _STREAMS:
+        if self._streams >= _MAX_STREAMS:
             raise web.HTTPServiceUnavailable(text="too many open pages\n")
 
         self._streams += 1
@@ -117,15 +116,15 @@ class Site:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
-        with self._live_model.listening(request.query.get("pod", "")) as listener:
+        with self._live_model.subscription(request.query.get("pod", "")) as subscriber:
             await response.prepare(request)
             with suppress(ConnectionResetError):  # the browser has gone
                 await response.write(b"retry: 2000\n\n")
                 while True:
-                    await happens_within(listener.changed, _SILENCE)
-                    listener.changed.clear()
+                    await happens_within(subscriber.changed, _MAX_INTERVAL)
+                    subscriber.changed.clear()
                     await response.write(b"event: changed\ndata: .\n\n")
-                    await self._live_model.clock.sleep(_CALM)
+                    await self._live_model.clock.sleep(_MIN_INTERVAL)
 
         return response
 
@@ -136,7 +135,7 @@ def _page(body: bytes, status: int = 200) -> web.Response:
 
 @web.middleware
 async def _frame(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Headers for every answer, also for errors; what breaks one page breaks no other."""
+    """Add headers to every answer, also to errors; a bug in one page breaks no other."""
     try:
         response = await handler(request)
     except web.HTTPException as answer:

@@ -1,4 +1,4 @@
-"""How far a pod has come, and how many have come how far. Pure."""
+"""Decides the stage of each pod, and counts the pods at each stage. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from vnode.insight import failing
 from vnode.pods.source.candidates import CandidateState
 
 NOWHERE = ""
-"""The place of pods that have no target yet."""
+"""Stands for the virtual node of pods that have no target yet."""
 
 NO_PLACE = "No place"
-"""The word for pods that every target has refused."""
+"""The status of pods that every target has rejected."""
 
-_ASKING = (CandidateState.WAITING, CandidateState.RESERVED, CandidateState.COMMITTED)
+_NOT_REJECTED = (CandidateState.WAITING, CandidateState.RESERVED, CandidateState.COMMITTED)
 
 
 class Stage(Enum):
-    """The stations of a proxy pod, in their order."""
+    """The stages of a proxy pod, in order."""
 
     PENDING = "pending"
     CANDIDATE = "candidates"
@@ -36,12 +36,12 @@ class Stage(Enum):
 
     @property
     def title(self) -> str:
-        """As it stands over a column."""
+        """The heading of its column."""
         return self.value.capitalize()
 
     @property
     def meaning(self) -> str:
-        """What a pod there waits for."""
+        """One line about pods at this stage."""
         return _MEANING[self]
 
 
@@ -58,59 +58,59 @@ _MEANING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A pod with its stage, the virtual node that has it, and those that were asked for a place.
+class StagedPod:
+    """A pod with its stage, the virtual node that it is bound to, and those of its candidates.
 
-    `word` is what the column STATUS says, and `why` a sentence where something is wrong.
+    `status` is the column STATUS, and `why` a sentence where something is wrong.
     """
 
     pod: Object
     stage: Stage
     node: str
-    word: str
+    status: str
     why: str = ""
     asked: tuple[str, ...] = ()
 
     @property
     def is_refused(self) -> bool:
-        """No target has a place for it at present."""
-        return self.word == NO_PLACE
+        """Whether no target has a place for it at present."""
+        return self.status == NO_PLACE
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """How many pods are at which stage, over all and by virtual node (`NOWHERE` if none)."""
+    """The number of pods at each stage, in total and by virtual node (`NOWHERE` if none)."""
 
     total: Counter[Stage] = field(default_factory=Counter)
     by_node: dict[str, Counter[Stage]] = field(default_factory=dict)
 
     def at(self, node: str, stage: Stage) -> int:
-        """How many of one virtual node."""
+        """Return the number of pods of one virtual node at a stage."""
         return self.by_node.get(node, Counter())[stage]
 
 
-def place(
+def classify(
     pod: Object, candidates: Mapping[str, CandidateState], away: Collection[str], now: datetime
-) -> Placed:
-    """Where a pod stands.
+) -> StagedPod:
+    """Return a pod with its stage.
 
-    `candidates` is what each virtual node that was asked has said; `away` are the virtual nodes
+    `candidates` has the states of its candidates by virtual node; `away` are the virtual nodes
     whose targets do not answer.
     """
     node = objects.node_name(pod)
-    asked = tuple(sorted(name for name, said in candidates.items() if said in _ASKING))
+    asked = tuple(sorted(name for name, state in candidates.items() if state in _NOT_REJECTED))
     failure = failing.find(pod, now)
     stage = _stage(pod, is_away=node in away, fails=failure is not None, is_asking=bool(asked))
     if stage is Stage.PENDING and (refusal := _refusal(pod)) is not None:
-        return Placed(pod, stage, node, NO_PLACE, refusal)
+        return StagedPod(pod, stage, node, NO_PLACE, refusal)
 
-    word, why = failing.word(pod, now, is_away=node in away), ""
-    if word == failing.UNREACHABLE:
+    status, why = failing.status(pod, now, is_away=node in away), ""
+    if status == failing.UNREACHABLE:
         why = "the target does not answer: what it last said may be old"
     elif failure and stage in (Stage.FAILING, Stage.FAILED):
         why = failure.text
 
-    return Placed(pod, stage, node, word, why, asked if stage is Stage.CANDIDATE else ())
+    return StagedPod(pod, stage, node, status, why, asked if stage is Stage.CANDIDATE else ())
 
 
 def _stage(pod: Object, *, is_away: bool, fails: bool, is_asking: bool) -> Stage:
@@ -131,20 +131,23 @@ def _stage(pod: Object, *, is_away: bool, fails: bool, is_asking: bool) -> Stage
 
 
 def _refusal(pod: Object) -> str | None:
-    """Why no target has a place for a pending pod; None if that is not what it waits for."""
-    said = objects.condition(pod, "PodScheduled") or {}
-    if said.get("status") != "False" or objects.spec(pod).get("schedulingGates"):
+    """Return why no target has a place for a pending pod; None if it was not rejected."""
+    scheduled = objects.condition(pod, "PodScheduled") or {}
+    if scheduled.get("status") != "False" or objects.spec(pod).get("schedulingGates"):
         return None
 
-    return str(said.get("message") or "")
+    return str(scheduled.get("message") or "")
 
 
-def count(pods: Iterable[Placed]) -> Flow:
-    """The flow. A pod that asks several targets counts once over all, and once for each of them."""
+def count(pods: Iterable[StagedPod]) -> Flow:
+    """Count pods by stage.
+
+    A pod with several candidates counts once in total, and once for each of their virtual nodes.
+    """
     flow = Flow()
-    for one in pods:
-        flow.total[one.stage] += 1
-        for node in one.asked or (one.node,):
-            flow.by_node.setdefault(node, Counter())[one.stage] += 1
+    for staged in pods:
+        flow.total[staged.stage] += 1
+        for node in staged.asked or (staged.node,):
+            flow.by_node.setdefault(node, Counter())[staged.stage] += 1
 
     return flow

@@ -1,4 +1,4 @@
-"""What is to be seen at one moment, as the pages show it. Pure."""
+"""Makes the view model: the state of everything at one moment, as the pages show it. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
 from vnode.dashboard import stages
-from vnode.dashboard.stages import Flow, Placed, Stage
+from vnode.dashboard.stages import Flow, Stage, StagedPod
 from vnode.insight import accounts, status_text
 from vnode.pods.source.candidates import CandidateState
 from vnode.targets import conditions, model
 
 NO_TARGET: Final = "-"
-"""In the place of a target's name: pods that have none yet."""
+"""Stands for a target's name in filters: pods that have no target yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """A Target, with its virtual node and what its pods ask for; None for what is not known."""
+    """A Target with its virtual node; `use` is None where its capacity is not known."""
 
     name: str
     node: str
     is_ready: bool
-    word: str
+    reason: str
     message: str
     is_cordoned: bool
     use: accounts.TargetUse | None
@@ -35,7 +35,7 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """Another cluster that may send pods here: the name of its Source, and whom that lets in."""
+    """Another cluster that may send pods here: its Source's name, and the user it is for."""
 
     name: str
     subject: str
@@ -49,54 +49,52 @@ class ViewModel:
     now: datetime
     targets: tuple[TargetView, ...]
     sources: tuple[SourceView, ...]
-    pods: tuple[Placed, ...]
+    pods: tuple[StagedPod, ...]
     flow: Flow
     notices: tuple[str, ...] = ()
 
     def target_name(self, node: str) -> str:
-        """The target behind a virtual node; the node itself if there is none."""
+        """Return the name of the target behind a virtual node; the node's if there is none."""
         return next((target.name for target in self.targets if target.node == node), node)
 
 
 @dataclass(frozen=True, slots=True)
-class PodFilter:
-    """Copies of the lists that a board is made from."""
+class ModelInputs:
+    """Copies of the lists from which a view model is made."""
 
     cluster: str
     targets: Objects
     nodes: Objects
     sources: Objects
     pods: Objects
-    candidates: Mapping[
-        str, Mapping[str, CandidateState]
-    ]  # pod's UID -> virtual node -> what it said
+    candidates: Mapping[str, Mapping[str, CandidateState]]  # pod's UID -> virtual node -> state
     used: Mapping[str, Resources]
     notices: tuple[str, ...] = ()
 
 
-def make(seen: PodFilter, now: datetime) -> ViewModel:
-    """The board; targets and pods by name."""
-    nodes = {objects.name(node): node for node in seen.nodes}
+def make(inputs: ModelInputs, now: datetime) -> ViewModel:
+    """Make the view model; targets and pods are sorted by name."""
+    nodes = {objects.name(node): node for node in inputs.nodes}
     uses = dict(
-        zip(sorted(nodes), accounts.of_targets(seen.nodes, seen.pods, seen.used), strict=True)
+        zip(sorted(nodes), accounts.of_targets(inputs.nodes, inputs.pods, inputs.used), strict=True)
     )
-    targets = tuple(_targets(seen.targets, nodes, uses))
+    targets = tuple(_targets(inputs.targets, nodes, uses))
     away = {target.node for target in targets if not target.is_ready}
     pods = tuple(
-        stages.place(pod, seen.candidates.get(objects.uid(pod), {}), away, now)
-        for pod in sorted(seen.pods, key=objects.key)
+        stages.classify(pod, inputs.candidates.get(objects.uid(pod), {}), away, now)
+        for pod in sorted(inputs.pods, key=objects.key)
     )
     return ViewModel(
-        seen.cluster,
+        inputs.cluster,
         now,
         targets,
         tuple(
             SourceView(objects.key(source), status_text.subject(source))
-            for source in sorted(seen.sources, key=objects.key)
+            for source in sorted(inputs.sources, key=objects.key)
         ),
         pods,
         stages.count(pods),
-        seen.notices,
+        inputs.notices,
     )
 
 
@@ -119,23 +117,23 @@ def _targets(
 
 def matching(
     view: ViewModel, *, namespace: str = "", target: str = "", stage: str = "", text: str = ""
-) -> list[Placed]:
-    """The pods for which all holds that is given.
+) -> list[StagedPod]:
+    """Return the pods that match all given filters.
 
-    Those that fail come first, then those that no target takes.
+    Failing pods come first, then those that every target has rejected.
     """
     nodes = {each.node for each in view.targets if each.name == target}
     nodes |= {stages.NOWHERE} if target == NO_TARGET else set()
     found = [
-        one
-        for one in view.pods
-        if (not namespace or objects.namespace(one.pod) == namespace)
-        and (not stage or one.stage.value == stage)
-        and (not target or not nodes.isdisjoint(one.asked or (one.node,)))
-        and text.lower() in objects.name(one.pod).lower()
+        staged
+        for staged in view.pods
+        if (not namespace or objects.namespace(staged.pod) == namespace)
+        and (not stage or staged.stage.value == stage)
+        and (not target or not nodes.isdisjoint(staged.asked or (staged.node,)))
+        and text.lower() in objects.name(staged.pod).lower()
     ]
     return sorted(found, key=_rank)
 
 
-def _rank(one: Placed) -> tuple[bool, bool, int]:
-    return one.stage is not Stage.FAILING, not one.is_refused, list(Stage).index(one.stage)
+def _rank(staged: StagedPod) -> tuple[bool, bool, int]:
+    return staged.stage is not Stage.FAILING, not staged.is_refused, list(Stage).index(staged.stage)

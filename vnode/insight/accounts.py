@@ -1,4 +1,4 @@
-"""Sums and shares for `vnode top`. Pure."""
+"""Computes the sums and shares of `vnode top`. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_CPU, _BY_MEMORY = "cpu", "memory"
 
 @dataclass(frozen=True, slots=True)
 class TargetUse:
-    """A target: what its virtual node offers, what our pods on it ask for, and what they use."""
+    """A target: its virtual node's allocatable resources, its pods' requests, and their usage."""
 
     name: str
     status: str
@@ -31,7 +31,7 @@ class TargetUse:
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """A proxy pod: what it asks for, and what it uses; None where no metrics are served."""
+    """A proxy pod: its requests, and its usage; None where no metrics are served."""
 
     namespace: str
     name: str
@@ -43,19 +43,19 @@ class PodUse:
 def of_targets(
     nodes: Iterable[Object], proxies: Iterable[Object], used: Mapping[str, Resources]
 ) -> list[TargetUse]:
-    """One row a virtual node, by name; `used` is by the name of the node."""
+    """Return one row for each virtual node, sorted by name; `used` is by the node's name."""
     rows = {objects.name(node): node for node in nodes}
     counts = dict.fromkeys(rows, 0)
     running = dict.fromkeys(rows, 0)
     sums: dict[str, Resources] = {name: {} for name in rows}
     for pod in proxies:
-        where = objects.node_name(pod)
-        if where not in rows or objects.is_finished(pod):
+        node_name = objects.node_name(pod)
+        if node_name not in rows or objects.is_finished(pod):
             continue
 
-        counts[where] += 1
-        running[where] += objects.status(pod).get("phase") == "Running"
-        sums[where] = resources.add(sums[where], requests(pod))
+        counts[node_name] += 1
+        running[node_name] += objects.status(pod).get("phase") == "Running"
+        sums[node_name] = resources.add(sums[node_name], requests(pod))
 
     return [
         TargetUse(
@@ -74,7 +74,7 @@ def of_targets(
 def of_pods(
     proxies: Iterable[Object], targets: Mapping[str, str], used: Mapping[str, Resources]
 ) -> list[PodUse]:
-    """One row for each proxy that is bound and not finished; `used` is by key of the pod."""
+    """Return one row for each proxy that is bound and not finished; `used` is by the pod's key."""
     return sorted(
         (
             PodUse(
@@ -94,7 +94,7 @@ def of_pods(
 
 
 def requests(pod: Object) -> Resources:
-    """What the pod asks for; a request that cannot be read counts as none."""
+    """Return the pod's requests; one that cannot be parsed counts as none."""
     try:
         return resources.pod_requests(pod)
     except ConfigError:
@@ -102,7 +102,7 @@ def requests(pod: Object) -> Resources:
 
 
 def amounts(listed: Mapping[str, str | int] | None) -> Resources:
-    """A resource list, without what cannot be read."""
+    """Parse a resource list; quantities that cannot be parsed are left out."""
     found: Resources = {}
     for name, quantity in (listed or {}).items():
         try:
@@ -114,7 +114,7 @@ def amounts(listed: Mapping[str, str | int] | None) -> Resources:
 
 
 def usage_of_pod(metrics: Object) -> Resources:
-    """The sum over the containers of one PodMetrics."""
+    """Sum the usage of the containers of one PodMetrics."""
     total: Resources = {}
     for container in metrics.get("containers") or ():
         total = resources.add(total, amounts(container.get("usage")))
@@ -123,21 +123,21 @@ def usage_of_pod(metrics: Object) -> Resources:
 
 
 def cpu(found: Mapping[str, int] | None) -> str:
-    """`250m`, as kubectl top has it."""
+    """Format CPU as kubectl top does: `250m`."""
     return f"{found.get(_BY_CPU, 0)}m" if found is not None else "<unknown>"
 
 
 def memory(found: Mapping[str, int] | None) -> str:
-    """`128Mi`, as kubectl top has it."""
+    """Format memory as kubectl top does: `128Mi`."""
     return f"{found.get(_BY_MEMORY, 0) // _MIB}Mi" if found is not None else "<unknown>"
 
 
 def fraction(part: Mapping[str, int] | None, whole: Mapping[str, int], name: str) -> float | None:
-    """How much of what there is, 1.0 for all of it; None if either is not known."""
+    """Return the fraction of one resource, 1.0 for all of it; None if either is not known."""
     return None if part is None or not whole.get(name) else part.get(name, 0) / whole[name]
 
 
 def share(part: Mapping[str, int] | None, whole: Mapping[str, int], name: str) -> str:
-    """`12%` of what there is."""
+    """Format the fraction of one resource as `12%`."""
     found = fraction(part, whole, name)
     return "<unknown>" if found is None else f"{int(100 * found)}%"

@@ -1,4 +1,4 @@
-"""What to do, by what is wrong: the cures of `vnode explain`. Pure."""
+"""Names the cures of `vnode explain` for what is wrong. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BY_EXIT_CODE: Final[dict[int | None, str]] = {
     127: "its command was not found: compare command and args with the image",
 }
 
-_SAID_WHOLE: Final = (
+_WHOLE_REASONS: Final = (
     (
         r"the agent may not make tokens:.*? of the Target",
         (
@@ -36,7 +36,7 @@ _SAID_WHOLE: Final = (
         "run the pod as that service account, or create a Secret of that name in the target",
     ),
 )
-"""Reasons whose words would mean something else to those below."""
+"""Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
 
 _CURES: Final = (
     (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
@@ -98,9 +98,12 @@ _CURES: Final = (
 
 
 def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """The cures for what targets said, by name; waiting is one, because pods are tried again."""
+    """Return the cures for the reasons of targets, by name.
+
+    Waiting is always one of them, because pods are tried again.
+    """
     left, found = dict(reasons), []
-    for pattern, cure in _SAID_WHOLE:
+    for pattern, cure in _WHOLE_REASONS:
         if any(re.search(pattern, text) for text in left.values()):
             left = {name: re.sub(pattern, "", text) for name, text in left.items()}
             found.append(cure)
@@ -114,7 +117,7 @@ def unschedulable(reasons: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, ...]]:
-    """Why a pod is no proxy, and how the next one would be."""
+    """Return why a pod is not a proxy pod, and how to have its replacement elected."""
     annotations, name = objects.annotations(pod), objects.namespace(pod)
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     owner = (objects.controller_reference(pod) or {}).get("kind")
@@ -157,26 +160,26 @@ def not_elected(pod: Object, namespace: Object | None) -> tuple[str, tuple[str, 
 
 
 def missing(target: TargetFacts, pod: Object) -> tuple[str, ...]:
-    """How to bring what the target lacks: it follows from this cluster, if it is there."""
+    """Return how to provide what the target lacks: objects follow from this cluster, if present."""
     name, namespace = objects.name(pod), objects.namespace(pod)
-    here = [what for what in target.missing if what in target.missing_here]
-    kept = [what for what in target.missing if what not in target.missing_here]
+    absent = [what for what in target.missing if what in target.missing_in_source]
+    not_copied = [what for what in target.missing if what not in target.missing_in_source]
     return (
         *(
             f"create {what} in namespace {namespace} of this cluster, from where it follows to "
             f"{target.name} (if following is off: create it there)"
-            for what in here
+            for what in absent
         ),
         *(
             f"{what} has not followed to {target.name}: kubectl describe pod {name} -n {namespace} "
             "says why (if following is off: create it there)"
-            for what in kept
+            for what in not_copied
         ),
     )
 
 
 def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
-    """What to do about a failing container of the proxy `pod`, or about the pod as a whole."""
+    """Return the cures for a failing container of the proxy `pod`, or for the pod as a whole."""
     spec = container_spec(pod, failure.container)
     match failure.kind:
         case FailureKind.IMAGE:
@@ -196,7 +199,7 @@ def failing(failure: Failure, pod: Object, target: str) -> tuple[str, ...]:
 
 
 def container_spec(pod: Object, name: str) -> Object:
-    """The container of that name; empty if the pod has none."""
+    """Return the spec of the container of that name; empty if the pod has none."""
     spec = objects.spec(pod)
     listed = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     return next((entry for entry in listed if entry.get("name") == name), {})
@@ -207,9 +210,9 @@ def _not_ready(failure: Failure, pod: Object) -> tuple[str, ...]:
         return ("whoever sets the conditions of its readiness gates has not done so yet",)
 
     probe = container_spec(pod, failure.container).get("readinessProbe")
-    asked = ", and compare that with its readinessProbe" if probe else ""
+    compare = ", and compare that with its readinessProbe" if probe else ""
     return (
-        f"see what the container says{asked}: {_logs(failure, pod)}",
+        f"see what the container says{compare}: {_logs(failure, pod)}",
         "until it is ready no Service sends it anything",
     )
 
@@ -221,27 +224,27 @@ def _ended(failure: Failure, spec: Object, pod: Object) -> tuple[str, ...]:
 
     if failure.ended == "OOMKilled":
         limit = ((spec.get("resources") or {}).get("limits") or {}).get("memory")
-        now = f", which is {limit}" if limit else ""
-        cures.append(f"raise the memory limit of container {failure.container}{now}")
-    elif known := _BY_EXIT_CODE.get(failure.exit_code):
-        cures.append(known)
+        current = f", which is {limit}" if limit else ""
+        cures.append(f"raise the memory limit of container {failure.container}{current}")
+    elif cure := _BY_EXIT_CODE.get(failure.exit_code):
+        cures.append(cure)
 
     return (*cures, _REPLACED) if failure.kind is FailureKind.FAILED else tuple(cures)
 
 
 def _logs(failure: Failure, pod: Object) -> str:
-    """The command that shows what the container said before it ended."""
-    where = f"{objects.name(pod)} -n {objects.namespace(pod)} -c {failure.container}"
-    return f"kubectl logs {where}" + (" --previous" if failure.is_restarted else "")
+    """Return the command that shows the container's last output."""
+    arguments = f"{objects.name(pod)} -n {objects.namespace(pod)} -c {failure.container}"
+    return f"kubectl logs {arguments}" + (" --previous" if failure.is_restarted else "")
 
 
 def target_agent(target: str) -> tuple[str, ...]:
-    """When the target's own agent does nothing."""
+    """Return the cure where the target's own agent does nothing."""
     return (f"start the agent in {target}: vnode doctor --target FILE tells whether it runs",)
 
 
 def stuck(why: str, target: str, pod: Object) -> tuple[str, ...]:
-    """When a target is away while a pod is to end."""
+    """Return the cures where a target is unreachable while its pod is terminating."""
     name, namespace = objects.name(pod), objects.namespace(pod)
     return (
         why,
@@ -255,7 +258,10 @@ def stuck(why: str, target: str, pod: Object) -> tuple[str, ...]:
 
 
 def delegate_lingers(target: str, delegate: Object, *, asked: bool) -> tuple[str, ...]:
-    """When a delegate outlives its deletion."""
+    """Return the cure where a delegate is still there after its grace period.
+
+    `asked` says that it has been deleted.
+    """
     name, namespace = objects.name(delegate), objects.namespace(delegate)
     if not asked:
         return (f"nobody has deleted the delegate yet: see that the agents run, also in {target}",)

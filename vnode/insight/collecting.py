@@ -1,7 +1,7 @@
-"""Reads the facts: from the source, and from each target with its own Secret's credentials.
+"""Reads the facts about a pod from the source and, with their Secrets' credentials, from targets.
 
-A target that does not answer is a fact, too: it gets a few seconds, and the others do not wait.
-Commands that a Secret's kubeconfig would run (exec plugins) are not run on the user's machine.
+A target gets a few seconds to answer, and the others do not wait for it; that it did not answer is
+a fact, too. Commands in a Secret's kubeconfig (exec plugins) are not run on the user's machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.scheduling import diagnosis
 from vnode.targets import model, secrets
 
-PATIENCE: Final = 6.0  # seconds for one target
+TIMEOUT: Final = 6.0  # seconds for one target
 
 Connect = Callable[[Client, Object], AbstractAsyncContextManager[Client]]
 
@@ -40,9 +40,10 @@ async def collect(
     clock: Clock,
     connect: Connect | None = None,
 ) -> Facts:
-    """All about the pod; ConfigError if it is not there.
+    """Read everything about the pod; ConfigError if it does not exist.
 
-    `connect` gives the client of a Target, for those who have connections; `connected` by default.
+    `connect` yields the client of a Target, for callers that have connections; by default
+    `connected`.
     """
     try:
         pod = await client.get(kinds.PODS, name, namespace)
@@ -53,7 +54,7 @@ async def collect(
     labels = diagnosis.labels(map(model.key_of, targets))
     now = clock.now()
     async with asyncio.TaskGroup() as group:
-        asked = [
+        tasks = [
             group.create_task(
                 _ask(connect or connected, client, TargetFacts(key, target, label=label), pod, now),
                 name=f"ask {key}",
@@ -67,13 +68,13 @@ async def collect(
         now,
         await _maybe(client, kinds.NAMESPACES, namespace),
         await _events(client, namespace, selector),
-        tuple(task.result() for task in asked),
+        tuple(task.result() for task in tasks),
         await _maybe(client, kinds.LEASES, LEASE, agent_namespace),
     )
 
 
 async def covering(client: Client, namespace: str) -> Objects:
-    """The Targets and ClusterTargets that pods of the namespace may use, in a stable order."""
+    """List the Targets and ClusterTargets that pods of the namespace may use, sorted by key."""
     found: Objects = []
     for kind, where in ((kinds.TARGETS, namespace), (kinds.CLUSTER_TARGETS, None)):
         try:
@@ -86,9 +87,10 @@ async def covering(client: Client, namespace: str) -> Objects:
 
 @asynccontextmanager
 async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
-    """A client for the cluster behind a Target, with the credentials that the agent has.
+    """Yield a client for the cluster behind a Target, with the credentials that the agent has.
 
-    Raises ConfigError for what cannot be used, ApiError for a Secret that may not be read.
+    Raises ConfigError for a Target or Secret that cannot be used, ApiError for a Secret that may
+    not be read.
     """
     spec = model.parse(target)
     if spec.secret is None:
@@ -111,17 +113,17 @@ async def _ask(
 ) -> TargetFacts:
     facts = replace(facts, node=await _maybe(local, kinds.NODES, facts.key.node_name))
     try:
-        async with asyncio.timeout(PATIENCE), connect(local, facts.target) as client:
-            facts = await _look(client, facts, pod, now)
-            here = await _missing(local, pod) if facts.missing else ()
-            return replace(facts, missing_here=frozenset(facts.missing) & frozenset(here))
+        async with asyncio.timeout(TIMEOUT), connect(local, facts.target) as client:
+            facts = await _inspect(client, facts, pod, now)
+            in_source = await _missing(local, pod) if facts.missing else ()
+            return replace(facts, missing_in_source=frozenset(facts.missing) & frozenset(in_source))
     except TimeoutError:
-        return replace(facts, silence=f"no answer within {PATIENCE:.0f} s")
+        return replace(facts, error=f"no answer within {TIMEOUT:.0f} s")
     except VnodeError as error:
-        return replace(facts, silence=str(error))
+        return replace(facts, error=str(error))
 
 
-async def _look(client: Client, facts: TargetFacts, pod: Object, now: datetime) -> TargetFacts:
+async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetime) -> TargetFacts:
     namespace, selector = objects.namespace(pod), f"{keys.PARENT_UID}={objects.uid(pod)}"
     chaperons = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
     if not chaperons:
@@ -140,7 +142,7 @@ async def _look(client: Client, facts: TargetFacts, pod: Object, now: datetime) 
 
 
 async def _missing(client: Client, pod: Object) -> tuple[str, ...]:
-    """What the pod uses and its namespace in that cluster lacks."""
+    """Return what the pod uses and its namespace in that cluster lacks, as `ConfigMap "x"`."""
     lacking = []
     for kind, name in sorted(references(pod), key=lambda used: (used[0].kind, used[1])):
         try:
@@ -154,7 +156,7 @@ async def _missing(client: Client, pod: Object) -> tuple[str, ...]:
 
 
 def references(pod: Object) -> set[tuple[Kind, str]]:
-    """The ConfigMaps and Secrets without which a pod does not start. Pure."""
+    """Return the ConfigMaps and Secrets without which a pod does not start. Pure."""
     spec = objects.spec(pod)
     found: set[tuple[Kind, str]] = set()
     for volume in spec.get("volumes") or ():
@@ -192,7 +194,7 @@ async def _maybe(
 
 
 async def _events(client: Client, namespace: str, selector: str) -> Objects:
-    """Oldest first; none where they may not be read, as in targets."""
+    """List Events, oldest first; none where they may not be read, as in targets."""
     try:
         found = await client.list(kinds.EVENTS, namespace, field_selector=selector)
     except (NotFound, Denied):
@@ -202,6 +204,6 @@ async def _events(client: Client, namespace: str, selector: str) -> Objects:
 
 
 def moment(event: Object) -> str:
-    """When an Event last happened, as the API writes times."""
+    """Return when an Event last happened, as an API timestamp."""
     last = event.get("lastTimestamp") or event.get("eventTime")
     return str(last or objects.metadata(event).get("creationTimestamp") or "")

@@ -1,4 +1,4 @@
-"""All that is known about one pod when its story is told."""
+"""Holds what was read about one pod, for its story."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from vnode.runtime.links import TargetKey
 class TargetFacts:
     """One target that the pod's namespace may use.
 
-    `silence` says why the target itself could not be asked, "" if it was; then `chaperon`,
-    `delegate` and what belongs to them is as the target has it. `missing` are the objects that the
-    delegate uses and its namespace lacks, as `ConfigMap "x"`, and `missing_here` those of them that
-    the source lacks as well, from where they would follow. `label` is what messages call it, if
-    that is not its name.
+    `error` says why the target could not be read, "" if it was; then `chaperon`, `delegate` and
+    what belongs to them is as the target has it. `missing` are the objects that the delegate uses
+    and its namespace lacks, as `ConfigMap "x"`, and `missing_in_source` those of them that the
+    source, from where they would follow, lacks as well. `label` is the target's name in messages,
+    if it differs from its name.
     """
 
     key: TargetKey
     target: Object
     node: Object | None = None
-    silence: str = ""
+    error: str = ""
     chaperon: Object | None = None
     delegate: Object | None = None
     events: Objects = field(default_factory=list)
     missing: tuple[str, ...] = ()
-    missing_here: frozenset[str] = frozenset()
+    missing_in_source: frozenset[str] = frozenset()
     label: str = ""
 
     @property
     def name(self) -> str:
-        """As in the agent's own messages."""
+        """The target's name as in the agent's own messages."""
         return self.label or self.key.name
 
     @property
@@ -46,17 +46,17 @@ class TargetFacts:
 
     @property
     def is_ready(self) -> bool:
-        """The source's agent calls it working."""
+        """Whether the source's agent reports it as ready."""
         return self.ready.get("status") == "True"
 
     @property
     def candidate(self) -> CandidateState | None:
-        """What the target has said about the pod; None if it was not asked."""
+        """The state of the pod's candidate in the target; None if it has none there."""
         return candidates.read(self.chaperon, 0).state if self.chaperon else None
 
     @property
     def rejection(self) -> str:
-        """Why the target has no place, in its own words; "" if it did not say."""
+        """Why the target has no place, in its own words; "" if it has not rejected the pod."""
         if self.chaperon is None or self.candidate is not CandidateState.REJECTED:
             return ""
 
@@ -65,7 +65,7 @@ class TargetFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A pod of the source, and all about it; None or empty for what could not be read."""
+    """A pod of the source and its surroundings; None or empty for what could not be read."""
 
     pod: Object
     now: datetime
@@ -76,10 +76,10 @@ class Facts:
 
     @property
     def node_name(self) -> str:
-        """Where the pod is bound to; "" while it is not."""
+        """The node that the pod is bound to; "" while it is not."""
         return objects.node_name(self.pod)
 
     @property
     def chosen(self) -> TargetFacts | None:
-        """The target that it is bound to, if that still exists."""
+        """The target that the pod is bound to, if that still exists."""
         return next((t for t in self.targets if t.key.node_name == self.node_name), None)

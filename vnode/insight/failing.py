@@ -1,8 +1,8 @@
-"""Whether a pod fails, and what of it, by its own status: the one place that decides so. Pure.
+"""Decides, in one place, whether a pod fails and what of it, by its own status. Pure.
 
-`vnode explain` makes a headline and cures of it, `vnode get pods` a word, the dashboard a stage. A
-pod fails if it has failed, if a container of it cannot start or has ended badly, or if it runs and
-is not ready though it has had the time to become so.
+`vnode explain` makes a headline and cures of it, `vnode get pods` the column STATUS, the dashboard
+a stage. A pod fails if it has failed, if a container of it cannot start or has exited with an
+error, or if it runs and is not ready though it has had the time to become so.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _IMAGE: Final = re.compile(
     r"|SignatureValidationFailed"
 )
 _TROUBLE: Final = re.compile(r"Err\w+|Invalid\w+|\w+(Error|BackOff|Failed|Unavailable|CannotRun)")
-"""Reasons for which containers wait, of those that do not pass by themselves."""
+"""Reasons of waiting containers that do not pass by themselves."""
 
-_LONGEST: Final = 300  # characters of a container's own last words
-_LEAST: Final = timedelta(seconds=10)  # to become ready: reports take their time
+_MAX_MESSAGE: Final = 300  # characters of a container's termination message
+_MIN_TIME: Final = timedelta(seconds=10)  # to become ready: status updates take their time
 _PERIOD, _THRESHOLD = 10, 3  # the defaults of probes
 _SIGNALLED: Final = 128  # exit codes above name the signal that ended the container
 
 
 class FailureKind(Enum):
-    """What is the matter, as far as cures differ."""
+    """The kinds of failures that have different cures."""
 
     IMAGE = "image"
     CONFIGURATION = "configuration"
@@ -47,11 +47,11 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What fails. `reason` is one word, as `kubectl get pods` shows it; `text` is a sentence.
+    """A failure. `reason` is one word, as `kubectl get pods` shows it; `text` is a sentence.
 
-    `container` is "" where the pod fails as a whole. `ended` is why that container ended last, and
-    `exit_code` with what; "" and None if it has not. `is_restarted` tells that its last words are
-    those of the instance before.
+    `container` is "" where the pod fails as a whole. `ended` is the reason why that container ended
+    last, and `exit_code` its exit code; "" and None if it has not. `is_restarted` says that its
+    last output is in the log of the previous instance.
     """
 
     kind: FailureKind
@@ -64,35 +64,36 @@ class Failure:
 
 
 def find(pod: Object, now: datetime) -> Failure | None:
-    """The first failure of the pod; None if it does well, starts, ends, or has completed."""
+    """Return the pod's first failure; None if it is well, starting, terminating, or completed."""
     phase = objects.status(pod).get("phase")
     if phase == "Failed":
         return _failed(pod)
 
     if phase == "Succeeded" or objects.is_terminating(pod):
-        return None  # what is asked to end may do so with any exit code
+        return None  # a container that is asked to end may do so with any exit code
 
     containers = status_text.containers(pod)
     found = next(filter(None, map(_container, containers)), None)
     return found or (_not_ready(pod, now) if phase == "Running" else None)
 
 
-def word(pod: Object, now: datetime, *, is_away: bool = False) -> str:
-    """What the column STATUS says, of a pod whose target may be away.
+def status(pod: Object, now: datetime, *, is_away: bool = False) -> str:
+    """Return the column STATUS of a pod; `is_away` says that its target is unreachable.
 
-    It is what kubectl says, but for pods that are not ready and those that nothing is known of.
+    It is that of kubectl, but for pods that are not ready and those of unreachable targets.
     """
-    said = status_text.pod_status(pod)
+    shown = status_text.pod_status(pod)
     is_over = objects.is_finished(pod) or objects.is_terminating(pod)
     if is_away and not is_over:
         return UNREACHABLE
 
-    failure = find(pod, now) if said == "Running" else None
-    return failure.reason if failure else said
+    failure = find(pod, now) if shown == "Running" else None
+    return failure.reason if failure else shown
 
 
 def ending(container: Object) -> str:
-    """How a container ended before it was started again: `OOMKilled, exit code 137`; "" if not."""
+    """Return how a container ended before its restart, `OOMKilled, exit code 137`; "" if it
+    was not restarted."""
     last = (container.get("lastState") or {}).get("terminated")
     return _outcome(last) if last else ""
 
@@ -112,43 +113,43 @@ def _failed(pod: Object) -> Failure:
 
 
 def _container(container: Object) -> Failure | None:
-    """What is wrong with a container that does not run."""
-    name, detail = status_text.state(container)
-    reason, called = str(detail.get("reason") or ""), str(container.get("name"))
-    if name == "terminated":
+    """Return the failure of a container that does not run."""
+    state, detail = status_text.state(container)
+    reason, name = str(detail.get("reason") or ""), str(container.get("name"))
+    if state == "terminated":
         return _ended(container, detail, FailureKind.CRASH) if detail.get("exitCode") else None
 
-    if name != "waiting" or not (_TROUBLE.fullmatch(reason) or _IMAGE.fullmatch(reason)):
+    if state != "waiting" or not (_TROUBLE.fullmatch(reason) or _IMAGE.fullmatch(reason)):
         return None
 
     last = (container.get("lastState") or {}).get("terminated")
     if reason == _CRASH_LOOP and last:
         restarts = int(container.get("restartCount") or 0)
-        text = f"container {called}: {reason}: {_outcome(last)}, {restarts} restarts"
-        before = _ended(container, last, FailureKind.CRASH)
-        return replace(before, reason=reason, text=text, is_restarted=True)
+        text = f"container {name}: {reason}: {_outcome(last)}, {restarts} restarts"
+        previous = _ended(container, last, FailureKind.CRASH)
+        return replace(previous, reason=reason, text=text, is_restarted=True)
 
     message = _short(detail.get("message"))
-    text = f"container {called}: {reason}" + (f": {message}" if message else "")
+    text = f"container {name}: {reason}" + (f": {message}" if message else "")
     if reason == _CRASH_LOOP:
-        return Failure(FailureKind.CRASH, reason, text, called, is_restarted=True)
+        return Failure(FailureKind.CRASH, reason, text, name, is_restarted=True)
 
     kind = FailureKind.IMAGE if _IMAGE.fullmatch(reason) else FailureKind.CONFIGURATION
-    return Failure(kind, reason, text, called)
+    return Failure(kind, reason, text, name)
 
 
 def _ended(container: Object, detail: Object, kind: FailureKind) -> Failure:
-    called, reason = str(container.get("name")), str(detail.get("reason") or "Error")
+    name, reason = str(container.get("name")), str(detail.get("reason") or "Error")
     message = _short(detail.get("message"))
-    text = f"container {called}: {_outcome(detail)}" + (f": {message}" if message else "")
-    return Failure(kind, reason, text, called, reason, int(detail.get("exitCode") or 0))
+    text = f"container {name}: {_outcome(detail)}" + (f": {message}" if message else "")
+    return Failure(kind, reason, text, name, reason, int(detail.get("exitCode") or 0))
 
 
 def _outcome(detail: Object) -> str:
-    """`OOMKilled, exit code 137`, with the signal where no reason says what ended it."""
+    """Return `OOMKilled, exit code 137`, with the signal's name where the reason is `Error`."""
     code, reason = int(detail.get("exitCode") or 0), str(detail.get("reason") or "Error")
-    known = {one.value: one.name for one in signal.Signals}
-    by = known.get(code - _SIGNALLED, "") if reason == "Error" else ""
+    names = {number.value: number.name for number in signal.Signals}
+    by = names.get(code - _SIGNALLED, "") if reason == "Error" else ""
     return f"{reason}, exit code {code}" + (f" ({by})" if by else "")
 
 
@@ -160,17 +161,17 @@ def _not_ready(pod: Object, now: datetime) -> Failure | None:
         if state != "running" or container.get("ready") or container.get("started") is False:
             continue
 
-        called = str(container.get("name"))
+        name = str(container.get("name"))
         age = _elapsed(detail.get("startedAt"), now)
-        if age is not None and age > _time_to_be_ready(specs.get(called, {})):
-            text = f"container {called} is not ready, {status_text.duration(age)} after its start"
-            return Failure(FailureKind.NOT_READY, NOT_READY, text, called)
+        if age is not None and age > _time_to_be_ready(specs.get(name, {})):
+            text = f"container {name} is not ready, {status_text.duration(age)} after its start"
+            return Failure(FailureKind.NOT_READY, NOT_READY, text, name)
 
     return _gated(pod, now)
 
 
 def _gated(pod: Object, now: datetime) -> Failure | None:
-    """Its containers are ready, but a readiness gate of the pod is not."""
+    """Return the failure of a pod whose containers are ready, but a readiness gate is not."""
     ready = objects.condition(pod, "Ready") or {}
     age = _elapsed(ready.get("lastTransitionTime"), now)
     is_held = ready.get("status") == "False" and ready.get("reason") == "ReadinessGatesNotReady"
@@ -187,7 +188,7 @@ def _specs(pod: Object) -> Iterator[Object]:
 
 
 def _time_to_be_ready(container: Object) -> timedelta:
-    """As long as its probes give a container after its start."""
+    """Return the time after its start that a container's probes give it to become ready."""
     probes = [container.get("readinessProbe") or {}, container.get("startupProbe")]
     seconds = sum(
         int(probe.get("initialDelaySeconds") or 0)
@@ -196,7 +197,7 @@ def _time_to_be_ready(container: Object) -> timedelta:
         for probe in probes
         if probe is not None
     )
-    return max(timedelta(seconds=seconds), _LEAST)
+    return max(timedelta(seconds=seconds), _MIN_TIME)
 
 
 def _elapsed(since: object, now: datetime) -> timedelta | None:
@@ -206,4 +207,4 @@ def _elapsed(since: object, now: datetime) -> timedelta | None:
 
 def _short(text: object) -> str:
     line = " ".join(str(text or "").split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+    return line if len(line) <= _MAX_MESSAGE else line[: _MAX_MESSAGE - 3] + "..."

@@ -1,7 +1,7 @@
-"""The present state of a pod, in one line, and what to do about it. Pure.
+"""Decides the present state of a pod, in one line, and what to do about it. Pure.
 
-Each function looks at one kind of pod and gives a `Verdict`; the order in `judge` is the order in
-which a reader would ask. Cures name commands that the reader can run.
+Each function handles one phase of a pod and returns a `Verdict`; `judge` asks in the order in which
+a reader would. Cures name commands that the reader can run.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from vnode.insight import advice, failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.failing import FailureKind
 from vnode.kube.events import WARNING
-from vnode.pods.source.candidates import CandidateState as Said
+from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
 
 _LEASE_SLACK = timedelta(seconds=15)  # beyond its duration: clocks differ
 _GRACE_SLACK = timedelta(seconds=60)  # beyond its grace period a delegate should have ended
 
+_UNDECIDED = (CandidateState.WAITING, CandidateState.RESERVED)
+
 
 class PodState(Enum):
-    """Where a pod stands. `good` states need nothing to be done."""
+    """The state of a pod; where `is_good`, nothing needs to be done."""
 
     RUNNING = "Running"
     FINISHED = "Finished"
@@ -46,7 +48,7 @@ class PodState(Enum):
 
     @property
     def is_good(self) -> bool:
-        """All is well, or will be without anybody's doing."""
+        """Whether all is well, or will be without anybody's doing."""
         return self in (
             PodState.RUNNING,
             PodState.FINISHED,
@@ -58,7 +60,7 @@ class PodState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A state, one line about it, and what to do, step by step; nothing if all is well."""
+    """A state, one line about it, and the cures, step by step; none if all is well."""
 
     state: PodState
     text: str
@@ -73,7 +75,7 @@ _STATES = {
 
 
 def judge(facts: Facts) -> Verdict:
-    """Where the pod stands now."""
+    """Return the pod's present state."""
     pod = facts.pod
     if not status_text.is_proxy(pod):
         return Verdict(PodState.NOT_ELECTED, *advice.not_elected(pod, facts.namespace))
@@ -91,7 +93,7 @@ def judge(facts: Facts) -> Verdict:
 
 
 def agent_is_alive(facts: Facts) -> bool:
-    """The source's agent renews its lease; True where the lease may not be read."""
+    """Tell whether the source's agent renews its Lease; True where that may not be read."""
     if facts.lease is None:
         return True
 
@@ -138,15 +140,15 @@ def _pending(facts: Facts) -> Verdict:
             ),
         )
 
-    waiting = [t.name for t in facts.targets if t.candidate in (Said.WAITING, Said.RESERVED)]
-    said = objects.condition(facts.pod, "PodScheduled") or {}
-    if waiting and not (said.get("status") == "False" and "no answer" in str(said.get("message"))):
+    waiting = [t.name for t in facts.targets if t.candidate in _UNDECIDED]
+    scheduled = objects.condition(facts.pod, "PodScheduled") or {}
+    is_rejected, message = scheduled.get("status") == "False", str(scheduled.get("message", ""))
+    if waiting and not (is_rejected and "no answer" in message):
         return Verdict(
             PodState.WAITING, f"a candidate waits for the answer of {', '.join(waiting)}"
         )
 
-    if said.get("status") == "False":
-        message = str(said.get("message", ""))
+    if is_rejected:
         reasons = diagnosis.split(message, {t.name for t in facts.targets}) or {"": message}
         reasons |= {t.name: t.rejection for t in facts.targets if t.rejection}
         return Verdict(
@@ -168,7 +170,7 @@ def _bound(facts: Facts) -> Verdict:
         )
 
     if not target.is_ready:
-        reason = target.ready.get("message") or target.silence or "not looked at yet"
+        reason = target.ready.get("message") or target.error or "not looked at yet"
         return Verdict(
             PodState.UNREACHABLE,
             f"target {target.name} cannot be used now; what it last said may be old",
@@ -193,15 +195,15 @@ def _bound(facts: Facts) -> Verdict:
 
 
 def _failing(facts: Facts, shown: Object) -> Verdict | None:
-    """What fails by the status of `shown`: the pod itself, or its delegate."""
+    """Return the failure in the status of `shown`, which is the pod itself or its delegate."""
     failure = failing.find(shown, facts.now)
     if failure is None:
         return None
 
     target, text = facts.chosen, failure.text
     if failure.kind is FailureKind.NOT_READY and target is not None:
-        said = [e for e in target.events if e.get("reason") == "Unhealthy"]
-        text += f": {said[-1].get('message', '')}" if said else ""
+        unhealthy = [e for e in target.events if e.get("reason") == "Unhealthy"]
+        text += f": {unhealthy[-1].get('message', '')}" if unhealthy else ""
 
     cures = advice.failing(failure, facts.pod, target.name if target else "its target")
     return Verdict(_STATES.get(failure.kind, PodState.NOT_STARTING), text, cures)
@@ -216,7 +218,7 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
             ("kubectl describe pod of the delegate, in the target, has all of its events",),
         )
 
-    if target.silence == "" and target.chaperon is not None and target.delegate is None:
+    if target.error == "" and target.chaperon is not None and target.delegate is None:
         return Verdict(
             PodState.NOT_STARTING,
             f"target {target.name} has made no delegate pod yet",
@@ -231,8 +233,8 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
 def _ending(facts: Facts) -> Verdict:
     target = facts.chosen
     foreign = [name for name in objects.finalizers(facts.pod) if keys.is_foreign(name)]
-    if target is not None and (target.silence or not target.is_ready):
-        why = target.silence or target.ready.get("message", "")
+    if target is not None and (target.error or not target.is_ready):
+        why = target.error or target.ready.get("message", "")
         return Verdict(
             PodState.STUCK_ENDING,
             f"target {target.name} cannot be asked whether the containers have ended",
@@ -278,7 +280,7 @@ def _ending(facts: Facts) -> Verdict:
 
 
 def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:
-    """For how long the delegate is ending; None if nobody has asked it to."""
+    """Return for how long the delegate has been terminating; None if it was not deleted."""
     metadata = objects.metadata(delegate)
     deadline = objects.parse_timestamp(str(metadata.get("deletionTimestamp") or ""))
     if deadline is None:

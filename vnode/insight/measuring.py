@@ -1,6 +1,6 @@
-"""What targets and pods use, as the metrics API says it.
+"""Reads the usage of targets and pods from the metrics API.
 
-Metrics cannot be watched; `RESOLUTION` is how often it is worth looking.
+Metrics cannot be watched; `RESOLUTION` is how often they change.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ RESOLUTION: Final = 15.0  # seconds, metrics-server's own
 
 
 async def of_nodes(client: Client) -> dict[str, Resources]:
-    """By the name of the node; ApiError where no metrics API answers."""
+    """Return usage by the name of the node; ApiError where no metrics API answers."""
     found = await client.list(kinds.NODE_METRICS)
-    return {objects.name(one): accounts.amounts(one.get("usage")) for one in found}
+    return {objects.name(node): accounts.amounts(node.get("usage")) for node in found}
 
 
 async def of_pods(client: Client, namespace: str | None) -> dict[str, Resources]:
-    """By the key of the pod; ApiError where no metrics API answers."""
+    """Return usage by the key of the pod; ApiError where no metrics API answers."""
     found = await client.list(kinds.POD_METRICS, namespace)
-    return {objects.key(one): accounts.usage_of_pod(one) for one in found}
+    return {objects.key(pod): accounts.usage_of_pod(pod) for pod in found}

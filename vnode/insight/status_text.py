@@ -1,4 +1,4 @@
-"""Pods, virtual nodes and ages in a few words, as kubectl says them. Pure."""
+"""Formats the status of pods and virtual nodes, and ages, as kubectl prints them. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SIDECAR = "Always"  # restartPolicy of an init container that keeps running
 
 
 def is_proxy(pod: Object) -> bool:
-    """The pod runs, or is to run, in a target."""
+    """Tell whether the pod runs, or is to run, in a target."""
     is_elected = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER
     return is_elected or names.may_be_virtual_node(objects.node_name(pod))
 
 
 def containers(pod: Object) -> Objects:
-    """The statuses of its containers, init containers first."""
+    """Return the statuses of the pod's containers, init containers first."""
     status = objects.status(pod)
     return [
         *(status.get("initContainerStatuses") or ()),
@@ -29,7 +29,7 @@ def containers(pod: Object) -> Objects:
 
 
 def state(container: Object) -> tuple[str, Object]:
-    """`waiting`, `running` or `terminated`, and what is said of it."""
+    """Return `waiting`, `running` or `terminated`, and the details of that state."""
     for name, detail in (container.get("state") or {}).items():
         return name, detail or {}
 
@@ -37,7 +37,7 @@ def state(container: Object) -> tuple[str, Object]:
 
 
 def pod_status(pod: Object) -> str:
-    """What the column STATUS says: the phase, or what is special about it."""
+    """Return the column STATUS of kubectl: the phase, or a more specific reason."""
     if objects.is_terminating(pod):
         return "Terminating"
 
@@ -63,15 +63,15 @@ def pod_status(pod: Object) -> str:
 
     states = [state(container) for container in status.get("containerStatuses") or ()]
     reasons = [_reason(name, detail) for name, detail in states if name != "running"]
-    said = next(filter(None, reasons), "")
-    if said == "Completed" and len(reasons) < len(states):
-        return phase  # the others run on
+    reason = next(filter(None, reasons), "")
+    if reason == "Completed" and len(reasons) < len(states):
+        return phase  # the others are still running
 
-    return said or phase
+    return reason or phase
 
 
 def _reason(name: str, detail: Object) -> str:
-    """Why a container does not run; `ExitCode:3` or `Signal:9` where nobody says."""
+    """Return why a container does not run; `ExitCode:3` or `Signal:9` where no reason is given."""
     if reason := detail.get("reason"):
         return str(reason)
 
@@ -83,7 +83,7 @@ def _reason(name: str, detail: Object) -> str:
 
 
 def ready(pod: Object) -> str:
-    """`1/2`: how many containers are ready, of how many."""
+    """Return `1/2`: how many containers are ready, of how many."""
     spec = objects.spec(pod)
     sidecars = {
         container.get("name")
@@ -96,27 +96,27 @@ def ready(pod: Object) -> str:
 
 
 def restarts(pod: Object) -> str:
-    """How often its containers were started again, all together."""
+    """Sum the restarts of the pod's containers."""
     return str(sum(int(container.get("restartCount") or 0) for container in containers(pod)))
 
 
 def node_status(node: Object) -> str:
-    """`Ready,SchedulingDisabled` and the like."""
+    """Return the column STATUS of a node, such as `Ready,SchedulingDisabled`."""
     status = str((objects.condition(node, "Ready") or {}).get("status", "Unknown"))
-    words = [{"True": "Ready", "False": "NotReady"}.get(status, "Unknown")]
+    parts = [{"True": "Ready", "False": "NotReady"}.get(status, "Unknown")]
     if objects.spec(node).get("unschedulable"):
-        words.append("SchedulingDisabled")
+        parts.append("SchedulingDisabled")
 
-    return ",".join(words)
+    return ",".join(parts)
 
 
 def node_target(node: Object) -> str:
-    """The target behind a virtual node; "" if it is none of ours."""
+    """Return the key of the target behind a virtual node; "" if it is no node of vnode."""
     return str(virtual.target_of(node) or "")
 
 
 def subject(source: Object) -> str:
-    """Whom a Source lets in."""
+    """Return the user or service account that a Source is for."""
     try:
         return str(source_rbac.parse(source))
     except ConfigError:
@@ -124,7 +124,7 @@ def subject(source: Object) -> str:
 
 
 def age(since: str | None, now: datetime) -> str:
-    """How long ago a timestamp is: `45s`, `5m10s`, `3h12m`, `2d4h`, `30d`, `2y30d`."""
+    """Format how long ago a timestamp is: `45s`, `5m10s`, `3h12m`, `2d4h`, `30d`, `2y30d`."""
     moment = objects.parse_timestamp(since) if since else None
     if moment is None:
         return "<unknown>"
@@ -133,7 +133,7 @@ def age(since: str | None, now: datetime) -> str:
 
 
 def duration(length: timedelta) -> str:
-    """As kubectl says it: two units where the larger one is small, else one."""
+    """Format a duration as kubectl does: two units where the larger one is small, else one."""
     seconds = int(length.total_seconds())
     if seconds < 0:
         return "0s"
@@ -141,18 +141,18 @@ def duration(length: timedelta) -> str:
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     for is_small, text in (
         (seconds < 120, f"{seconds}s"),
-        (minutes < 10, _two(minutes, "m", seconds % 60, "s")),
+        (minutes < 10, _two_units(minutes, "m", seconds % 60, "s")),
         (minutes < 180, f"{minutes}m"),
-        (hours < 8, _two(hours, "h", minutes % 60, "m")),
+        (hours < 8, _two_units(hours, "h", minutes % 60, "m")),
         (hours < 48, f"{hours}h"),
-        (days < 8, _two(days, "d", hours % 24, "h")),
+        (days < 8, _two_units(days, "d", hours % 24, "h")),
         (days < 730, f"{days}d"),
     ):
         if is_small:
             return text
 
-    return _two(days // 365, "y", days % 365, "d")
+    return _two_units(days // 365, "y", days % 365, "d")
 
 
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, unit: str, small: int, small_unit: str) -> str:
     return f"{large}{unit}" + (f"{small}{small_unit}" if small else "")

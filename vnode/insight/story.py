@@ -1,7 +1,7 @@
-"""The story of a pod in chapters of dated lines, in the order in which things happen. Pure.
+"""Tells the story of a pod in chapters of dated lines, in the order of events. Pure.
 
 Admission, queue, targets, decision, delegate, feedback; chapters that have not been reached are
-left out. How it stands now, and what to do, is `judging`'s.
+left out. The present state, and what to do, come from `judging`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
 from vnode.kube.events import WARNING
-from vnode.pods.source.candidates import CandidateState as Said
+from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
@@ -25,7 +25,7 @@ _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that happened `at` an API timestamp, or holds ("")."""
+    """Something that happened `at` an API timestamp, or that still holds ("")."""
 
     text: str
     at: str = ""
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A step of the pod's way."""
+    """A step on the pod's way to its containers."""
 
     title: str
     lines: tuple[Line, ...]
@@ -41,16 +41,16 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What there is to tell."""
+    """The story of a pod: its key, column STATUS, chapters, and present state."""
 
     pod: str
-    word: str
+    status: str
     chapters: tuple[Chapter, ...]
     verdict: Verdict
 
 
-def tell(facts: Facts) -> Story:
-    """The whole story."""
+def build(facts: Facts) -> Story:
+    """Build the whole story."""
     chapters = [Chapter("Admission", tuple(_admission(facts)))]
     if status_text.is_proxy(facts.pod):
         chapters.append(Chapter("Queue", tuple(_queue(facts))))
@@ -64,7 +64,7 @@ def tell(facts: Facts) -> Story:
 
     return Story(
         objects.key(facts.pod),
-        failing.word(facts.pod, facts.now),
+        failing.status(facts.pod, facts.now),
         tuple(chapter for chapter in chapters if chapter.lines),
         judging.judge(facts),
     )
@@ -125,27 +125,27 @@ def _times(event: Object) -> str:
 
 def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
     ready = target.ready
-    word = {"True": "ready", "False": "not ready"}.get(str(ready.get("status")), "not known yet")
+    state = {"True": "ready", "False": "not ready"}.get(str(ready.get("status")), "not known yet")
     since = str(ready.get("lastTransitionTime") or "")
     text = "" if target.is_ready else f": {ready.get('reason', '')}: {ready.get('message', '')}"
-    yield Line(f"{word}{text}" if ready else word, since)
+    yield Line(f"{state}{text}" if ready else state, since)
     if target.node and objects.spec(target.node).get("unschedulable"):
         yield Line(f"its node {target.key.node_name} is cordoned")
 
-    if target.silence and target.silence != ready.get("message"):
-        yield Line(f"could not be asked from here: {target.silence}")
+    if target.error and target.error != ready.get("message"):
+        yield Line(f"could not be asked from here: {target.error}")
 
     if target.chaperon is not None:
         yield from _candidate(target, target.chaperon)
     elif (verdict := verdict_of(facts, target)) and not _repeats(verdict, target):
-        yield Line(f"not asked: {verdict}" if not target.silence else verdict)
+        yield Line(f"not asked: {verdict}" if not target.error else verdict)
 
 
 def _repeats(verdict: str, target: TargetFacts) -> bool:
-    """The scheduler said of the target what its condition says, or pointed at that."""
-    said = str(target.ready.get("message") or "").rstrip(".")
-    pointed = "kubectl describe" in verdict
-    return not target.is_ready and bool(said) and (pointed or verdict.startswith(said))
+    """Tell whether the scheduler's verdict repeats the Target's condition, or refers to it."""
+    message = str(target.ready.get("message") or "").rstrip(".")
+    refers = "kubectl describe" in verdict
+    return not target.is_ready and bool(message) and (refers or verdict.startswith(message))
 
 
 def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
@@ -154,11 +154,11 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
     condition = objects.condition(chaperon, "PodScheduled") or {}
     at = str(condition.get("lastTransitionTime") or "")
     match target.candidate:
-        case Said.REJECTED:
+        case CandidateState.REJECTED:
             yield Line(f"rejected: {target.rejection}", at)
-        case Said.RESERVED:
+        case CandidateState.RESERVED:
             yield Line("a place is reserved there")
-        case Said.COMMITTED:
+        case CandidateState.COMMITTED:
             yield Line("a place was reserved, and the candidate allowed to take it")
         case _:
             yield Line("has not answered yet")
@@ -168,7 +168,7 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
 
 
 def verdict_of(facts: Facts, target: TargetFacts) -> str:
-    """What the pod's own condition says of a target: `c2: reason` of `0/2 targets: ...`."""
+    """Return what the pod's own condition says of a target: `c2: reason` of `0/2 targets: ...`."""
     condition = objects.condition(facts.pod, "PodScheduled") or {}
     message = str(condition.get("message") or "")
     if condition.get("status") != "False":
@@ -205,7 +205,7 @@ def _delegate(facts: Facts) -> Iterable[Line]:
         )
     elif target.chaperon is not None:
         yield Line(f"there is no delegate pod in {target.name}")
-    elif not target.silence:
+    elif not target.error:
         yield Line(f"there is no chaperon for it in {target.name}")
 
     for what in target.missing:
@@ -222,17 +222,17 @@ def _delegate(facts: Facts) -> Iterable[Line]:
 
 def _container(container: Object) -> Line:
     name, detail = status_text.state(container)
-    said = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
+    reason = ": ".join(str(detail[part]) for part in ("reason", "message") if detail.get(part))
     restarts = int(container.get("restartCount") or 0)
-    text = f"container {container.get('name')}: {name}" + (f", {said}" if said else "")
+    text = f"container {container.get('name')}: {name}" + (f", {reason}" if reason else "")
     if name == "terminated":
         text += f", exit code {detail.get('exitCode')}"
 
     if restarts:
         text += f", {restarts} restarts"
 
-    if before := failing.ending(container):
-        text += f"; before that it ended: {before}"
+    if previous := failing.ending(container):
+        text += f"; before that it ended: {previous}"
 
     at = detail.get("finishedAt") or detail.get("startedAt")
     return Line(text, str(at or ""))

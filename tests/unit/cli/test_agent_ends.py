@@ -39,7 +39,7 @@ def test_streams_get_what_is_configured_unless_a_fault_ends_the_agent(
         "vnode", "192.0.2.1", load(tmp_path, text), None, "agent", asyncio.Event()
     )
     if told:
-        options.told_to_end.set()
+        options.stop_requested.set()
 
     assert last_grace(options) == wanted
 

@@ -180,7 +180,7 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
         (facts(proxy(node="admiralty-default-c9"), target()), PodState.LOST, "is gone"),
         (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be old"),
         (
-            facts(proxy(node=NODE, metadata=ENDING), target(silence="no answer")),
+            facts(proxy(node=NODE, metadata=ENDING), target(error="no answer")),
             PodState.STUCK_ENDING,
             "cannot be asked",
         ),
@@ -308,7 +308,7 @@ def test_what_the_target_lacks_comes_first_and_is_made_where_it_follows_from() -
     lacking = ('ConfigMap "settings"', 'Secret "key"')
     here = frozenset(lacking[:1])
     there = target(
-        chaperon=ALLOWED, delegate=delegate("Pending"), missing=lacking, missing_here=here
+        chaperon=ALLOWED, delegate=delegate("Pending"), missing=lacking, missing_in_source=here
     )
     verdict = judging.judge(facts(proxy(node=NODE), there))
     assert 'ConfigMap "settings", Secret "key"' in verdict.text
@@ -375,13 +375,13 @@ def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
 
 def test_what_a_target_lacks_is_told_once() -> None:
     why = "there is no Secret 'x'"
-    there = target(ready=False, why=why, silence=why)
+    there = target(ready=False, why=why, error=why)
     known = facts(proxy(conditions=refused(f"0/1 targets: c2: {why}")), there)
-    assert rendering.as_text(story.tell(known), NOW, 200).count(why) == 2  # there, and in the cure
+    assert rendering.as_text(story.build(known), NOW, 200).count(why) == 2  # there, and in the cure
 
 
 def test_a_value_that_is_not_read_is_named() -> None:
-    told = story.tell(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
+    told = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
     assert "whose value is not read (it is 'false')" in rendering.as_text(told, NOW, 200)
 
 
@@ -389,7 +389,7 @@ def test_the_story_is_told_in_the_order_of_events() -> None:
     there = target(
         chaperon=ALLOWED, delegate=delegate(container={"running": {"startedAt": at(10)}})
     )
-    told = story.tell(facts(proxy(node=NODE), there, namespace=namespace()))
+    told = story.build(facts(proxy(node=NODE), there, namespace=namespace()))
     assert [chapter.title for chapter in told.chapters] == [
         "Admission",
         "Target default/c2",

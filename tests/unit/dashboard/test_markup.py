@@ -47,7 +47,7 @@ def test_text_stays_text_wherever_it_stands(inside: str, value: str) -> None:
     assert [name for name, _value in found.attributes] == ["title"]
 
 
-@given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=markup.MOST))
+@given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=markup.MAX_LENGTH))
 def test_what_can_be_seen_is_shown_as_it_is(text: str) -> None:
     found = read(tag("p", text, title=text))
     assert found.text == text
@@ -65,7 +65,7 @@ def test_characters_that_deceive_are_replaced(unseen: str) -> None:
 
 
 def test_a_text_without_end_is_cut() -> None:
-    assert len(markup.shown("x" * 1_000_000)) == markup.MOST + 1
+    assert len(markup.shown("x" * 1_000_000)) == markup.MAX_LENGTH + 1
 
 
 @pytest.mark.parametrize("name", ["style", "onclick", "on_load"])

@@ -14,7 +14,7 @@ from vnode.api.objects import Object
 from vnode.dashboard import overview, pod_page, pods_page, view_model
 from vnode.dashboard.page import Paths
 from vnode.dashboard.stages import Stage
-from vnode.dashboard.view_model import PodFilter, ViewModel
+from vnode.dashboard.view_model import ModelInputs, ViewModel
 from vnode.insight.judging import PodState as Standing
 from vnode.insight.judging import Verdict
 from vnode.insight.story import Chapter, Line, Story
@@ -65,7 +65,7 @@ def node(**allocatable: str) -> Object:
     }
 
 
-def seen(pods: list[Object] = (), **more: Any) -> PodFilter:  # type: ignore[assignment]
+def inputs(pods: list[Object] = (), **more: Any) -> ModelInputs:  # type: ignore[assignment]
     known: dict[str, Any] = {
         "cluster": "c1",
         "targets": [target()],
@@ -74,11 +74,11 @@ def seen(pods: list[Object] = (), **more: Any) -> PodFilter:  # type: ignore[ass
         "candidates": {},
         "used": {},
     }
-    return PodFilter(pods=list(pods), **{**known, **more})
+    return ModelInputs(pods=list(pods), **{**known, **more})
 
 
 def made(pods: list[Object] = (), **more: Any) -> ViewModel:  # type: ignore[assignment]
-    return view_model.make(seen(pods, **more), NOW)
+    return view_model.make(inputs(pods, **more), NOW)
 
 
 def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
@@ -102,7 +102,7 @@ def test_the_flow_counts_each_pod_at_its_stage_and_target() -> None:
 def test_a_pod_that_every_target_rejected_is_pending_and_comes_first() -> None:
     pods = [pod("a-runs", NODE, "Running"), pod("b-refused", conditions=refused("c2: no room"))]
     shown = made(pods, candidates={"b-refused": {NODE: CandidateState.REJECTED}})
-    assert [one.word for one in view_model.matching(shown)] == ["No place", "Running"]
+    assert [staged.status for staged in view_model.matching(shown)] == ["No place", "Running"]
     assert "c2: no room" in read(pods_page.build(shown, PATHS, {}).decode()).text
 
 
@@ -114,7 +114,7 @@ def test_pods_that_fail_come_first_and_say_what_fails() -> None:
         pod("d-failed", NODE, "Failed", reason="Evicted", message="low on memory"),
     ]
     found = view_model.matching(made(pods))
-    assert [(one.stage, one.word) for one in found] == [
+    assert [(staged.stage, staged.status) for staged in found] == [
         (Stage.FAILING, "ImagePullBackOff"),
         (Stage.PENDING, "No place"),
         (Stage.RUNNING, "Running"),
@@ -128,7 +128,7 @@ def test_pods_that_fail_come_first_and_say_what_fails() -> None:
 def test_pods_of_a_target_that_does_not_answer_do_not_run_for_all_that_is_known() -> None:
     pods = [pod("runs", NODE, "Running"), pod("done", NODE, "Succeeded"), pod("queued")]
     shown = made(pods, targets=[target(ready=False)])
-    assert [(one.stage, one.word) for one in view_model.matching(shown)] == [
+    assert [(staged.stage, staged.status) for staged in view_model.matching(shown)] == [
         (Stage.FAILING, "TargetUnreachable"),
         (Stage.PENDING, "Pending"),
         (Stage.FINISHED, "Succeeded"),
@@ -145,7 +145,7 @@ def test_pods_are_found_by_namespace_target_stage_and_name() -> None:
     )
 
     def names(**filters: str) -> list[str]:
-        return [one.pod["metadata"]["name"] for one in view_model.matching(shown, **filters)]
+        return [staged.pod["metadata"]["name"] for staged in view_model.matching(shown, **filters)]
 
     assert names(target="default/c2") == ["three", "one"]
     assert names(target=view_model.NO_TARGET) == ["two"]
@@ -173,15 +173,15 @@ def test_a_target_that_is_not_ready_says_why() -> None:
 
 
 def test_more_pods_than_a_page_takes_are_counted() -> None:
-    pods = [pod(f"web-{number}") for number in range(pods_page.MOST + 2)]
+    pods = [pod(f"web-{number}") for number in range(pods_page.MAX_ROWS + 2)]
     assert "2 more: narrow them down" in pods_page.build(made(pods), PATHS, {}).decode()
 
 
-def hostile_objects(text: str) -> PodFilter:
+def hostile_objects(text: str) -> ModelInputs:
     """Every text of a cluster that the pages show is this one."""
     bad = pod(text, conditions=refused(text), metadata={"namespace": text, "uid": "bad"})
     source = {"metadata": {"name": text}, "spec": {"userName": text}}
-    return PodFilter(
+    return ModelInputs(
         text,
         [{**target(text, ready=False, message=text)}],
         [{**node(), "metadata": {"name": text, "labels": {}}}],

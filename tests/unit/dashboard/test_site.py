@@ -22,24 +22,24 @@ from vnode.insight.facts import Facts
 EVENT = b"event: changed\ndata: .\n\n"
 
 
-class Sight:
-    """What is to be seen, as a test has it."""
+class FakeLiveModel:
+    """Serves the view model that a test has made."""
 
     clock = SystemClock()
     cluster = "c1"
 
     def __init__(self) -> None:
-        self.listeners: list[Subscriber] = []
+        self.subscribers: list[Subscriber] = []
         self.error: Exception | None = None
 
     @contextmanager
-    def listening(self, pod: str = "") -> Iterator[Subscriber]:
-        listener = Subscriber(pod)
-        self.listeners.append(listener)
-        yield listener
-        self.listeners.remove(listener)
+    def subscription(self, pod: str = "") -> Iterator[Subscriber]:
+        subscriber = Subscriber(pod)
+        self.subscribers.append(subscriber)
+        yield subscriber
+        self.subscribers.remove(subscriber)
 
-    async def look(self) -> ViewModel:
+    async def view(self) -> ViewModel:
         if self.error is not None:
             raise self.error
 
@@ -53,8 +53,8 @@ class Sight:
 
 
 @pytest.fixture
-def live_model() -> Sight:
-    return Sight()
+def live_model() -> FakeLiveModel:
+    return FakeLiveModel()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def client(live_model: Any) -> AsyncIterator[TestClient[Any, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "said"),
+    ("path", "status", "text"),
     [
         ("/base/", 200, "Overview"),
         ("/base/pods", 200, "web"),
@@ -77,11 +77,11 @@ async def client(live_model: Any) -> AsyncIterator[TestClient[Any, Any]]:
     ],
 )
 async def test_every_answer_has_the_policy(
-    client: TestClient[Any, Any], path: str, status: int, said: str
+    client: TestClient[Any, Any], path: str, status: int, text: str
 ) -> None:
     async with client.get(path) as answer:
         assert answer.status == status
-        assert said in await answer.text()
+        assert text in await answer.text()
         assert answer.headers["Content-Security-Policy"] == page.POLICY
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Cache-Control"] == "no-store"
@@ -97,7 +97,7 @@ async def test_nothing_is_changed_by_a_request(client: TestClient[Any, Any]) -> 
     ("error", "status"), [(RuntimeError("a bug"), 500), (Unreachable("c2: no answer"), 502)]
 )
 async def test_a_page_that_fails_says_so_and_tells_no_more(
-    client: TestClient[Any, Any], live_model: Sight, error: Exception, status: int
+    client: TestClient[Any, Any], live_model: FakeLiveModel, error: Exception, status: int
 ) -> None:
     live_model.error = error
     async with client.get("/base/") as answer:
@@ -106,14 +106,16 @@ async def test_a_page_that_fails_says_so_and_tells_no_more(
         assert "a bug" not in await answer.text()
 
 
-async def test_a_stream_tells_of_changes(client: TestClient[Any, Any], live_model: Sight) -> None:
+async def test_a_stream_tells_of_changes(
+    client: TestClient[Any, Any], live_model: FakeLiveModel
+) -> None:
     async with client.get("/base/events?pod=default/web") as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
         assert await answer.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
-        [listener] = live_model.listeners
-        listener.hear("default/other")
-        assert not listener.changed.is_set()
-        listener.hear("default/web")
+        [subscriber] = live_model.subscribers
+        subscriber.notify("default/other")
+        assert not subscriber.changed.is_set()
+        subscriber.notify("default/web")
         async with asyncio.timeout(5):
             assert await answer.content.readexactly(len(EVENT)) == EVENT
 
@@ -121,13 +123,13 @@ async def test_a_stream_tells_of_changes(client: TestClient[Any, Any], live_mode
 async def test_there_are_only_so_many_streams(
     client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "_STREAMS", 1)
+    monkeypatch.setattr(site, "_MAX_STREAMS", 1)
     async with client.get("/base/events"), client.get("/base/events") as second:
         assert second.status == 503
 
 
 @pytest.mark.parametrize(
-    ("of", "heard", "tells"),
+    ("of", "changed", "is_notified"),
     [
         ("", "a/b", True),
         ("", "", True),
@@ -136,10 +138,10 @@ async def test_there_are_only_so_many_streams(
         ("a/b", "c", False),
     ],
 )
-def test_a_page_hears_what_concerns_it(of: str, heard: str, tells: bool) -> None:
-    async def hear() -> bool:
-        listener = Subscriber(of)
-        listener.hear(heard)
-        return listener.changed.is_set()
+def test_a_page_is_notified_of_what_concerns_it(of: str, changed: str, is_notified: bool) -> None:
+    async def notify() -> bool:
+        subscriber = Subscriber(of)
+        subscriber.notify(changed)
+        return subscriber.changed.is_set()
 
-    assert asyncio.run(hear()) is tells
+    assert asyncio.run(notify()) is is_notified

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults import jobs
 from tests.faults.jobs import INDEX, JOB, VARIABLE, Indexes
-from tests.faults.world import REPLACES_FAILED
+from tests.faults.snapshot import REPLACES_FAILED
 from vnode.api import keys
 from vnode.api.objects import Object
 

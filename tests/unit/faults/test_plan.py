@@ -127,7 +127,7 @@ def test_faults_are_of_what_there_is_and_end_in_time(seed: int) -> None:
     for step, _before, _after in drawn(seed, 8):
         assert step.faults
         for fault in step.faults:
-            known: Sequence[str] = plan.LANES
+            known: Sequence[str] = plan.FAULT_PROXIES
             if fault.trouble is Trouble.KILL:
                 known = drawing.processes(AGENTS)
             elif fault.trouble is Trouble.STOP:

@@ -1,4 +1,4 @@
-"""Each rule of the fault harness finds what it is about, in worlds that are made up."""
+"""Each rule of the fault harness finds what it is about, in snapshots that are made up."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults import jobs, rules, things, world
+from tests.faults import followed_objects, jobs, rules, snapshot
 from tests.faults.history import History
 from tests.faults.plan import JobTerms, Kind, Thing, ThingKind, Wish, Workload
-from tests.faults.world import World
+from tests.faults.snapshot import Snapshot
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.following.references import Ref
@@ -31,8 +31,8 @@ def proxy(name: str, app: str, *, node: str = "", phase: str = "Running") -> Obj
         "name": name,
         "namespace": "default",
         "uid": f"uid-{name}",
-        "labels": {world.APP: app},
-        "annotations": {world.VERSION: "1"},
+        "labels": {snapshot.APP: app},
+        "annotations": {snapshot.VERSION: "1"},
     }
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "podIP": "10.0.0.1"}}
 
@@ -77,7 +77,7 @@ def keyed(*found: Object) -> dict[str, Object]:
 
 
 @pytest.fixture
-def well() -> World:
+def well() -> Snapshot:
     """Nothing is wrong in it."""
     node = names.virtual_node("default", "c2")
     web = proxy("web-1", "web", node=node)
@@ -88,7 +88,7 @@ def well() -> World:
     own = chaperon(web)
     ready = {"type": "Ready", "status": "True"}
     registered = virtual.registration(TargetKey("default", "c2"))
-    return World(
+    return Snapshot(
         wish=Wish({w.name: w for w in (RUNS, WAITS, WORKS, COUNTS)}),
         proxies=keyed(web, never),
         jobs={
@@ -103,33 +103,33 @@ def well() -> World:
     )
 
 
-def test_nothing_is_wrong_with_a_world_that_is_well(well: World) -> None:
+def test_nothing_is_wrong_with_a_snapshot_that_is_well(well: Snapshot) -> None:
     assert rules.violations(well) == []
 
 
-def without_chaperons(well: World) -> World:
+def without_chaperons(well: Snapshot) -> Snapshot:
     return replace(well, chaperons={"c2": {}, "c3": {}})
 
 
-def without_proxies(well: World) -> World:
+def without_proxies(well: Snapshot) -> Snapshot:
     return replace(well, proxies={})
 
 
-def without_delegates(well: World) -> World:
+def without_delegates(well: Snapshot) -> Snapshot:
     return replace(well, delegates={"c2": {}, "c3": {}})
 
 
-def with_a_chaperon_in_both(well: World) -> World:
+def with_a_chaperon_in_both(well: Snapshot) -> Snapshot:
     return replace(well, chaperons=dict.fromkeys(("c2", "c3"), well.chaperons["c2"]))
 
 
-def with_an_end_that_does_not_come(well: World) -> World:
+def with_an_end_that_does_not_come(well: Snapshot) -> Snapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/web-1"]["metadata"] |= {"deletionTimestamp": "now"}
     return changed
 
 
-def with_a_chaperon_that_does_not_end(well: World) -> World:
+def with_a_chaperon_that_does_not_end(well: Snapshot) -> Snapshot:
     changed = copy.deepcopy(well)
     changed.chaperons["c2"]["default/web-1-x"]["metadata"] |= {"deletionTimestamp": "now"}
     return changed
@@ -139,74 +139,76 @@ MAP = Ref(kinds.CONFIG_MAPS, "default", "settings")
 TOKEN = Ref(kinds.SECRETS, "default", "web-1-x-token")
 
 
-def with_a_copy_that_nobody_uses(well: World) -> World:
+def with_a_copy_that_nobody_uses(well: Snapshot) -> Snapshot:
     return replace(well, followed={"c2": {MAP: {}}}, originals={MAP: {}})
 
 
-def user(well: World) -> World:
+def user(well: Snapshot) -> Snapshot:
     """The pod in c2 uses a ConfigMap, which is there."""
     changed = copy.deepcopy(well)
     spec = changed.proxies["default/web-1"]["spec"]
-    spec["volumes"] = things.volumes(["configmap/settings"])
-    original = things.build(Thing("settings", ThingKind.CONFIG_MAP))
+    spec["volumes"] = followed_objects.volumes(["configmap/settings"])
+    original = followed_objects.build(Thing("settings", ThingKind.CONFIG_MAP))
     return replace(changed, followed={"c2": {MAP: original}}, originals={MAP: original})
 
 
-def without_the_copy(well: World) -> World:
+def without_the_copy(well: Snapshot) -> Snapshot:
     return replace(user(well), followed={})
 
 
-def without_the_original(well: World) -> World:
+def without_the_original(well: Snapshot) -> Snapshot:
     return replace(user(well), originals={})
 
 
-def with_an_old_label(well: World) -> World:
-    later = things.build(Thing("settings", ThingKind.CONFIG_MAP, label=2))
+def with_an_old_label(well: Snapshot) -> Snapshot:
+    later = followed_objects.build(Thing("settings", ThingKind.CONFIG_MAP, label=2))
     return replace(user(well), originals={MAP: later})
 
 
-def with_old_contents(well: World) -> World:
-    later = things.build(Thing("settings", ThingKind.CONFIG_MAP, version=2))
+def with_old_contents(well: Snapshot) -> Snapshot:
+    later = followed_objects.build(Thing("settings", ThingKind.CONFIG_MAP, version=2))
     return replace(user(well), originals={MAP: later})
 
 
 SERVICE = Ref(kinds.SERVICES, "default", "to-web")
 
 
-def with_a_service_that_stayed(well: World) -> World:
-    return replace(well, originals={SERVICE: things.build(Thing("web", ThingKind.SERVICE))})
+def with_a_service_that_stayed(well: Snapshot) -> Snapshot:
+    return replace(
+        well, originals={SERVICE: followed_objects.build(Thing("web", ThingKind.SERVICE))}
+    )
 
 
-def with_an_old_pod(well: World) -> World:
+def with_an_old_pod(well: Snapshot) -> Snapshot:
     newer = replace(well.wish.workloads["web"], version=2)
     return replace(well, wish=well.wish.with_(newer))
 
 
-def with_a_service_of_nobody(well: World) -> World:
-    service = things.build(Thing("gone", ThingKind.SERVICE))
+def with_a_service_of_nobody(well: Snapshot) -> Snapshot:
+    service = followed_objects.build(Thing("gone", ThingKind.SERVICE))
     return replace(well, originals={SERVICE: service}, followed={"c2": {SERVICE: service}})
 
 
-def with_a_finalizer_of_no_target(well: World) -> World:
+def with_a_finalizer_of_no_target(well: Snapshot) -> Snapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/web-1"]["metadata"]["finalizers"] = [names.finalizer("default", "c9")]
     return changed
 
 
-def test_what_is_used_and_up_to_date_is_well(well: World) -> None:
+def test_what_is_used_and_up_to_date_is_well(well: Snapshot) -> None:
     assert rules.violations(user(well)) == []
-    service = things.build(Thing("web", ThingKind.SERVICE))
+    service = followed_objects.build(Thing("web", ThingKind.SERVICE))
     served = {"c2": {SERVICE: service}}
     assert rules.violations(replace(well, originals={SERVICE: service}, followed=served)) == []
     assert rules.violations(replace(with_a_service_of_nobody(well), followed={})) == []
 
 
-def with_a_token_of_another_pod(well: World) -> World:
+def with_a_token_of_another_pod(well: Snapshot) -> Snapshot:
     labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-gone"}
     return replace(well, followed={"c2": {TOKEN: {"metadata": {"labels": labels}}}})
 
 
-def test_what_a_pod_uses_where_it_is_has_a_user(well: World) -> None:
+def test_what_a_pod_uses_where_it_is_has_a_user(well: Snapshot) -> None:
     labels = {keys.TOKEN: "", keys.PARENT_UID: "uid-web-1"}
     token = {"metadata": {"labels": labels}}
     changed = copy.deepcopy(well)
@@ -215,63 +217,68 @@ def test_what_a_pod_uses_where_it_is_has_a_user(well: World) -> None:
     changed = replace(changed, originals={MAP: {}})
     assert not rules.violations(replace(changed, followed={"c2": {MAP: {}, TOKEN: token}}))
     elsewhere: dict[str, dict[Ref, Object]] = {"c2": {MAP: {}}, "c3": {MAP: {}, TOKEN: token}}
-    assert len(list(things.followed_objects_have_users(replace(changed, followed=elsewhere)))) == 2
+    assert (
+        len(
+            list(followed_objects.followed_objects_have_users(replace(changed, followed=elsewhere)))
+        )
+        == 2
+    )
 
 
-def without_targets(well: World) -> World:
+def without_targets(well: Snapshot) -> Snapshot:
     return replace(well, targets={})
 
 
-def without_nodes(well: World) -> World:
+def without_nodes(well: Snapshot) -> Snapshot:
     return replace(well, nodes={})
 
 
-def with_more_wanted(well: World) -> World:
+def with_more_wanted(well: Snapshot) -> Snapshot:
     return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2)))
 
 
-def with_a_job_that_did_not_end(well: World) -> World:
+def with_a_job_that_did_not_end(well: Snapshot) -> Snapshot:
     return replace(well, jobs={})
 
 
-def with_an_index_that_did_not_end(well: World) -> World:
+def with_an_index_that_did_not_end(well: Snapshot) -> Snapshot:
     status = {"succeeded": 3, "completedIndexes": "0,2"}
     return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
 
 
-def with_a_job_that_failed(well: World) -> World:
+def with_a_job_that_failed(well: Snapshot) -> Snapshot:
     failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
     status = {"succeeded": 1, "failed": 2, "conditions": [failed]}
     return replace(well, jobs={**well.jobs, "default/count": {"status": status}})
 
 
-def with_a_place_that_waits(well: World) -> World:
+def with_a_place_that_waits(well: Snapshot) -> Snapshot:
     return replace(well, wish=well.wish.with_(replace(RUNS, replicas=2, on="c2")))
 
 
-def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: World) -> None:
+def test_what_may_be_in_one_target_only_waits_while_that_is_none(well: Snapshot) -> None:
     assert rules.violations(with_a_place_that_waits(well))
     elsewhere = replace(RUNS, replicas=2, on="c3")
     assert rules.violations(replace(well, wish=well.wish.with_(elsewhere))) == []
 
 
-def with_less_wanted(well: World) -> World:
+def with_less_wanted(well: Snapshot) -> Snapshot:
     return replace(well, wish=well.wish.without("web"))
 
 
-def without_a_reason(well: World) -> World:
+def without_a_reason(well: Snapshot) -> Snapshot:
     changed = copy.deepcopy(well)
     changed.proxies["default/never"]["status"] = {"phase": "Pending"}
     return changed
 
 
-def with_another_phase(well: World) -> World:
+def with_another_phase(well: Snapshot) -> Snapshot:
     changed = copy.deepcopy(well)
     changed.delegates["c2"]["default/web-1-x"]["status"]["phase"] = "Pending"
     return changed
 
 
-def with_another_pod_of_that_name(well: World) -> World:
+def with_another_pod_of_that_name(well: Snapshot) -> Snapshot:
     return replace(well, survivors={"uid-before": "default/web-1"})
 
 
@@ -284,14 +291,14 @@ def with_another_pod_of_that_name(well: World) -> World:
         (with_a_chaperon_in_both, rules.bound_proxies_have_one_chaperon),
         (without_chaperons, rules.bound_proxies_have_one_chaperon),
         (without_delegates, rules.allowed_chaperons_have_delegates),
-        (with_a_copy_that_nobody_uses, things.followed_objects_have_users),
-        (with_a_token_of_another_pod, things.followed_objects_have_users),
-        (without_the_copy, things.used_objects_are_as_in_the_source),
-        (without_the_original, things.used_objects_are_as_in_the_source),
-        (with_an_old_label, things.used_objects_are_as_in_the_source),
-        (with_old_contents, things.used_objects_are_as_in_the_source),
-        (with_a_service_that_stayed, things.used_objects_are_as_in_the_source),
-        (with_a_service_of_nobody, things.followed_objects_have_users),
+        (with_a_copy_that_nobody_uses, followed_objects.followed_objects_have_users),
+        (with_a_token_of_another_pod, followed_objects.followed_objects_have_users),
+        (without_the_copy, followed_objects.used_objects_are_as_in_the_source),
+        (without_the_original, followed_objects.used_objects_are_as_in_the_source),
+        (with_an_old_label, followed_objects.used_objects_are_as_in_the_source),
+        (with_old_contents, followed_objects.used_objects_are_as_in_the_source),
+        (with_a_service_that_stayed, followed_objects.used_objects_are_as_in_the_source),
+        (with_a_service_of_nobody, followed_objects.followed_objects_have_users),
         (with_a_finalizer_of_no_target, rules.finalizers_are_those_of_targets),
         (without_targets, rules.nothing_is_left_where_a_target_was),
         (with_an_end_that_does_not_come, rules.nothing_stays_half_deleted),
@@ -312,26 +319,26 @@ def with_another_pod_of_that_name(well: World) -> World:
     ],
 )
 def test_a_rule_finds_what_it_is_about(
-    well: World, broken: Callable[[World], World], rule: Callable[[World], object]
+    well: Snapshot, broken: Callable[[Snapshot], Snapshot], rule: Callable[[Snapshot], object]
 ) -> None:
     assert list(rule(broken(well)))  # type: ignore[call-overload]
 
 
-def test_every_rule_is_among_those_that_are_checked(well: World) -> None:
+def test_every_rule_is_among_those_that_are_checked(well: Snapshot) -> None:
     assert rules.violations(without_proxies(well))
     written = [
         found
-        for module in (rules, things, jobs)
+        for module in (rules, followed_objects, jobs)
         for name, found in vars(module).items()
         if not name.startswith("_")
         and inspect.isfunction(found)
-        and list(inspect.signature(found).parameters) == ["world"]
+        and list(inspect.signature(found).parameters) == ["snapshot"]
         and found is not rules.violations
     ]
     assert sorted(written, key=str) == sorted(rules.RULES, key=str)
 
 
-def test_a_pod_that_a_taint_has_ended_is_no_violation(well: World) -> None:
+def test_a_pod_that_a_taint_has_ended_is_no_violation(well: Snapshot) -> None:
     changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
     assert rules.violations(changed) == []
 

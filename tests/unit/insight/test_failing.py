@@ -163,11 +163,11 @@ def test_a_failed_pod_says_why_as_a_whole_and_which_container() -> None:
 def test_the_word_for_a_pod_is_kubectls_where_kubectl_has_one(
     status: Object, said: str, *, is_away: bool
 ) -> None:
-    assert failing.word(pod(status), NOW, is_away=is_away) == said
+    assert failing.status(pod(status), NOW, is_away=is_away) == said
 
 
 def test_what_has_ended_stays_known_while_its_target_is_away() -> None:
-    assert failing.word(pod(phase="Succeeded"), NOW, is_away=True) == "Succeeded"
+    assert failing.status(pod(phase="Succeeded"), NOW, is_away=True) == "Succeeded"
     going = pod(running(60))
     going["metadata"]["deletionTimestamp"] = at(1)
-    assert failing.word(going, NOW, is_away=True) == "Terminating"
+    assert failing.status(going, NOW, is_away=True) == "Terminating"

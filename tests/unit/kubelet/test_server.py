@@ -17,7 +17,7 @@ from aiohttp import web
 from cryptography import x509
 
 from tests import answering, virtual_nodes
-from tests.papers import Paper, paper
+from tests.certificates import KeyAndCertificate, issue
 from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.kubelet import server as kubelet_server
@@ -34,10 +34,10 @@ class Served:
         self.address = f"127.{os.getpid() % 200 + 20}.{os.urandom(1)[0]}.{os.urandom(1)[0]}"
         self.links = Links()
         self.recorded: dict[str, int] = {}
-        self.shown = paper("first")
+        self.shown = issue("first")
         self._changed = asyncio.Event()
         authorities = folder / "ca.crt"
-        authorities.write_bytes(paper("clients", ca=True).pem)
+        authorities.write_bytes(issue("clients", ca=True).pem)
         self.server = KubeletServer(
             self.links,
             SimpleNamespace(name="local"),
@@ -138,7 +138,7 @@ async def test_a_port_that_is_taken_here_is_replaced(served: Served):
 
 async def test_a_new_certificate_is_shown_on_new_connections_and_old_ones_go_on(served: Served):
     port = await served.port(served.link("a"))
-    second = paper("second")
+    second = issue("second")
     reader, writer = await served.connect(port)
 
     served.shown = second
@@ -153,7 +153,7 @@ async def test_a_new_certificate_is_shown_on_new_connections_and_old_ones_go_on(
 async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(served: Served, caplog):
     port = await served.port(served.link("a"))
     good = served.shown
-    served.shown = Paper(good.certificate, paper("other").key)
+    served.shown = KeyAndCertificate(good.certificate, issue("other").key)
     served.server.renew()
 
     assert "goes on with its former certificate" in caplog.text

@@ -61,7 +61,7 @@ class Observer:
         self.live_model = LiveModel(
             client, name, stores, links, agent_namespace=agent_namespace, clock=clock
         )
-        self._pods.subscribe(self.live_model.note_pod)
+        self._pods.subscribe(self.live_model.on_pod)
 
     async def start(self, tasks: Supervisor) -> None:
         """Begin to look; returns when there is something to see.

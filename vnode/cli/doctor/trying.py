@@ -12,7 +12,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli.doctor import examining
 from vnode.cli.doctor.facts import ConnectionFacts
-from vnode.insight.collecting import PATIENCE, connected
+from vnode.insight.collecting import TIMEOUT, connected
 from vnode.kube.client import Client
 from vnode.targets import cluster_identity, expiry, model, probing, secrets
 from vnode.targets.cluster_identity import Recognition
@@ -46,10 +46,10 @@ async def _try(client: Client, target: Object, clock: Clock) -> ConnectionFacts:
     end, invalid = None, ""
     try:
         end = await _end(client, target)
-        async with asyncio.timeout(PATIENCE), connected(client, target) as there:
+        async with asyncio.timeout(TIMEOUT), connected(client, target) as there:
             return await _look(there, target, clock, labels=labels, node=node, end=end)
     except TimeoutError:
-        failure = f"no answer within {PATIENCE:.0f} s"
+        failure = f"no answer within {TIMEOUT:.0f} s"
     except ConfigError as error:
         failure, invalid = "", str(error)
     except VnodeError as error:

@@ -61,7 +61,7 @@ def command() -> click.Command:
                     clock=clock,
                 )
 
-            told = story.tell(facts)
+            told = story.build(facts)
             if output == "text":
                 width = shutil.get_terminal_size().columns
                 click.echo(rendering.as_text(told, facts.now, width))

@@ -18,7 +18,7 @@ _AGO: Final = 10  # columns for how long ago something was
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
     """The chapters, then how it stands, then what to do."""
     verdict = story.verdict
-    lines = [terminal.styled(f"Pod {story.pod}: {story.word}", bold=True)]
+    lines = [terminal.styled(f"Pod {story.pod}: {story.status}", bold=True)]
     for chapter in story.chapters:
         lines += ["", terminal.styled(chapter.title, bold=True)]
         for line in chapter.lines:

@@ -65,7 +65,7 @@ def _where(row: Row) -> str:
 
 
 def _status(row: Row) -> str:
-    return failing.word(row.object, row.now, is_away=_is_away(row))
+    return failing.status(row.object, row.now, is_away=_is_away(row))
 
 
 def _fails(row: Row) -> bool:

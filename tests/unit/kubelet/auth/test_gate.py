@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.papers import paper
+from tests.certificates import issue
 from vnode.kubelet.auth import authentication, authorization
 from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.cache import ExpiringCache
@@ -27,7 +27,7 @@ class Hands:
 
 
 def test_a_certificate_names_user_and_groups():
-    shown = paper("kube-apiserver-kubelet-client", groups=["system:masters", "b"])
+    shown = issue("kube-apiserver-kubelet-client", groups=["system:masters", "b"])
 
     assert authentication.from_certificate(shown.certificate) == UserInfo(
         "kube-apiserver-kubelet-client", ("system:masters", "b", "system:authenticated")
@@ -35,7 +35,7 @@ def test_a_certificate_names_user_and_groups():
 
 
 def test_a_certificate_without_a_common_name_names_nobody():
-    shown = paper("", groups=["x"])
+    shown = issue("", groups=["x"])
 
     assert authentication.from_certificate(shown.certificate) is None
 

@@ -13,20 +13,20 @@ import pytest
 from aiohttp import web
 from cryptography import x509
 
-from tests.papers import CLIENT, Paper, paper
+from tests.certificates import CLIENT, KeyAndCertificate, issue
 from vnode.api.errors import ConfigError
 from vnode.kubelet.auth import tls
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.runtime.certs.keypairs import Pair
 
 VERSIONS = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-SERVER = paper("server")
-STRANGER = paper("stranger", paper("nowhere", ca=True), usages=[CLIENT])
+SERVER = issue("server")
+STRANGER = issue("stranger", issue("nowhere", ca=True), usages=[CLIENT])
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None]
 
 
-def trusting(shown: Paper | None = None, *issuers: Paper) -> ssl.SSLContext:
+def trusting(shown: KeyAndCertificate | None = None, *issuers: KeyAndCertificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -100,8 +100,8 @@ async def test_without_a_certificate_there_is_none(version):
 
 
 async def test_intermediates_come_after_the_certificate():
-    intermediate = paper("team", paper("root", ca=True), ca=True)
-    leaf = paper("me", intermediate, usages=[CLIENT])
+    intermediate = issue("team", issue("root", ca=True), ca=True)
+    leaf = issue("me", intermediate, usages=[CLIENT])
 
     shown = await shown_to_a_server(trusting(leaf, intermediate))
 
@@ -181,4 +181,4 @@ async def test_what_is_not_tls_ends_that_connection_only():
 
 def test_a_key_of_another_certificate_is_refused():
     with pytest.raises(ConfigError, match="private key"):
-        OptionalClientCertContext(Pair(SERVER.pem, paper("other").key_pem))
+        OptionalClientCertContext(Pair(SERVER.pem, issue("other").key_pem))

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.papers import paper
+from tests.certificates import issue
 from vnode.kubelet import listener
 from vnode.kubelet.auth import unauthenticated
 from vnode.kubelet.auth.gate import Gate
@@ -52,7 +52,7 @@ class Port:
             cast("Streams", SimpleNamespace(execute=None, attach=None, port_forward=None)),
             let_in=self.unauthenticated.let_in,
         )
-        shown = paper("node")
+        shown = issue("node")
         context = OptionalClientCertContext(Pair(shown.pem, shown.key_pem))
         self.served = Listener(
             routes, listener.bind("127.0.0.1", 0, None, ()), context, self.unauthenticated

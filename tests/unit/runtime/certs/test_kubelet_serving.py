@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.papers import HOUR, paper
+from tests.certificates import HOUR, issue
 from vnode.api.errors import ConfigError
 from vnode.runtime.certs import csr
 from vnode.runtime.certs.files import CertificateFiles
@@ -18,7 +18,7 @@ from vnode.runtime.certs.kubelet_serving import KubeletCertificate, KubeletCerti
 from vnode.runtime.links import LinkHealth
 
 NOW = datetime.now(UTC)
-OWN = Pair(paper("own").pem, paper("own").key_pem)
+OWN = Pair(issue("own").pem, issue("own").key_pem)
 
 
 class Steps:
@@ -69,7 +69,7 @@ class Elsewhere:
 
 
 def pair(end: timedelta = HOUR) -> Pair:
-    made = paper("served", end=end)
+    made = issue("served", end=end)
     return Pair(made.pem, made.key_pem)
 
 

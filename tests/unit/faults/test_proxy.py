@@ -1,4 +1,4 @@
-"""A lane passes requests on, and fails as it is told to, before a server that counts."""
+"""A fault proxy passes requests on, and fails as it is told to, before a server that counts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 
 from hack.fleetlib import certificates
-from tests.faults.lane import Lane, Upstream
-from tests.faults.weather import Weather
+from tests.faults.fault_profile import FaultProfile
+from tests.faults.proxy import FaultProxy, Upstream
 
 HOST = "127.0.0.1"
 
@@ -69,11 +69,13 @@ async def server(pki: Path) -> AsyncIterator[tuple[Server, int]]:
 
 
 @pytest.fixture
-async def lane(server: tuple[Server, int], pki: Path) -> AsyncIterator[tuple[Lane, str]]:
-    lane = Lane("a>b", Upstream(HOST, server[1], pki), random.Random(1))
-    url = await lane.start(HOST)
-    yield lane, f"{url}/things"
-    await lane.close()
+async def fault_proxy(
+    server: tuple[Server, int], pki: Path
+) -> AsyncIterator[tuple[FaultProxy, str]]:
+    fault_proxy = FaultProxy("a>b", Upstream(HOST, server[1], pki), random.Random(1))
+    url = await fault_proxy.start(HOST)
+    yield fault_proxy, f"{url}/things"
+    await fault_proxy.close()
 
 
 @pytest.fixture
@@ -85,95 +87,95 @@ async def client(pki: Path) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def test_requests_and_answers_pass_one_after_the_other(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
     for body in (b"", b"small", b"x" * 300_000):
-        async with client.post(lane[1], data=body) as response:
+        async with client.post(fault_proxy[1], data=body) as response:
             assert await response.read() == body
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"in "
         yield b"pieces"
 
-    async with client.post(lane[1], data=pieces()) as response:
+    async with client.post(fault_proxy[1], data=pieces()) as response:
         assert await response.read() == b"in pieces"
 
     assert len(server[0].posted) == 4
 
 
 async def test_an_error_is_answered_and_nothing_is_done(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
-    lane[0].weather = Weather(errors={429: 1.0})
-    async with client.post(lane[1], data=b"a") as response:
+    fault_proxy[0].profile = FaultProfile(errors={429: 1.0})
+    async with client.post(fault_proxy[1], data=b"a") as response:
         assert (response.status, response.headers["Retry-After"]) == (429, "1")
 
-    lane[0].heal()
-    async with client.post(lane[1], data=b"b") as response:
+    fault_proxy[0].heal()
+    async with client.post(fault_proxy[1], data=b"b") as response:
         assert response.status == 200
 
     assert server[0].posted == [b"b"]
-    assert lane[0].counts == {"requests": 2, "429": 1}
+    assert fault_proxy[0].counts == {"requests": 2, "429": 1}
 
 
 async def test_a_lost_answer_is_that_of_something_done(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
-    lane[0].weather = Weather(lost=1.0)
+    fault_proxy[0].profile = FaultProfile(lost=1.0)
     with pytest.raises(aiohttp.ClientError):
-        await client.post(lane[1], data=b"a")
+        await client.post(fault_proxy[1], data=b"a")
 
     assert server[0].posted == [b"a"]
 
 
 async def test_what_is_frozen_goes_on_where_it_stood(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
-    async with client.get(lane[1]):
+    async with client.get(fault_proxy[1]):
         pass
 
-    lane[0].freeze()
-    asking = asyncio.ensure_future(client.get(lane[1]))
+    fault_proxy[0].freeze()
+    asking = asyncio.ensure_future(client.get(fault_proxy[1]))
     done, _ = await asyncio.wait([asking], timeout=0.2)
     assert not done
-    lane[0].heal()
+    fault_proxy[0].heal()
     async with asyncio.timeout(10), await asking as response:
         assert await response.text() == "things"
 
 
 async def test_stalled_watches_hold_events_while_other_requests_pass(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
-    async with client.get(f"{lane[1]}?watch=1") as watch:
+    async with client.get(f"{fault_proxy[1]}?watch=1") as watch:
         server[0].events.put_nowait(b"first")
         assert await watch.content.readany() == b"first"
-        lane[0].freeze_watches()
+        fault_proxy[0].freeze_watches()
         server[0].events.put_nowait(b"second")
-        async with client.get(lane[1]) as response:
+        async with client.get(fault_proxy[1]) as response:
             assert response.status == 200
 
         reading = asyncio.ensure_future(watch.content.readany())
         done, _ = await asyncio.wait([reading], timeout=0.2)
         assert not done
-        lane[0].heal()
+        fault_proxy[0].heal()
         async with asyncio.timeout(10):
             assert await reading == b"second"
 
 
 async def test_a_reset_and_a_cut_end_connections(
-    server: tuple[Server, int], lane: tuple[Lane, str], client: aiohttp.ClientSession
+    server: tuple[Server, int], fault_proxy: tuple[FaultProxy, str], client: aiohttp.ClientSession
 ) -> None:
-    async with client.get(f"{lane[1]}?watch=1") as watch:
+    async with client.get(f"{fault_proxy[1]}?watch=1") as watch:
         server[0].events.put_nowait(b"first")
         await watch.content.readany()
-        lane[0].reset()
+        fault_proxy[0].reset()
         with pytest.raises(aiohttp.ClientError):
             await watch.content.readany()
 
-    lane[0].refusing = True
+    fault_proxy[0].refusing = True
     with pytest.raises(aiohttp.ClientError):
-        await client.get(lane[1])
+        await client.get(fault_proxy[1])
 
-    lane[0].heal()
-    async with client.get(lane[1]) as response:
+    fault_proxy[0].heal()
+    async with client.get(fault_proxy[1]) as response:
         assert response.status == 200

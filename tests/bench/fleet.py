@@ -1,4 +1,4 @@
-"""The fleet that a benchmark measures: one that runs already, or its own, ended with it."""
+"""Gives a benchmark the fleet to measure: one that runs already, or its own, taken down after."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hack.fleetlib.fleet import Fleet, Wishes
 
 
 @contextmanager
-def lent_fleet(directory: Path | None, options: Wishes) -> Iterator[Fleet]:
-    """The fleet in `directory`, or else one as wished that is taken down at the end."""
+def measured_fleet(directory: Path | None, options: Wishes) -> Iterator[Fleet]:
+    """Yield the fleet in `directory`, or one with `options` that is taken down afterwards."""
     if directory is not None:
         yield Fleet(directory.resolve())
         return

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tests.faults import weather
-from tests.faults.weather import Fate, Request, Weather
+from tests.faults import fault_profile
+from tests.faults.fault_profile import Fate, FaultProfile, Request
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -30,20 +30,20 @@ PODS = "/api/v1/namespaces/default/pods"
 def test_an_error_is_one_that_a_server_could_give(
     request_: Request, status: int, could: bool
 ) -> None:
-    assert weather.could_answer(request_, status) is could
+    assert fault_profile.could_answer(request_, status) is could
 
 
 def test_fates_follow_the_shares() -> None:
     dice, patch = random.Random(1), Request("PATCH", f"{PODS}/a")
-    stormy = Weather(errors={500: 0.5}, lost=0.5)
+    stormy = FaultProfile(errors={500: 0.5}, lost=0.5)
     fates = [stormy.fate(patch, dice) for _ in range(1000)]
     assert 400 < fates.count(500) < 600
     assert 150 < fates.count(Fate.LOSE_ANSWER) < 350
-    assert all(weather.CLEAR.fate(patch, dice) is Fate.PASS for _ in range(10))
+    assert all(fault_profile.CLEAR.fate(patch, dice) is Fate.PASS for _ in range(10))
 
 
 def test_only_writes_lose_their_answers() -> None:
-    lossy, dice = Weather(lost=1.0), random.Random(1)
+    lossy, dice = FaultProfile(lost=1.0), random.Random(1)
     assert lossy.fate(Request("GET", PODS), dice) is Fate.PASS
     review = Request("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
     assert lossy.fate(review, dice) is Fate.PASS
@@ -52,7 +52,7 @@ def test_only_writes_lose_their_answers() -> None:
 
 @pytest.mark.parametrize("status", [409, 410, 429, 500])
 def test_an_answer_is_whole(status: int) -> None:
-    head, body = weather.answer(status).split(b"\r\n\r\n")
+    head, body = fault_profile.answer(status).split(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode())
     assert f"Content-Length: {len(body)}".encode() in head
     assert json.loads(body)["code"] == status
@@ -60,6 +60,6 @@ def test_an_answer_is_whole(status: int) -> None:
 
 def test_a_head_is_read() -> None:
     head = b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n"
-    request, headers = weather.parse(head)
+    request, headers = fault_profile.parse(head)
     assert request.is_watch
     assert (request.path, headers["content-length"]) == ("/api/v1/pods", "3")

@@ -1,9 +1,9 @@
-"""What a lane does to the requests that pass it: pure.
+"""Decides what a fault proxy does to the requests that pass it: pure.
 
-A lane is the way of one agent to one API server. Its weather says how slow it is, which share of
-the requests is answered with which error, and which share of the writes is done without anybody
-hearing of it. The errors are those that a real API server gives, where it could give them: nothing
-here may make a client conclude what is not so.
+A fault proxy stands between one agent and one API server. Its fault profile says how slow it is,
+which share of the requests is answered with which error, and which share of the writes is done but
+not answered. The errors are those that a real API server gives, where it could give them: none may
+make a client conclude what is not so.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """`delay` in seconds for each piece of an answer; shares between 0 and 1."""
+class FaultProfile:
+    """Says what goes wrong: `delay` in seconds for each piece of an answer; shares from 0 to 1."""
 
     delay: float = 0.0
     errors: Mapping[int, float] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Weather:
         return Fate.PASS
 
 
-CLEAR = Weather()
+CLEAR = FaultProfile()
 
 
 def could_answer(request: Request, status: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a reader of a page has before it begins: clusters, and what is in them.
+"""Says what the clusters hold when a page of the documentation begins.
 
 cluster1 and cluster2 run vnode, cluster3 has nothing of it. A script makes the rest, and may find
 what an earlier run of the same page has left.
@@ -42,7 +42,7 @@ def _without(things: str, kubeconfig: str = "source") -> str:
 
 
 @dataclass(frozen=True)
-class World:
+class StartingState:
     """`given` and `after` are scripts around a page; `inside` runs it beside its target's agent.
 
     `kubeconfigs` says which cluster a kubeconfig is of, where that is not as usual.
@@ -54,9 +54,9 @@ class World:
     inside: bool = False
 
 
-WORLDS = {
-    "CONTRIBUTING.md": World(given=""),
-    "README.md": World(
+STARTING_STATES = {
+    "CONTRIBUTING.md": StartingState(given=""),
+    "README.md": StartingState(
         _BARE
         + _without("deployment/web -n default")
         + "kubectl -n default create deployment web --image nginx",
@@ -65,7 +65,7 @@ WORLDS = {
         {"target": "cluster3"},
         inside=True,
     ),
-    "docs/argo-workflows.md": World(
+    "docs/argo-workflows.md": StartingState(
         _CONNECTED
         + "kubectl apply -f argo.yaml\n"
         + "kubectl wait --for=condition=Established -f argo.yaml\n"
@@ -73,37 +73,45 @@ WORLDS = {
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-\n"
         + _without("-f executor.yaml -f argo.yaml"),
     ),
-    "docs/ci-runners.md": World(_without("namespace/ci") + _without("namespace/ci", "target")),
-    "docs/cli.md": World(_CONNECTED + _INSTALLED),
-    "docs/configuration.md": World(_without("clusterrolebinding/vnode-certificate-approver")),
-    "docs/connect.md": World(
+    "docs/ci-runners.md": StartingState(
+        _without("namespace/ci") + _without("namespace/ci", "target")
+    ),
+    "docs/cli.md": StartingState(_CONNECTED + _INSTALLED),
+    "docs/configuration.md": StartingState(
+        _without("clusterrolebinding/vnode-certificate-approver")
+    ),
+    "docs/connect.md": StartingState(
         _CONNECTED + _without("secret/lab-kubeconfig"), after=_without("target/here target/lab")
     ),
-    "docs/dashboard.md": World(_CONNECTED + _without("clusterrolebinding/look")),
-    "docs/following.md": World(
+    "docs/dashboard.md": StartingState(_CONNECTED + _without("clusterrolebinding/look")),
+    "docs/following.md": StartingState(
         _CONNECTED
         + _without("clusterrolebinding/source-namespaces", "target")
         + _without("rolebinding/vnode-token-minter"),
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
     ),
-    "docs/kueue.md": World(_CONNECTED + _without("job/crunch"), after=_without("job/crunch")),
-    "docs/install.md": World(_BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}),
-    "docs/migration-from-admiralty.md": World(
+    "docs/kueue.md": StartingState(
+        _CONNECTED + _without("job/crunch"), after=_without("job/crunch")
+    ),
+    "docs/install.md": StartingState(
+        _BARE, kubeconfigs={"source": "cluster3", "target": "cluster3"}
+    ),
+    "docs/migration-from-admiralty.md": StartingState(
         _BARE
         + "helm install admiralty ./multicluster-scheduler -n admiralty --create-namespace\n"
         + "kubectl apply -f admiralty.yaml",
         kubeconfigs={"source": "cluster3", "target": "cluster3"},
     ),
-    "docs/topologies.md": World(
+    "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),
     ),
-    "docs/usage.md": World(
+    "docs/usage.md": StartingState(
         _without("clusterrole/kubelet-reader", "target")
         + _without("clusterrolebinding/cluster1-kubelet-reader", "target")
     ),
 }
-"""Of pages that need more than a connection, or less."""
+"""Pages that need more than a connection, or less."""
 
 STANDS_FOR = {
     "POD": "web-1",

@@ -28,7 +28,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Snapshot:
     """The objects, by key, of the namespace in which everything happens.
 
     `chaperons`, `delegates` and `followed` (ConfigMaps, Secrets, Services) are by cluster, without

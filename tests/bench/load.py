@@ -1,4 +1,4 @@
-"""Many exec sessions, and many followers of a log, at once: through one client in this process.
+"""Opens many exec sessions, or follows many logs, at once: through one client in this process.
 
 A hundred kubectls would measure kubectl. WebSocket is spoken as kubectl does, in version 5 of the
 protocol: the first byte of a message is its channel.

@@ -1,8 +1,8 @@
-"""A fleet whose agents reach every API server by a lane of their own.
+"""Runs a fleet whose agents reach every API server through a fault proxy of their own.
 
-The fleet is started as for any test; then each agent's kubeconfig is pointed at its lane, and the
-Targets are made by `vnode connect --server LANE`. Tests themselves go straight to the API servers.
-Whatever of the fleet has ended is started again, as a kubelet would, unless a fault holds it down.
+The fleet is started as for any test; then each agent's kubeconfig is pointed at its fault proxy,
+and the Targets are made by `vnode connect --server PROXY`. Tests themselves go straight to the API
+servers. Processes that end are started again, as a kubelet would, unless a fault holds them down.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import yaml
 from hack.fleetlib import addresses, agents, clusters, kubeconfigs, processes
 from hack.fleetlib.errors import FleetError
 from hack.fleetlib.fleet import Fleet
-from tests.faults.lane import Lane, Upstream
-from tests.faults.plan import LANES, SOURCE, TARGETS
+from tests.faults.plan import FAULT_PROXIES, SOURCE, TARGETS
+from tests.faults.proxy import FaultProxy, Upstream
 from vnode.kube import endpoint
 from vnode.kube.client import Client
 
@@ -35,18 +35,18 @@ KEPT = (
 _LOOK = 0.5  # seconds between looks at what has ended
 
 
-class Rig:
-    """The fleet, its lanes, and administrators' clients; use `running`."""
+class Harness:
+    """The fleet, its fault proxies, and administrators' clients; use `running`."""
 
     def __init__(
         self,
         fleet: Fleet,
-        lanes: dict[str, Lane],
+        fault_proxies: dict[str, FaultProxy],
         urls: dict[str, str],
         clients: dict[str, Client],
     ) -> None:
         self.fleet = fleet
-        self.lanes = lanes
+        self.fault_proxies = fault_proxies
         self.urls = urls
         self.clients = clients
         self.held: Counter[str] = Counter()  # CLUSTER/PROCESS -> the faults that hold it down
@@ -115,9 +115,9 @@ class Rig:
                         await asyncio.to_thread(processes.start, *args)
 
     async def heal(self) -> None:
-        """Mend all lanes, start all processes, and wait until they are ready."""
-        for lane in self.lanes.values():
-            lane.heal()
+        """Mend all fault proxies, start all processes, and wait until they are ready."""
+        for fault_proxy in self.fault_proxies.values():
+            fault_proxy.heal()
 
         for where in self.held:
             self.held[where] = 0
@@ -131,33 +131,33 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Rig]:
+async def running(fleet: Fleet, dice: random.Random) -> AsyncIterator[Harness]:
     """Lanes in front of a fleet of c1, c2 and c3 with agents; connects c1 to the others."""
-    lanes: dict[str, Lane] = {}
+    fault_proxies: dict[str, FaultProxy] = {}
     urls: dict[str, str] = {}
-    for name in LANES:
+    for name in FAULT_PROXIES:
         there = name.partition(">")[2]
         place = fleet.site(there)
         upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
         own = random.Random(dice.random())
-        lanes[name] = Lane(name, upstream, own)
-        urls[name] = await lanes[name].start(fleet.state().plan.host)
+        fault_proxies[name] = FaultProxy(name, upstream, own)
+        urls[name] = await fault_proxies[name].start(fleet.state().plan.host)
 
     try:
         async with _clients(fleet) as clients:
-            rig = Rig(fleet, lanes, urls, clients)
+            harness = Harness(fleet, fault_proxies, urls, clients)
             for name in CLUSTERS:
                 point_at(fleet.site(name).folder / "vnode.kubeconfig", urls[f"{name}>{name}"])
 
-            await rig.heal()  # an earlier run may have ended in the middle of a fault
+            await harness.heal()  # an earlier run may have ended in the middle of a fault
             await asyncio.gather(*(_restart_agents(fleet, name) for name in CLUSTERS))
             for target in TARGETS:
                 await asyncio.to_thread(connect, fleet, target, urls[f"{SOURCE}>{target}"])
 
-            yield rig
+            yield harness
     finally:
-        for lane in lanes.values():
-            await lane.close()
+        for fault_proxy in fault_proxies.values():
+            await fault_proxy.close()
 
 
 @asynccontextmanager
@@ -186,14 +186,14 @@ async def _restart_agents(fleet: Fleet, cluster: str) -> None:
 
 
 def point_at(file: Path, url: str) -> None:
-    """Make a kubeconfig mean the API server behind that lane."""
+    """Make a kubeconfig mean the API server behind that fault proxy."""
     config = yaml.safe_load(file.read_text())
     config["clusters"][0]["cluster"]["server"] = url
     kubeconfigs.write(file, yaml.safe_dump(config, sort_keys=False))
 
 
 def connect(fleet: Fleet, target: str, url: str) -> None:
-    """Make `target` a target of the source, by a lane."""
+    """Make `target` a target of the source, by a fault proxy."""
     agents.vnode(
         "connect",
         *("--source", str(fleet.kubeconfig(SOURCE)), "--target", str(fleet.kubeconfig(target))),

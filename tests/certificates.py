@@ -1,4 +1,4 @@
-"""Certificates of every kind, good and bad, for tests of who is believed."""
+"""Issues certificates of every kind, good and bad, for tests of authentication."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USAGES = (
 
 
 @dataclass(frozen=True)
-class Paper:
+class KeyAndCertificate:
     """A certificate and its key."""
 
     certificate: x509.Certificate
@@ -43,7 +43,7 @@ class Paper:
             serialization.NoEncryption(),
         )
 
-    def show(self, context: ssl.SSLContext, *issuers: Paper) -> ssl.SSLContext:
+    def show(self, context: ssl.SSLContext, *issuers: KeyAndCertificate) -> ssl.SSLContext:
         """Have a client show this certificate, and those of its issuers."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "pair.pem"
@@ -53,16 +53,16 @@ class Paper:
         return context
 
 
-def load(certificate: Path, key: Path) -> Paper:
-    """One that is in files."""
+def load(certificate: Path, key: Path) -> KeyAndCertificate:
+    """Load a certificate and its key from PEM files."""
     private = serialization.load_pem_private_key(key.read_bytes(), password=None)
     assert isinstance(private, ec.EllipticCurvePrivateKey)
-    return Paper(x509.load_pem_x509_certificate(certificate.read_bytes()), private)
+    return KeyAndCertificate(x509.load_pem_x509_certificate(certificate.read_bytes()), private)
 
 
-def paper(
+def issue(
     name: str,
-    issuer: Paper | None = None,
+    issuer: KeyAndCertificate | None = None,
     *,
     groups: Sequence[str] = (),
     ca: bool | None = None,
@@ -72,12 +72,15 @@ def paper(
     critical: x509.ObjectIdentifier | None = None,
     start: timedelta = -HOUR,
     end: timedelta = HOUR,
-) -> Paper:
-    """A new one. `start` and `end` count from now; `may` is the one thing that its key is for."""
+) -> KeyAndCertificate:
+    """Issue a certificate, self-signed without an issuer.
+
+    `start` and `end` count from now; `may` is the only key usage.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    words = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     names = [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
-    subject = x509.Name([*words, *names])
+    subject = x509.Name([*organizations, *names])
     now = datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()
@@ -95,7 +98,7 @@ def paper(
         unknown = x509.UnrecognizedExtension(critical, b"\x05\x00")
         builder = builder.add_extension(unknown, critical=True)
 
-    return Paper(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
+    return KeyAndCertificate(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
 
 
 def _extensions(

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from hack.fleetlib.certificates import Authority, Pair
-from tests.faults import weather
-from tests.faults.weather import CLEAR, Fate, Weather
+from tests.faults import fault_profile
+from tests.faults.fault_profile import CLEAR, Fate, FaultProfile
 
 _HEAD = 1 << 20  # bytes that a request's head may have
 _PIECE = 1 << 16
@@ -42,7 +42,7 @@ class Upstream:
         certificate = x509.load_pem_x509_certificate((self.pki / "ca.crt").read_bytes())
         key = serialization.load_pem_private_key((self.pki / "ca.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        pair = Authority(Pair(certificate, key)).server("lane", [host])
+        pair = Authority(Pair(certificate, key)).server("fault_proxy", [host])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.NamedTemporaryFile() as file:
             file.write(pair.certificate_pem + pair.key_pem)
@@ -56,12 +56,12 @@ class Upstream:
         return ssl.create_default_context(cafile=self.pki / "ca.crt")
 
 
-class Lane:
+class FaultProxy:
     """Listens once started; faults take effect at once, on connections that are open too."""
 
     def __init__(self, name: str, upstream: Upstream, dice: random.Random) -> None:
         self.name = name
-        self.weather: Weather = CLEAR
+        self.profile: FaultProfile = CLEAR
         self.refusing = False  # connections end as soon as they begin
         self.counts: Counter[str] = Counter()  # requests, and what was done to them
         self._upstream = upstream
@@ -106,7 +106,7 @@ class Lane:
 
     def heal(self) -> None:
         """Undo everything. What was frozen goes on where it stood."""
-        self.weather, self.refusing = CLEAR, False
+        self.profile, self.refusing = CLEAR, False
         self.freeze(False)
         self.freeze_watches(False)
 
@@ -138,17 +138,17 @@ class Lane:
 
     async def passable(self, is_watch: bool) -> None:
         """Return when a piece of an answer may pass."""
-        if self.weather.delay:
-            await asyncio.sleep(self.weather.delay)
+        if self.profile.delay:
+            await asyncio.sleep(self.profile.delay)
 
         await self._open.wait()
         if is_watch:
             await self._watches.wait()
             await self._open.wait()
 
-    def fate(self, request: weather.Request) -> Fate | int:
+    def fate(self, request: fault_profile.Request) -> Fate | int:
         """Decide about a request, and count it."""
-        fate = self.weather.fate(request, self._dice)
+        fate = self.profile.fate(request, self._dice)
         self.counts["requests"] += 1
         if fate is not Fate.PASS:
             self.counts[str(fate) if isinstance(fate, int) else "lost"] += 1
@@ -168,13 +168,13 @@ class _Passage:
 
     def __init__(
         self,
-        lane: Lane,
+        fault_proxy: FaultProxy,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         upper_reader: asyncio.StreamReader,
         upper_writer: asyncio.StreamWriter,
     ) -> None:
-        self._lane = lane
+        self._fault_proxy = fault_proxy
         self._reader, self._writer = reader, writer
         self._upper_reader, self._upper_writer = upper_reader, upper_writer
         self._is_watch = False
@@ -187,8 +187,8 @@ class _Passage:
     async def run(self) -> None:
         """Copy both ways until one side ends."""
         tasks = [
-            asyncio.create_task(self._up(), name=f"{self._lane.name} up"),
-            asyncio.create_task(self._down(), name=f"{self._lane.name} down"),
+            asyncio.create_task(self._up(), name=f"{self._fault_proxy.name} up"),
+            asyncio.create_task(self._down(), name=f"{self._fault_proxy.name} down"),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -204,12 +204,12 @@ class _Passage:
         with suppress(*_BROKEN):
             while True:
                 head = await self._reader.readuntil(b"\r\n\r\n")
-                request, headers = weather.parse(head)
+                request, headers = fault_profile.parse(head)
                 body = await self._body(headers)
-                await self._lane.passable(is_watch=False)
-                fate = self._lane.fate(request)
+                await self._fault_proxy.passable(is_watch=False)
+                fate = self._fault_proxy.fate(request)
                 if isinstance(fate, int):
-                    self._writer.write(weather.answer(fate))
+                    self._writer.write(fault_profile.answer(fate))
                     await self._writer.drain()
                     continue
 
@@ -240,7 +240,7 @@ class _Passage:
                     self.abort()
                     return
 
-                await self._lane.passable(self._is_watch)
+                await self._fault_proxy.passable(self._is_watch)
                 self._writer.write(piece)
                 await self._writer.drain()
 

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterator, Sequence
 
 from tests.faults.plan import Thing, ThingKind
-from tests.faults.world import ALIVE, APP, World, node_of, phase, virtual_node
+from tests.faults.snapshot import ALIVE, APP, Snapshot, node_of, phase, virtual_node
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.following import references
@@ -56,18 +56,18 @@ def volumes(uses: Sequence[str]) -> list[Object]:
     return found
 
 
-def followed_objects_have_users(world: World) -> Iterator[str]:
+def followed_objects_have_users(snapshot: Snapshot) -> Iterator[str]:
     """What followed is used there, by a pod that is bound to that cluster or has a candidate."""
-    for cluster, found in world.followed.items():
+    for cluster, found in snapshot.followed.items():
         candidates = {
             objects.labels(chaperon).get(keys.PARENT_UID)
-            for chaperon in world.chaperons.get(cluster, {}).values()
+            for chaperon in snapshot.chaperons.get(cluster, {}).values()
         }
         pods = [
-            *_bound(world, cluster),
-            *(pod for pod in _alive(world) if objects.uid(pod) in candidates),
+            *_bound(snapshot, cluster),
+            *(pod for pod in _alive(snapshot) if objects.uid(pod) in candidates),
         ]
-        used = {ref for pod in pods for ref in references.of(pod)} | _services(world, cluster)
+        used = {ref for pod in pods for ref in references.of(pod)} | _services(snapshot, cluster)
         uids = {objects.uid(pod) for pod in pods}
         for ref, copy in found.items():
             labels = objects.labels(copy)
@@ -76,12 +76,15 @@ def followed_objects_have_users(world: World) -> Iterator[str]:
                 yield f"{ref} in {cluster} has no user"
 
 
-def used_objects_are_as_in_the_source(world: World) -> Iterator[str]:
+def used_objects_are_as_in_the_source(snapshot: Snapshot) -> Iterator[str]:
     """What pods use where they are bound is there, and says what its original says."""
-    for cluster in world.delegates:
-        used = {ref for pod in _bound(world, cluster) for ref in references.of(pod)}
-        for ref in sorted(used | _services(world, cluster), key=str):
-            original, copy = world.originals.get(ref), world.followed.get(cluster, {}).get(ref)
+    for cluster in snapshot.delegates:
+        used = {ref for pod in _bound(snapshot, cluster) for ref in references.of(pod)}
+        for ref in sorted(used | _services(snapshot, cluster), key=str):
+            original, copy = (
+                snapshot.originals.get(ref),
+                snapshot.followed.get(cluster, {}).get(ref),
+            )
             if original is None and copy is not None:
                 yield f"{ref} in {cluster} has no original"
             elif original is not None and copy is None:
@@ -95,20 +98,20 @@ def _says(obj: Object) -> tuple[object, object]:
     return obj.get("data") or ports, objects.labels(obj).get(LABEL)
 
 
-def _alive(world: World) -> list[Object]:
-    return [pod for pod in world.proxies.values() if phase(pod) in ALIVE]
+def _alive(snapshot: Snapshot) -> list[Object]:
+    return [pod for pod in snapshot.proxies.values() if phase(pod) in ALIVE]
 
 
-def _bound(world: World, cluster: str) -> list[Object]:
-    return [pod for pod in _alive(world) if node_of(pod) == virtual_node(cluster)]
+def _bound(snapshot: Snapshot, cluster: str) -> list[Object]:
+    return [pod for pod in _alive(snapshot) if node_of(pod) == virtual_node(cluster)]
 
 
-def _services(world: World, cluster: str) -> set[Ref]:
+def _services(snapshot: Snapshot, cluster: str) -> set[Ref]:
     """Those that select a proxy pod, if any pod is in that cluster."""
-    alive = _alive(world) if _bound(world, cluster) else []
+    alive = _alive(snapshot) if _bound(snapshot, cluster) else []
     return {
         ref
-        for ref, service in world.originals.items()
+        for ref, service in snapshot.originals.items()
         if ref.kind is kinds.SERVICES
         and any(
             (objects.spec(service).get("selector") or {}).items() <= objects.labels(pod).items()
