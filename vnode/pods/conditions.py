@@ -42,6 +42,11 @@ _KUBELETS: Final = frozenset(
 # Types that never travel down, though a pod may name them as gates: the source does not know them,
 # and a target need not believe it.
 _RESERVED: Final = _KUBELETS | {_SCHEDULED, "DisruptionTarget"}
+_REMOVED: Final = ""
+"""In place of a digest: removed in the source, and not to come back from the target.
+
+No digest, so that the source may set again the very condition that it has removed.
+"""
 _ESSENCE: Final = ("status", "reason", "message", "lastTransitionTime")
 _GENERATION: Final = "observedGeneration"
 
@@ -93,7 +98,7 @@ def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Obj
         elif _is_sources(type_, here, there, sent, record):
             entry = here
             if here is None and there is not None and type_ in record:
-                fed[type_] = record[type_]  # it was removed here, and is not to come back
+                fed[type_] = _REMOVED
         else:
             entry = there
             if there is not None:

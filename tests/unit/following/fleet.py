@@ -70,7 +70,7 @@ class Fleet:
             events=self.events,
             clock=clock,
         )
-        self.proxies.subscribe(self.following.see)
+        self.proxies.subscribe(self.following.on_pod)
 
     def successor(self, clock, **options):
         """Another agent of the same source."""

@@ -26,7 +26,7 @@ async def test_a_pending_pod_has_what_it_needs_before_its_candidate_is_made(flee
     pod = fleet.add_pod(node=None)
     async with fleet.running():
         assert fleet.copied() == set()
-        assert await fleet.following.bring(pod, fleet.link) == ""
+        assert await fleet.following.ensure(pod, fleet.link) == ""
         assert fleet.copied() == set(COPIED) - {kinds.SERVICES}  # a pod starts without those
 
 
@@ -36,7 +36,7 @@ async def test_without_its_candidate_a_pending_pod_needs_nothing_there(fleet):
     annotations = {keys.PARENT_NAME: "web", keys.PARENT_NAMESPACE: "ns", keys.TARGET: str(GPU)}
     metadata = {"name": "web-1", "namespace": "ns", "labels": labels, "annotations": annotations}
     async with fleet.running():
-        await fleet.following.bring(pod, fleet.link)
+        await fleet.following.ensure(pod, fleet.link)
         fleet.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
         await asyncio.sleep(300)
         assert kinds.CONFIG_MAPS in fleet.copied()
@@ -48,7 +48,7 @@ async def test_without_its_candidate_a_pending_pod_needs_nothing_there(fleet):
 async def test_a_candidate_that_is_never_made_needs_nothing_in_the_end(fleet):
     pod = fleet.add_pod(node=None)
     async with fleet.running():
-        await fleet.following.bring(pod, fleet.link)
+        await fleet.following.ensure(pod, fleet.link)
         await asyncio.sleep(120)
         assert fleet.copied() == {kinds.CLAIMS}
 
@@ -58,7 +58,7 @@ async def test_a_pod_whose_secret_may_not_follow_gets_no_candidate_and_hears_why
     pod = fleet.add_pod(node=None)
     async with fleet.running():
         with pytest.raises(ConfigError, match="Secret web may not follow to target gpu: no"):
-            await fleet.following.bring(pod, fleet.link)
+            await fleet.following.ensure(pod, fleet.link)
 
         await asyncio.sleep(SOON)
         assert {name for name, text in fleet.said if "following.configMaps" in text} == {"web"}
@@ -68,9 +68,9 @@ async def test_an_object_of_somebody_else_is_used_as_it_is_and_the_pod_hears_of_
     fleet.gpu.add(kinds.CONFIG_MAPS, {"metadata": {"name": "web", "namespace": "ns"}, "data": {}})
     pod = fleet.add_pod(node=None)
     async with fleet.running():
-        note = await fleet.following.bring(pod, fleet.link)
+        note = await fleet.following.ensure(pod, fleet.link)
         assert note.startswith("ConfigMap web of target gpu is not from this cluster and differs")
-        assert await fleet.following.bring(fleet.add_pod("web-1", node=None), fleet.link) == note
+        assert await fleet.following.ensure(fleet.add_pod("web-1", node=None), fleet.link) == note
         await asyncio.sleep(SOON)
         assert fleet.said == [("web", note), ("web-1", note)]
         assert fleet.copy(kinds.CONFIG_MAPS)["data"] == {}
@@ -82,7 +82,7 @@ async def test_a_pod_whose_namespace_may_not_be_made_hears_why(fleet):
     pod = fleet.add_pod(node=None)
     async with fleet.running():
         with pytest.raises(ConfigError, match="may not create namespace 'ns' in target gpu"):
-            await fleet.following.bring(pod, fleet.link)
+            await fleet.following.ensure(pod, fleet.link)
 
         await asyncio.sleep(SOON)
         assert [name for name, text in fleet.said if "may not create namespace" in text] == ["web"]
@@ -92,7 +92,7 @@ async def test_nothing_is_brought_to_the_cluster_itself(fleet):
     fleet.link.is_self = True
     pod = fleet.add_pod(node=None)
     async with fleet.running():
-        assert await fleet.following.bring(pod, fleet.link) == ""
+        assert await fleet.following.ensure(pod, fleet.link) == ""
         fleet.following.renew(pod, fleet.link)
         await asyncio.sleep(SOON)
         assert fleet.copied() == set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.pods import strategic
@@ -231,6 +231,14 @@ _entries = st.lists(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["source", "target"]), _entries), max_size=5))
+@example(
+    [
+        ("target", [condition("DisruptionTarget", "False", LATER)]),
+        ("source", []),
+        ("target", [condition("DisruptionTarget", "True", THEN)]),
+        ("source", [condition("DisruptionTarget", "False", LATER)]),  # what it had removed
+    ]
+)
 def test_both_sides_come_to_rest_and_the_source_keeps_its_word(writes):
     """Whoever writes what, and when: soon nothing is left to write on either side.
 
