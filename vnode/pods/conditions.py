@@ -88,7 +88,8 @@ def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Obj
     `sent` is what the source sent down, by type.
     """
     ours, theirs, record = of(proxy), of(chaperon), _record(proxy)
-    result, fed = {}, {}
+    result: dict[str, Object] = {}
+    fed: Object = {}
     for type_ in sorted(ours.keys() | theirs.keys() | record.keys()):
         here, there = ours.get(type_), theirs.get(type_)
         if type_ == _SCHEDULED:
