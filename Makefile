@@ -15,6 +15,7 @@ help:
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs; not under a floor'
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
+	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
@@ -85,6 +86,11 @@ unit:
 .PHONY: coverage
 coverage:
 	$(RUN) -m pytest tests/unit -n 2 --cov --cov-report=
+
+# Pods in three simulated clusters that fail, in as many interleavings as there is time for.
+.PHONY: simulation
+simulation: environment
+	$(RUN) -m tests.simulation $(SIMULATION)
 
 .PHONY: integration
 integration: binaries

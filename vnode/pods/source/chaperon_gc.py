@@ -21,7 +21,7 @@ from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
 
-_AGAIN: Final = 30.0  # seconds until a target that refused a deletion is asked again
+_AGAIN: Final = 30.0  # seconds until a refused deletion, or a pod that we do not see, is looked at
 _AT_ONCE: Final = 8  # deletions under way in one target
 
 log = logging.getLogger(__name__)
@@ -80,9 +80,11 @@ class ChaperonGC:
         if link is None or not link.answers:
             return None  # when it answers again, its chaperons are reconciled
 
+        later: float | None = None
         for chaperon in self._suspects(link, place.pod):
             is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))
             if is_orphan and not await self._pod_is_gone(chaperon, place.pod):
+                later = _AGAIN  # it may go before any informer has seen it: then no event tells
                 continue
 
             try:
@@ -91,7 +93,7 @@ class ChaperonGC:
                 log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
                 return _AGAIN
 
-        return None
+        return later
 
     async def _pod_is_gone(self, chaperon: Object, key: str) -> bool:
         namespace, name = objects.split_key(key)

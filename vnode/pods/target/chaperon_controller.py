@@ -157,6 +157,10 @@ class ChaperonController:
         return later or (AGAIN if refusal else None)
 
     async def _replace(self, chaperon: Object) -> float | None:
+        last = self._last.get(objects.key(chaperon), {})
+        if objects.node_name(last) and not objects.status(chaperon).get("phase"):
+            chaperon = await self._report_last(chaperon)  # it may have run: none is to run again
+
         action, later = delegate.on_absence(chaperon, self._clock.now())
         if action is Absence.CREATE:
             return await self._create(chaperon)

@@ -1,0 +1,89 @@
+"""Carries out what users of the source do, and administrators of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.invariants import LABEL, NOTE
+from tests.simulation.owners import Controllers
+from tests.simulation.schedule import Action, Verb
+from vnode.api import keys, kinds, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+
+_EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Does one action at a time, at once; what it needs may be missing, then nothing happens."""
+
+    source: SimulatedCluster
+    targets: Mapping[str, SimulatedCluster]
+    owners: Controllers
+    note: Callable[[str], None]
+
+    def act(self, action: Action) -> None:
+        """Do something to one of the things that are there."""
+        match action.verb:
+            case Verb.REMOVE:
+                if names := sorted(self.owners.wanted):
+                    name = names[action.number % len(names)]
+                    self.note(f"---- {action.verb} {name}")
+                    self.owners.remove(name)
+            case Verb.DELETE_DELEGATE | Verb.EVICT_DELEGATE | Verb.ANNOTATE_DELEGATE:
+                self._on_target(action, kinds.PODS)
+            case Verb.DELETE_CHAPERON:
+                self._on_target(action, kinds.POD_CHAPERONS)
+            case _:
+                if pods := self.source.pods():
+                    self._on_pod(action, pods[action.number % len(pods)])
+
+    def _on_pod(self, action: Action, pod: Object) -> None:
+        self.note(f"---- {action.verb} {objects.key(pod)}")
+        match action.verb:
+            case Verb.DELETE:
+                self.owners.delete(pod)
+            case Verb.FORCE_DELETE:
+                self.owners.delete(pod, 0)
+            case Verb.EVICT:
+                self.source.set_condition(pod, _EVICTED)
+                self.owners.delete(pod)
+            case Verb.ANNOTATE:
+                _mark(self.source, pod, "annotations", NOTE, f"source-{action.number}")
+            case Verb.LABEL:
+                _mark(self.source, pod, "labels", LABEL, f"label-{action.number}")
+
+    def _on_target(self, action: Action, kind: Kind) -> None:
+        there = [
+            (cluster, obj)
+            for cluster in self.targets.values()
+            for obj in cluster.server.store.all(kind)
+            if not cluster.down
+        ]
+        if not there:
+            return
+
+        cluster, obj = there[action.number % len(there)]
+        self.note(f"---- {action.verb} {objects.key(obj)} in {cluster.name}")
+        if action.verb is Verb.ANNOTATE_DELEGATE:
+            _mark(cluster, obj, "annotations", NOTE, f"target-{action.number}")
+            return
+
+        self.owners.touched.add(objects.labels(obj).get(keys.PARENT_UID, ""))
+        if action.verb is Verb.EVICT_DELEGATE:
+            cluster.set_condition(obj, _EVICTED)
+
+        cluster.writer.delete(kind, objects.key(obj))
+
+
+def _mark(cluster: SimulatedCluster, pod: Object, field: str, key: str, value: str) -> None:
+    """Set a label or an annotation."""
+
+    def change(old: Object) -> Object:
+        entries = {**(old["metadata"].get(field) or {}), key: value}
+        return {**old, "metadata": {**old["metadata"], field: entries}}
+
+    cluster.writer.update(kinds.PODS, objects.key(pod), change)

@@ -1,0 +1,126 @@
+"""The API servers of a simulation, with the objects that are there before its pods.
+
+Everybody but vnode's agents works on a cluster's store directly, as they would with a watch that is
+never behind; while the API server is down they wait, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tests.apiserver.server import APIServer
+from tests.apiserver.status import StatusError
+from tests.apiserver.writing import Writer
+from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.api.identity import Identity
+from vnode.api.objects import Object, Objects
+from vnode.nodes import virtual
+from vnode.runtime.links import TargetKey
+
+NAMESPACE: Final = "default"
+_AGAIN: Final = 0.5  # seconds until somebody tries again whose API server is down
+
+
+class SimulatedCluster:
+    """One cluster; `slow` multiplies its latency."""
+
+    def __init__(self, name: str, dice: random.Random, latency: float) -> None:
+        self.name = name
+        self.dice = dice
+        self.slow = 1.0
+        self.down = 0  # by how many faults nobody can reach the API server
+        self.server = APIServer(
+            name,
+            SystemClock(),
+            latency=lambda: dice.expovariate(1 / latency) * self.slow,
+            seed=dice.getrandbits(32),
+        )
+        system = self.server.find(kinds.NAMESPACES, "kube-system") or {}
+        self.identity = Identity(name, objects.uid(system))
+
+    @property
+    def writer(self) -> Writer:
+        """Writes that happen at once, by the rules of the API."""
+        return self.server.writer
+
+    def pods(self) -> Objects:
+        """All pods; they must not be changed."""
+        return self.server.store.all(kinds.PODS)
+
+    def pod(self, key: str, uid: str) -> Object | None:
+        """The pod of that key, if it still is the one with that UID."""
+        found = self.server.store.get(kinds.PODS, key)
+        return found if found is not None and objects.uid(found) == uid else None
+
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Do something then, or as soon after that as the API server answers."""
+        asyncio.get_running_loop().call_later(seconds, self._attempt, act)
+
+    def soon(self, act: Callable[[], None]) -> None:
+        """Do something after as long as anybody takes to hear of a change and to react."""
+        self.later(self.dice.expovariate(1 / 0.05), act)
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        if self.down:
+            self.later(_AGAIN, act)
+            return
+
+        try:
+            act()
+        except StatusError as error:
+            if error.code not in (404, 409):  # gone, or changed: so there is nothing to do
+                raise
+
+    def set_status(self, pod: Object, status: Object) -> Object:
+        """Write fields of a pod's status."""
+
+        def change(old: Object) -> Object:
+            return {**old, "status": {**objects.status(old), **status}}
+
+        return self.writer.update(kinds.PODS, objects.key(pod), change, subresource="status")
+
+    def set_condition(self, pod: Object, condition: Object) -> Object:
+        """Write a condition of a pod, with the time of its change."""
+        known = objects.condition(pod, condition["type"]) or {}
+        since = known.get("lastTransitionTime")
+        if known.get("status") != condition["status"] or not since:
+            since = self.writer.now()
+
+        entry = {**condition, "lastTransitionTime": since}
+        others = [
+            c for c in objects.status(pod).get("conditions") or () if c["type"] != entry["type"]
+        ]
+        return self.set_status(pod, {"conditions": [*others, entry]})
+
+
+def target_key(name: str) -> TargetKey:
+    """Give the key of the Target that stands for a cluster."""
+    return TargetKey(NAMESPACE, name)
+
+
+def prepare_source(cluster: SimulatedCluster, targets: Sequence[str]) -> None:
+    """Make the Targets and their virtual nodes."""
+    for name in targets:
+        secret = {"kubeconfigSecret": {"name": name}}
+        cluster.server.add(
+            kinds.TARGETS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": secret}
+        )
+        node = virtual.registration(target_key(name))
+        cluster.server.add(kinds.NODES, {**node, "status": _ready({})})
+
+
+def prepare_target(cluster: SimulatedCluster, cpus: Sequence[int]) -> None:
+    """Make the real nodes."""
+    for number, cpu in enumerate(cpus):
+        amounts = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
+        name = f"{cluster.name}-{number}"
+        cluster.server.add(kinds.NODES, {"metadata": {"name": name}, "status": _ready(amounts)})
+
+
+def _ready(amounts: Object) -> Object:
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    return {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}

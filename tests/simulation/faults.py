@@ -1,0 +1,105 @@
+"""Has API servers and agents go wrong for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.apiserver.server import APIServer
+from tests.simulation.agents import SimulatedAgent
+from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.schedule import SPAN, Fault, Trouble
+from vnode.api import errors, kinds
+from vnode.api.errors import Unreachable, VnodeError
+
+_SLOWER: Final = 20.0
+_REASONS: Final = {
+    500: "InternalError",
+    409: "Conflict",
+    429: "TooManyRequests",
+    403: "Forbidden",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultInjector:
+    """Causes faults, and ends them by the end of the schedule."""
+
+    clusters: Mapping[str, SimulatedCluster]
+    agents: Mapping[str, SimulatedAgent]
+    dice: random.Random
+
+    async def cause(self, fault: Fault) -> None:
+        """Cause one, and return when it is over."""
+        await asyncio.sleep(fault.at)
+        cluster = self.clusters[fault.cluster]
+        seconds = min(fault.seconds, SPAN - fault.at)
+        match fault.trouble:
+            case Trouble.ERRORS | Trouble.LOST_ANSWERS:
+                await self._fail(cluster, fault, seconds)
+            case Trouble.FREEZE | Trouble.STOP:
+                await _take_down(cluster, fault.trouble, seconds)
+            case Trouble.RESTART:
+                await self.agents[fault.cluster].kill()
+                await asyncio.sleep(seconds)
+                self.agents[fault.cluster].start()
+            case Trouble.NEW_TERM:
+                self.agents[fault.cluster].new_term()
+            case Trouble.SLOW:
+                cluster.slow *= _SLOWER
+                await asyncio.sleep(seconds)
+                cluster.slow /= _SLOWER
+            case _:
+                _end_watches(cluster.server, fault.trouble)
+
+    async def _fail(self, cluster: SimulatedCluster, fault: Fault, seconds: float) -> None:
+        error: VnodeError = Unreachable("the answer was lost")
+        if fault.status:
+            error = errors.from_status(fault.status, _REASONS[fault.status], "injected")
+
+        reads = ("get", "list", "watch")
+        injected = cluster.server.fail(
+            error,
+            when=lambda request: (
+                self.dice.random() < fault.share
+                and not (fault.status in (403, 409) and request.verb in reads)
+            ),
+            times=None,
+            after=not fault.status,
+        )
+        await asyncio.sleep(seconds)
+        injected.clear()
+
+
+def _end_watches(server: APIServer, trouble: Trouble) -> None:
+    """Have watches end in one of the ways in which they do, or fall silent."""
+    match trouble:
+        case Trouble.CUT_WATCHES:
+            server.cut_watches()
+        case Trouble.END_WATCHES:
+            server.end_watches()
+        case Trouble.COMPACT:
+            server.compact()
+            server.cut_watches()
+        case Trouble.SILENCE_PODS:
+            server.silence_watches(kinds.PODS)
+        case Trouble.SILENCE_CHAPERONS:
+            server.silence_watches(kinds.POD_CHAPERONS)
+
+
+async def _take_down(cluster: SimulatedCluster, trouble: Trouble, seconds: float) -> None:
+    """Freeze or stop an API server; of several that overlap the last one ends it."""
+    cluster.down += 1
+    if trouble is Trouble.STOP:
+        cluster.server.stop()
+    else:
+        cluster.server.freeze()
+
+    await asyncio.sleep(seconds)
+    cluster.down -= 1
+    if not cluster.down:
+        cluster.server.start()
+        cluster.server.thaw()

@@ -1,0 +1,139 @@
+"""What must be true once all is well again and things have settled.
+
+Most are those of the random runs on fleets; here is what only a simulation can know: who made which
+pod, who ended it, and what is free in a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.faults import rules
+from tests.faults.snapshot import ALIVE, Violation, World, node_of, phase, virtual_node
+from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.kube_scheduler import CandidateScheduler, cpus
+from tests.simulation.owners import Controllers
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+
+NOTE = "example.com/note"  # an annotation that both sides change
+LABEL = "example.com/label"
+
+_SHARED = (
+    rules.delegates_have_chaperons,
+    rules.chaperons_have_proxies,
+    rules.bound_proxies_have_one_chaperon,
+    rules.allowed_chaperons_have_delegates,
+    rules.nothing_stays_half_deleted,
+    rules.finalizers_are_those_of_targets,
+    rules.statuses_agree,
+    rules.nothing_was_ended_without_reason,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """All that can be looked at."""
+
+    source: SimulatedCluster
+    targets: Mapping[str, SimulatedCluster]
+    schedulers: Mapping[str, CandidateScheduler]
+    owners: Controllers
+
+    def world(self) -> World:
+        """See all clusters as the rules of the runs on fleets do."""
+        made, touched = self.owners.made, self.owners.touched
+        return World(
+            proxies={objects.key(pod): pod for pod in self.source.pods()},
+            targets={objects.key(obj): obj for obj in self.source.server.store.all(kinds.TARGETS)},
+            chaperons={
+                name: {
+                    objects.key(obj): obj for obj in cluster.server.store.all(kinds.POD_CHAPERONS)
+                }
+                for name, cluster in self.targets.items()
+            },
+            delegates={
+                name: {objects.key(pod): pod for pod in cluster.pods()}
+                for name, cluster in self.targets.items()
+            },
+            survivors={uid: key for uid, key in made.items() if uid not in touched},
+        )
+
+
+def violations(everything: Everything) -> list[Violation]:
+    """List all that is wrong."""
+    world = everything.world()
+    found = [(rule.__name__, what) for rule in _SHARED for what in rule(world)]
+    found += [("owners have their pods", what) for what in _missing(everything)]
+    found += [("what waits says why", what) for what in _silent(world)]
+    found += [("what fits is bound", what) for what in _waiting(everything, world)]
+    found += [("both sides agree", what) for what in _disagreeing(world)]
+    return [Violation(name.replace("_", " "), what) for name, what in found]
+
+
+def left_over(everything: Everything) -> list[Violation]:
+    """List what is there, when nothing should be."""
+    world = everything.world()
+    found = [f"pod {key}" for key in world.proxies]
+    for what, clusters in (("chaperon", world.chaperons), ("delegate", world.delegates)):
+        found += [f"{what} {key} in {name}" for name, there in clusters.items() for key in there]
+
+    return [Violation("nothing is left of what was removed", what) for what in found]
+
+
+def _missing(everything: Everything) -> Iterator[str]:
+    owners = everything.owners
+    for name, workload in owners.wanted.items():
+        if (count := owners.missing(workload)) > 0 and not owners.is_spent(name):
+            yield f"{name} lacks {count} of {workload.count}"
+
+
+def _silent(world: World) -> Iterator[str]:
+    for key, pod in world.proxies.items():
+        condition = objects.condition(pod, "PodScheduled") or {}
+        said = condition.get("status") == "False" and condition.get("message")
+        if not node_of(pod) and not objects.is_terminating(pod) and not said:
+            yield f"{key} is neither bound nor says why: {condition}"
+
+
+def _waiting(everything: Everything, world: World) -> Iterator[str]:
+    for key, pod in world.proxies.items():
+        if node_of(pod) or objects.is_terminating(pod):
+            continue
+
+        for name, scheduler in everything.schedulers.items():
+            if max(scheduler.free().values()) >= cpus(pod):
+                condition = objects.condition(pod, "PodScheduled") or {}
+                yield f"{key} waits, and {name} has room: {condition.get('message')}"
+
+
+def _disagreeing(world: World) -> Iterator[str]:
+    proxies = {objects.uid(pod): (key, pod) for key, pod in world.proxies.items()}
+    for cluster, found in world.delegates.items():
+        for pod in found.values():
+            key, proxy = proxies.get(objects.labels(pod).get(keys.PARENT_UID, ""), ("", {}))
+            if not key or node_of(proxy) != virtual_node(cluster):
+                continue
+
+            here, there = _shown(proxy), _shown(pod)
+            if here != there:
+                yield f"{key} shows {here}, its delegate in {cluster} {there}"
+
+            label = objects.labels(proxy).get(LABEL)
+            alive = phase(proxy) in ALIVE
+            if alive and label is not None and label not in objects.labels(pod).values():
+                yield f"{key} has label {label}, its delegate {objects.labels(pod)}"
+
+
+def _shown(pod: Object) -> Object:
+    status = objects.status(pod)
+    shown = {field: status.get(field) for field in ("phase", "hostIP", "podIPs")}
+    for type_ in ("Ready", "PodScheduled"):
+        shown[type_] = (objects.condition(pod, type_) or {}).get("status")
+
+    if phase(pod) in ALIVE:
+        shown["note"] = objects.annotations(pod).get(NOTE)
+
+    states = [entry.get("state") for entry in status.get("containerStatuses") or ()]
+    return {**shown, "containers": states}

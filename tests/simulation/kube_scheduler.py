@@ -1,0 +1,133 @@
+"""The candidate scheduler of a target: finds a node with room, and has the extender bind the pod.
+
+As the real one, it keeps the place for as long as the extender holds the call, and tries again when
+the call fails, or when something else makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.apiserver.status import StatusError
+from tests.apiserver.store import Change
+from tests.simulation.agents import SimulatedAgent
+from tests.simulation.clusters import SimulatedCluster
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import VnodeError
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.pods.target.extender import BindRequest
+
+_BACKOFF: Final = 2.0  # seconds after a call that failed
+_HTTP_TIMEOUT: Final = 40.0  # seconds that a call may take
+
+
+@dataclass(slots=True)
+class CandidateScheduler:
+    """Plays the kube-scheduler of one cluster."""
+
+    cluster: SimulatedCluster
+    agent: SimulatedAgent
+    _assumed: dict[str, tuple[str, int]] = field(default_factory=dict)  # UID -> node, CPUs
+    _waiting: dict[str, str] = field(default_factory=dict)  # UID -> key, of those without a place
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def follow(self) -> None:
+        """Hear of all changes from now on."""
+        self.cluster.server.store.changed.add(self._on_change)
+
+    def free(self) -> dict[str, int]:
+        """Tell how many CPUs are free on each node."""
+        left = {
+            objects.name(node): int(objects.status(node)["allocatable"]["cpu"])
+            for node in self.cluster.server.store.all(kinds.NODES)
+        }
+        held = dict(self._assumed)
+        for pod in self.cluster.pods():
+            if (node := objects.spec(pod).get("nodeName")) and not objects.is_finished(pod):
+                held[objects.uid(pod)] = node, cpus(pod)
+
+        for node, amount in held.values():
+            left[node] -= amount
+
+        return left
+
+    def _on_change(self, kind: Kind, change: Change) -> None:
+        if kind is not kinds.PODS:
+            return
+
+        if change.old is None and change.new is not None:
+            self._queue(change.new)
+        elif change.new is None or objects.is_finished(change.new):
+            self._assumed.pop(objects.uid(change.old or {}), None)
+            waiting, self._waiting = self._waiting, {}
+            for uid, key in waiting.items():
+                self._try_later(key, uid, 0.0)
+
+    def _queue(self, pod: Object) -> None:
+        self._try_later(objects.key(pod), objects.uid(pod), 0.0)
+
+    def _try_later(self, key: str, uid: str, seconds: float) -> None:
+        self.cluster.later(seconds, lambda: self.cluster.soon(lambda: self._try(key, uid)))
+
+    def _try(self, key: str, uid: str) -> None:
+        pod = self.cluster.pod(key, uid)
+        if pod is None or objects.is_terminating(pod) or objects.spec(pod).get("nodeName"):
+            return
+
+        wanted, free = cpus(pod), self.free()
+        node = next((name for name, left in free.items() if left >= wanted), None)
+        if node is None:
+            self._waiting[uid] = key
+            text = f"0/{len(free)} nodes are available: {len(free)} Insufficient cpu."
+            self._unscheduled(pod, "Unschedulable", text)
+            return
+
+        if objects.spec(pod).get("schedulerName") != keys.CANDIDATE_SCHEDULER:
+            self.cluster.writer.bind(key, {"target": {"name": node}})
+            return
+
+        self._assumed[uid] = node, wanted
+        call = asyncio.create_task(self._bind(pod, node), name=f"schedule {key}")
+        self._tasks.add(call)
+        call.add_done_callback(self._tasks.discard)
+
+    async def _bind(self, pod: Object, node: str) -> None:
+        key, uid = objects.key(pod), objects.uid(pod)
+        namespace, name = objects.split_key(key)
+        try:
+            async with asyncio.timeout(_HTTP_TIMEOUT):
+                await self.agent.bind(BindRequest(namespace, name, uid, node))
+        except (VnodeError, TimeoutError) as error:
+            failure = str(error)
+            self.cluster.soon(lambda: self._failed(key, uid, failure))
+        finally:
+            self._assumed.pop(uid, None)
+
+    def _failed(self, key: str, uid: str, text: str) -> None:
+        pod = self.cluster.pod(key, uid)
+        if pod is not None and not objects.spec(pod).get("nodeName"):
+            try:
+                self._unscheduled(pod, "SchedulerError", text)
+            finally:
+                self._try_later(key, uid, _BACKOFF)
+
+    def _unscheduled(self, pod: Object, reason: str, text: str) -> None:
+        try:
+            self.cluster.set_condition(
+                pod,
+                {"type": "PodScheduled", "status": "False", "reason": reason, "message": text},
+            )
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+
+def cpus(pod: Object) -> int:
+    """Sum up the CPUs that a pod asks for."""
+    return sum(
+        int(container["resources"]["requests"]["cpu"])
+        for container in objects.spec(pod)["containers"]
+    )

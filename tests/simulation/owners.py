@@ -1,0 +1,187 @@
+"""Users and controllers of the source: they make pods, and make them again when they are gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import jsonpatch
+
+from tests.apiserver.status import StatusError
+from tests.apiserver.store import Change
+from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
+from tests.simulation.kubelet import FAILS, FAREWELL, RUNS
+from tests.simulation.schedule import TARGETS, Owner, Workload
+from vnode.api import keys, kinds, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.webhook import mutate
+
+APP: Final = "app"
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_MOST: Final = 12  # pods that one workload ever makes: one whose pods always end would go on
+
+
+@dataclass(slots=True)
+class Controllers:
+    """Plays all of them; `wanted` is what is to be there now."""
+
+    cluster: SimulatedCluster
+    wanted: dict[str, Workload] = field(default_factory=dict)
+    counted: dict[str, set[str]] = field(default_factory=dict)  # Job -> UIDs that succeeded
+    made: dict[str, str] = field(default_factory=dict)  # UID -> key: all pods that ever were
+    touched: set[str] = field(default_factory=set)  # UIDs of the pods that somebody ended
+    _made: dict[str, int] = field(default_factory=dict)  # by workload: the pods so far
+    _due: set[str] = field(default_factory=set)  # workloads that will be looked at
+
+    def follow(self) -> None:
+        """Hear of all changes from now on."""
+        self.cluster.server.store.changed.add(self._on_change)
+
+    def create(self, workload: Workload) -> None:
+        """Have a workload from now on."""
+        self.wanted[workload.name] = workload
+        self._made[workload.name] = 0
+        self.counted[workload.name] = set()
+        if workload.owner is Owner.USER:
+            for _number in range(workload.count):
+                self._create_pod(workload)
+        else:
+            self._reconcile(workload.name)
+
+    def remove(self, name: str) -> None:
+        """Have a workload no more, with its pods."""
+        if self.wanted.pop(name, None) is not None:
+            for pod in self.pods_of(name):
+                self.delete(pod)
+
+            self._look_soon(name)
+
+    def delete(self, pod: Object, grace: int | None = None) -> None:
+        """Delete a pod."""
+        self.touched.add(objects.uid(pod))
+        options = {} if grace is None else {"gracePeriodSeconds": grace}
+        self.cluster.writer.delete(kinds.PODS, objects.key(pod), options)
+
+    def pods_of(self, name: str) -> Objects:
+        """List the pods of a workload; they must not be changed."""
+        return [pod for pod in self.cluster.pods() if objects.labels(pod).get(APP) == name]
+
+    def missing(self, workload: Workload) -> int:
+        """Tell how many pods are to be made."""
+        pods = self.pods_of(workload.name)
+        count = workload.count - len(self.counted[workload.name])
+        match workload.owner:
+            case Owner.USER:
+                return 0
+            case Owner.STATEFUL_SET:
+                return count - len(pods)
+            case _:
+                active = [
+                    p for p in pods if not objects.is_terminating(p) and not objects.is_finished(p)
+                ]
+                return count - len(active)
+
+    def is_spent(self, name: str) -> bool:
+        """Tell whether a workload has made as many pods as it ever may."""
+        return self._made[name] >= _MOST
+
+    def _on_change(self, kind: Kind, change: Change) -> None:
+        if kind is kinds.PODS:
+            name = objects.labels(change.new or change.old or {}).get(APP, "")
+            if name in self._made:
+                self._look_soon(name)
+
+    def _look_soon(self, name: str) -> None:
+        if name not in self._due:
+            self._due.add(name)
+            self.cluster.soon(lambda: self._reconcile(name))
+
+    def _reconcile(self, name: str) -> None:
+        self._due.discard(name)
+        workload = self.wanted.get(name)
+        for pod in self.pods_of(name):
+            if objects.is_terminating(pod) and not objects.spec(pod).get("nodeName"):
+                self.cluster.set_status(pod, {"phase": "Failed"})  # as PodGC does
+
+        for pod in self.pods_of(name):
+            self._count(name, pod)
+            is_stateful = workload is not None and workload.owner is Owner.STATEFUL_SET
+            if is_stateful and objects.is_finished(pod) and not objects.is_terminating(pod):
+                self.delete(pod)
+
+        if workload is not None:
+            for _number in range(self.missing(workload)):
+                if not self.is_spent(name):
+                    self._create_pod(workload)
+
+    def _count(self, name: str, pod: Object) -> None:
+        """Let a Job's pod go that has finished, or that nobody wants any more."""
+        finished = objects.is_finished(pod)
+        if TRACKING in objects.finalizers(pod) and (finished or name not in self.wanted):
+            if objects.status(pod).get("phase") == "Succeeded":
+                self.counted[name].add(objects.uid(pod))
+
+            def change(old: Object) -> Object:
+                kept = [entry for entry in objects.finalizers(old) if entry != TRACKING]
+                return {**old, "metadata": {**old["metadata"], "finalizers": kept}}
+
+            self.cluster.writer.update(kinds.PODS, objects.key(pod), change)
+
+    def _create_pod(self, workload: Workload) -> None:
+        number = self._made[workload.name]
+        self._made[workload.name] += 1
+        if workload.owner is Owner.STATEFUL_SET:
+            taken = {objects.name(pod) for pod in self.pods_of(workload.name)}
+            names = (f"{workload.name}-{ordinal}" for ordinal in range(workload.count))
+            name = next(each for each in names if each not in taken)
+        else:
+            name = f"{workload.name}-{number}"
+
+        try:
+            made = self.cluster.writer.create(kinds.PODS, admitted(pod(workload, name)), NAMESPACE)
+        except StatusError as error:
+            if error.code != 409:
+                raise
+
+            return
+
+        self.made[objects.uid(made)] = objects.key(made)
+
+
+def pod(workload: Workload, name: str) -> Object:
+    """Build a pod as its user writes it."""
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "resources": {"requests": {"cpu": str(workload.cpu)}},
+    }
+    spec: Object = {
+        "containers": [container],
+        "restartPolicy": "Never" if workload.runs else "Always",
+        "terminationGracePeriodSeconds": workload.grace,
+    }
+    if workload.node:
+        spec["nodeName"] = target_key(workload.node).node_name
+
+    annotations = {
+        keys.ELECT: "",
+        RUNS: f"{workload.runs}",
+        FAILS: f"{workload.fails}",
+        FAREWELL: f"{workload.farewell}",
+    }
+    metadata: Object = {"name": name, "labels": {APP: workload.name}, "annotations": annotations}
+    if workload.owner is Owner.JOB:
+        metadata["finalizers"] = [TRACKING]
+
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def admitted(manifest: Object) -> Object:
+    """Do what the webhook does with a pod that is created."""
+    if mutate.is_exempt(manifest):
+        return manifest
+
+    finalizers = [target_key(name).finalizer for name in TARGETS]
+    proxy: Any = jsonpatch.apply_patch(manifest, mutate.proxy_patch(manifest, finalizers))
+    return proxy

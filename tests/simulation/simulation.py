@@ -1,0 +1,181 @@
+"""Runs one schedule to its end, and says what was wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from unittest.mock import patch
+
+from tests.faults.snapshot import Violation
+from tests.simulation import invariants, loop
+from tests.simulation.actions import Users
+from tests.simulation.agents import SimulatedAgent
+from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
+from tests.simulation.faults import FaultInjector
+from tests.simulation.invariants import Everything
+from tests.simulation.kube_scheduler import CandidateScheduler
+from tests.simulation.kubelet import PodSimulator
+from tests.simulation.monitor import Monitor
+from tests.simulation.owners import Controllers
+from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Schedule
+from vnode.scheduling import registry
+
+_LOOK: Final = 5.0  # seconds between looks at whether things have settled
+PATIENCE: Final = 400.0
+"""Seconds that things may take to settle: longer than anybody waits to try something again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one schedule; `trace` is empty unless asked for."""
+
+    schedule: Schedule
+    violations: tuple[Violation, ...]
+    pods: int
+    delegates: int
+    requests: int
+    seconds: float
+    trace: tuple[str, ...] = ()
+
+
+class _Faults(logging.Handler):
+    """Collects what vnode logs as an error: exceptions that nobody expected."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[Violation] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one."""
+        error = record.exc_info[1] if record.exc_info else None
+        self.add(f"{record.getMessage()}: {error!r}" if error else record.getMessage())
+
+    def add(self, text: str) -> None:
+        """Note one."""
+        self.found.append(Violation("nothing unexpected is raised", text))
+
+
+class Simulation:
+    """Three clusters, and everybody in them."""
+
+    def __init__(self, schedule: Schedule, *, traced: bool) -> None:
+        self.schedule = schedule
+        dice = random.Random(schedule.seed)
+        self.clusters = {
+            name: SimulatedCluster(name, random.Random(dice.random()), schedule.latency)
+            for name in CLUSTERS
+        }
+        self.source = self.clusters[SOURCE]
+        self.targets = {name: self.clusters[name] for name in TARGETS}
+        servers = {name: cluster.server for name, cluster in self.targets.items()}
+        self.agents = {
+            name: SimulatedAgent(cluster, servers if name == SOURCE else {}, schedule.parallel)
+            for name, cluster in self.clusters.items()
+        }
+        self.kubelets = {name: PodSimulator(c) for name, c in self.targets.items()}
+        self.schedulers = {
+            name: CandidateScheduler(c, self.agents[name]) for name, c in self.targets.items()
+        }
+        self.owners = Controllers(self.source)
+        self.monitor = Monitor(
+            self.source, self.targets, self.kubelets, not schedule.faults, [] if traced else None
+        )
+        self.users = Users(self.source, self.targets, self.owners, self.monitor.note)
+        self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
+        self.everything = Everything(self.source, self.targets, self.schedulers, self.owners)
+
+    async def run(self) -> list[Violation]:
+        """Run the schedule, let things settle, remove everything, and let that settle."""
+        self._begin()
+        for workload in self.schedule.workloads:
+            self.source.later(workload.at, lambda w=workload: self.owners.create(w))
+
+        for action in self.schedule.actions:
+            self.source.later(action.at, lambda a=action: self.users.act(a))
+
+        async with asyncio.TaskGroup() as group:
+            for fault in self.schedule.faults:
+                group.create_task(self.injector.cause(fault), name=str(fault))
+
+        loop_time = asyncio.get_running_loop().time()
+        await asyncio.sleep(max(0.0, SPAN - loop_time))
+        self.monitor.note("---- all is well again")
+        found = await self._settle(lambda: invariants.violations(self.everything))
+        if not found:
+            self.monitor.note("---- remove everything")
+            for name in list(self.owners.wanted):
+                self.owners.remove(name)
+
+            found = await self._settle(lambda: invariants.left_over(self.everything))
+
+        for agent in self.agents.values():
+            await agent.kill()
+
+        return found
+
+    def _begin(self) -> None:
+        prepare_source(self.source, TARGETS)
+        for name, cluster in self.targets.items():
+            prepare_target(cluster, self.schedule.nodes[name])
+            self.kubelets[name].follow()
+            self.schedulers[name].follow()
+
+        self.owners.follow()
+        self.monitor.follow()
+        for agent in self.agents.values():
+            agent.start()
+
+    async def _settle(self, wrong: Callable[[], list[Violation]]) -> list[Violation]:
+        """Wait until nothing is wrong, or until it is too late; what was wrong, ever or then."""
+        clock = asyncio.get_running_loop()
+        late = clock.time() + PATIENCE
+        while True:
+            await asyncio.sleep(_LOOK)
+            for name, agent in self.agents.items():
+                if (failure := agent.failure()) is not None:
+                    return [Violation("agents never end by themselves", f"{name}: {failure!r}")]
+
+            if self.monitor.history.violations:
+                return self.monitor.history.violations
+
+            found = wrong()
+            if not found or clock.time() > late:
+                return found
+
+
+def simulate(schedule: Schedule, *, traced: bool = False) -> Outcome:
+    """Run one schedule; the same one always takes the same course, in one version of Python."""
+    random.seed(schedule.seed)  # vnode's own jitter
+    faults = _Faults()
+    logger = logging.getLogger("vnode")
+    logger.addHandler(faults)
+    propagates, logger.propagate = logger.propagate, False
+    try:
+        with patch.object(registry, "installed", list):  # which reads the disk
+            return loop.run(_simulate(schedule, faults, traced))
+    finally:
+        logger.removeHandler(faults)
+        logger.propagate = propagates
+
+
+async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> Outcome:
+    def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        faults.add(f"{context.get('message')}: {context.get('exception')!r}")
+
+    running = asyncio.get_running_loop()
+    running.set_exception_handler(handle)
+    simulation = Simulation(schedule, traced=traced)
+    found = await simulation.run()
+    return Outcome(
+        schedule,
+        (*faults.found, *found),
+        len(simulation.owners.made),
+        simulation.monitor.history.delegates,
+        sum(len(cluster.server.requests) for cluster in simulation.clusters.values()),
+        running.time(),
+        tuple(simulation.monitor.trace or ()),
+    )

@@ -1,0 +1,42 @@
+"""Runs schedules in several processes, batch by batch, for a while."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from typing import Final
+
+from tests.simulation.schedule import draw
+from tests.simulation.simulation import Outcome, simulate
+
+_BATCH: Final = 20
+
+
+def run_batch(seeds: range) -> list[Outcome]:
+    """Run some schedules; one garbage collection after all is quicker than many in between."""
+    gc.disable()
+    outcomes = [simulate(draw(seed)) for seed in seeds]
+    gc.collect()
+    return outcomes
+
+
+def run(first: int, seconds: float, jobs: int) -> Iterator[Outcome]:
+    """Run schedules from a seed on, until the time is over."""
+    end = time.monotonic() + seconds
+    batches = (range(start, start + _BATCH) for start in itertools.count(first, _BATCH))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running: set[Future[list[Outcome]]] = set()
+        try:
+            while running or time.monotonic() < end:
+                while len(running) < jobs and time.monotonic() < end:
+                    running.add(pool.submit(run_batch, next(batches)))
+
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
