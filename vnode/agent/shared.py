@@ -121,7 +121,7 @@ class Shared:
     def pods_on(self, node: str) -> Objects:
         """The pods on a virtual node, as far as they are known without asking."""
         ours = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
-        pods = [*ours, *(self._bound.on(node) if self._bound else ())]
+        pods = [*ours, *(self._bound.pods_on(node) if self._bound else ())]
         return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
 
     async def namespace_annotations(self, name: str) -> dict[str, str] | None:
