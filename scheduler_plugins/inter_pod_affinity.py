@@ -163,7 +163,7 @@ def demands_of(pod: Object, snapshot: Snapshot) -> Demands:
     near = pod_terms.required(pod, pod_terms.AFFINITY)
     far = pod_terms.required(pod, pod_terms.ANTI_AFFINITY)
     own = _Own(pod, snapshot)
-    together = tuple(_count(every, own, snapshot) for every in _meeting(near))
+    together = tuple(_count(term, own, snapshot) for term in _meeting(near))
     return Demands(
         together=together,
         is_first=not any(counted.domains for counted in together)

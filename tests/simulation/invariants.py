@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.faults import rules
-from tests.faults.snapshot import ALIVE, Violation, World, node_of, phase, virtual_node
+from tests.faults.snapshot import ALIVE, Snapshot, Violation, node_of, phase, virtual_node
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
@@ -41,10 +41,10 @@ class Everything:
     schedulers: Mapping[str, CandidateScheduler]
     owners: Controllers
 
-    def world(self) -> World:
+    def world(self) -> Snapshot:
         """See all clusters as the rules of the runs on fleets do."""
         made, touched = self.owners.made, self.owners.touched
-        return World(
+        return Snapshot(
             proxies={objects.key(pod): pod for pod in self.source.pods()},
             targets={objects.key(obj): obj for obj in self.source.server.store.all(kinds.TARGETS)},
             chaperons={
@@ -89,7 +89,7 @@ def _missing(everything: Everything) -> Iterator[str]:
             yield f"{name} lacks {count} of {workload.count}"
 
 
-def _silent(world: World) -> Iterator[str]:
+def _silent(world: Snapshot) -> Iterator[str]:
     for key, pod in world.proxies.items():
         condition = objects.condition(pod, "PodScheduled") or {}
         said = condition.get("status") == "False" and condition.get("message")
@@ -97,7 +97,7 @@ def _silent(world: World) -> Iterator[str]:
             yield f"{key} is neither bound nor says why: {condition}"
 
 
-def _waiting(everything: Everything, world: World) -> Iterator[str]:
+def _waiting(everything: Everything, world: Snapshot) -> Iterator[str]:
     for key, pod in world.proxies.items():
         if node_of(pod) or objects.is_terminating(pod):
             continue
@@ -108,7 +108,7 @@ def _waiting(everything: Everything, world: World) -> Iterator[str]:
                 yield f"{key} waits, and {name} has room: {condition.get('message')}"
 
 
-def _disagreeing(world: World) -> Iterator[str]:
+def _disagreeing(world: Snapshot) -> Iterator[str]:
     proxies = {objects.uid(pod): (key, pod) for key, pod in world.proxies.items()}
     for cluster, found in world.delegates.items():
         for pod in found.values():

@@ -121,7 +121,7 @@ class Shared:
     def pods_on(self, node: str) -> Objects:
         """Return the pods on a virtual node that are in the stores."""
         proxies = self.proxies.store.by_index(proxy_state.NODE_INDEX, node)
-        pods = [*proxies, *(self._bound.on(node) if self._bound else ())]
+        pods = [*proxies, *(self._bound.pods_on(node) if self._bound else ())]
         return [{k: v for k, v in pod.items() if k != references.FIELD} for pod in pods]
 
     async def namespace_annotations(self, name: str) -> dict[str, str] | None:

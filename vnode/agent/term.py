@@ -114,7 +114,7 @@ class Term:
         )
 
     def _pods_known_on(self, node: str) -> bool:
-        return self._shared.proxies.synced.is_set() and self._proxies.bound.knows(node)
+        return self._shared.proxies.synced.is_set() and self._proxies.bound.has_synced(node)
 
     def _make_proxies(self) -> ProxyController:
         shared = self._shared

@@ -40,7 +40,7 @@ def goes_on(
     return any(uid is None or (uid and uid not in behind) for uid in uids)
 
 
-def stuck(pod: Object, why: str) -> Object:
+def not_sent_on(pod: Object, why: str) -> Object:
     """Build the strategic merge patch of status that tells a source why its delegate stays here.
 
     The condition is one that sources understand as a rejection; the reason is what kubectl shows.

@@ -211,7 +211,7 @@ def rejected(message: str, since: str | None = None) -> Object:
     return {**condition, "lastTransitionTime": since} if since else condition
 
 
-def settles_in(status: Object, now: datetime) -> timedelta:
+def report_delay(status: Object, now: datetime) -> timedelta:
     """Return how long a report may wait: the source has bound the proxy and knows "bound" alone.
 
     Containers that start within STARTING are reported together with that.

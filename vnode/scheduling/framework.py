@@ -126,7 +126,7 @@ class Framework:
         if asked and all(node.name in asked for node in passed):
             nominated = self._run_post_filter(state, pod, snapshot, statuses)
 
-        return CycleResult(status, scored, statuses, nominated, self._barred(statuses), state)
+        return CycleResult(status, scored, statuses, nominated, self._excluded(statuses), state)
 
     def check(self, pod: Object, snapshot: Snapshot, node_name: str) -> Status:
         """Return whether the pod may still be on a node, some time after its cycle.
@@ -144,7 +144,7 @@ class Framework:
             filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
             status = plugin_calls.first_rejection(filters, state, pod, node) or SUCCESS
 
-        return status if self._bars(status) else SUCCESS
+        return status if self._excludes(status) else SUCCESS
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """Run all Reserve plugins until one rejects the pod, which undoes all of them."""
@@ -243,14 +243,14 @@ class Framework:
     def _filters(self, state: CycleState) -> list[FilterPlugin]:
         return [plugin for plugin in self._filter if plugin.NAME not in state.skip_filter]
 
-    def _bars(self, status: Status) -> bool:
+    def _excludes(self, status: Status) -> bool:
         if status.is_success:
             return False
 
         return status.code is not Code.UNSCHEDULABLE or status.plugin not in self._estimates
 
-    def _barred(self, statuses: Mapping[str, Status]) -> frozenset[str]:
-        return frozenset(name for name, status in statuses.items() if self._bars(status))
+    def _excluded(self, statuses: Mapping[str, Status]) -> frozenset[str]:
+        return frozenset(name for name, status in statuses.items() if self._excludes(status))
 
     def _rejected(
         self,
@@ -265,10 +265,10 @@ class Framework:
             why = broken[0] if broken else unschedulable("no target can take the pod")
 
         if why.code is Code.ERROR:
-            return CycleResult(why, (), statuses, (), self._barred(statuses), state)
+            return CycleResult(why, (), statuses, (), self._excluded(statuses), state)
 
         nominated = self._run_post_filter(state, pod, snapshot, statuses)
-        return CycleResult(why, (), statuses, nominated, self._barred(statuses), state)
+        return CycleResult(why, (), statuses, nominated, self._excluded(statuses), state)
 
     def _run_post_filter(
         self, state: CycleState, pod: Object, snapshot: Snapshot, statuses: dict[str, Status]

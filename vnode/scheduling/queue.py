@@ -146,10 +146,7 @@ class SchedulingQueue:
             self._leave(queued)
 
     async def pop(self) -> QueuedPod:
-        """Wait for the next pod to try, from now on in flight.
-
-        End the attempt with `done`, `reject` or `retry`.
-        """
+        """Wait for the next pod, from then on in flight: end with `done`, `reject` or `retry`."""
         while True:
             self._wake_due()
             if queued := self._pop_active():

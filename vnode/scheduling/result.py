@@ -38,7 +38,7 @@ class CycleResult:
     """Node name -> why it cannot."""
     nominated: tuple[str, ...]
     """Where PostFilter wants candidates left although these nodes did not pass."""
-    barred: frozenset[str]
+    excluded: frozenset[str]
     """The nodes that the pod must not be on, even if their targets reserve a place."""
     state: CycleState
 
@@ -48,4 +48,4 @@ class CycleResult:
 
     def full(self) -> Iterator[str]:
         """Yield the nodes that did not pass, but whose targets may overcome that."""
-        return (name for name in self.statuses if name not in self.barred)
+        return (name for name in self.statuses if name not in self.excluded)

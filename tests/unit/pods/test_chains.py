@@ -68,7 +68,7 @@ def test_a_pod_that_does_not_ask_or_was_here_stays() -> None:
 def test_a_source_reads_a_delegate_that_is_stuck_as_rejected() -> None:
     bound = {"type": "PodScheduled", "status": "True"}
     pod = {"metadata": {"uid": "u"}, "status": {"conditions": [bound]}}
-    status = chains.stuck(pod, "no way")["status"]
+    status = chains.not_sent_on(pod, "no way")["status"]
     assert [entry["type"] for entry in status["conditions"]] == ["PodScheduled"]
     assert delegate.rejection(status) == "no way"
     assert candidates.read({"status": status}, 0).state is candidates.CandidateState.REJECTED

@@ -64,6 +64,6 @@ def test_a_plugin_that_targets_may_overcome_keeps_no_pod_off() -> None:
     lonely = pod("p", labels={"app": "x"}, affinity={"podAntiAffinity": terms})
     cache.set_pod(pod("q", labels={"app": "x"}, node="a"))
     profile = framework(plugins=["InterPodAffinity"])
-    assert framework().schedule(lonely, cache.snapshot(0)).barred == {"a"}
-    assert profile.schedule(lonely, cache.snapshot(0)).barred == set()
+    assert framework().schedule(lonely, cache.snapshot(0)).excluded == {"a"}
+    assert profile.schedule(lonely, cache.snapshot(0)).excluded == set()
     assert profile.schedule(lonely, cache.snapshot(0)).nominated == ("a",)

@@ -26,7 +26,7 @@ class Attempt:
     uid: str
     ranked: Sequence[str]
     started: float  # monotonic
-    barred: frozenset[str] = frozenset()  # nodes that this pod must not be on, reserved or not
+    excluded: frozenset[str] = frozenset()  # nodes that this pod must not be on, reserved or not
     asked: Mapping[str, float] = field(default_factory=dict)  # node -> when, by earlier phases
     generation: int | None = None  # of the cache, when the nodes were ranked
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # set to decide again
@@ -36,7 +36,7 @@ class Attempt:
     failed: dict[str, str] = field(default_factory=dict)  # node -> why it could not be created
     refused: dict[str, Status] = field(default_factory=dict)  # node -> why plugins now reject it
     rejected: set[str] = field(default_factory=set)  # nodes whose rejection was counted
-    annotations: dict[str, str] = field(default_factory=dict)  # node -> note for the pod's user
+    notes: dict[str, str] = field(default_factory=dict)  # node -> note for the pod's user
     retryable: bool = False  # one of those failures may not happen again
     winner: str = ""  # the node to which the pod is being bound
 

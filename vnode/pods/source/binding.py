@@ -16,11 +16,10 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
 from vnode.runtime.links import Links
-from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
-from vnode.scheduling.status import SUCCESS, Status
+from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -69,27 +68,27 @@ class Binder:
         return bound
 
     async def _run(self, pod: Object, node: str, state: CycleState) -> bool:
-        result = self._framework.reserve(state, pod, node)
-        if result.is_success:
-            result = await self._framework.permit(state, pod, node)
+        status = self._framework.reserve(state, pod, node)
+        if status.is_success:
+            status = await self._framework.permit(state, pod, node)
 
-        if result.is_success and route.is_delegate(pod):
-            result = await self._allow(pod)
+        if status.is_success and route.is_delegate(pod):
+            status = await self._allow(pod)
 
-        if result.is_success:
-            result = await self._framework.pre_bind(state, pod, node)
+        if status.is_success:
+            status = await self._framework.pre_bind(state, pod, node)
 
-        if result.is_success:
-            result = await self._framework.bind(state, pod, node)
-            if result.is_skip:
+        if status.is_success:
+            status = await self._framework.bind(state, pod, node)
+            if status.is_skip:
                 return await self._hold_and_bind(pod, node)
 
-            if result.is_success:
+            if status.is_success:
                 return True
 
-        if result.is_rejected:
+        if status.is_rejected:
             log.info(
-                "%s keeps %s off %s: %s", result.plugin, objects.key(pod), node, result.message
+                "%s rejects %s on %s: %s", status.plugin, objects.key(pod), node, status.message
             )
 
         return False
@@ -99,7 +98,7 @@ class Binder:
         try:
             await self._allowed(pod)
         except Refusal as refusal:
-            return status.unschedulable(str(refusal)).with_plugin("its source")
+            return unschedulable(str(refusal)).with_plugin("its source")
 
         return SUCCESS
 

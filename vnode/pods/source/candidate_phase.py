@@ -189,16 +189,16 @@ class CandidatePhase:
     def _allowed_links(self, phase: Attempt) -> list[Link]:
         namespace, _name = objects.split_key(phase.key)
         links = self._links.covering(namespace)
-        return [link for link in links if link.node_name not in phase.barred]
+        return [link for link in links if link.node_name not in phase.excluded]
 
     def _explanations(self, phase: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
-            f"no answer for {self._settings.patience:g} s (do the agent and the candidate "
-            "scheduler of the target run?)"
+            f"no answer for {self._settings.patience:g} s (check that the agent and the candidate "
+            "scheduler of the target run)"
         )
         reasons = {node: candidate.message or silent for node, candidate in known.items()}
-        annotations = {node: f" ({note})" for node, note in phase.annotations.items()}
-        return {node: text + annotations.get(node, "") for node, text in reasons.items()}
+        notes = {node: f" ({note})" for node, note in phase.notes.items()}
+        return {node: text + notes.get(node, "") for node, text in reasons.items()}
 
     def _renew_earlier(self, phase: Attempt) -> None:
         """Renew candidates of earlier attempts, where this one would create them too."""
@@ -231,7 +231,7 @@ class CandidatePhase:
         node = link.node_name
         try:
             if note := await self._requests.create(pod, link):
-                phase.annotations[node] = note
+                phase.notes[node] = note
 
             # The target is silent from now on at the earliest: before, we had not asked it.
             phase.created[node] = self._clock.monotonic()
@@ -270,8 +270,8 @@ class CandidatePhase:
         Nobody allows a candidate before its pod is bound. So even a candidate that is allowed must
         not run if the API server has its pod as pending.
         """
-        self._delete(phase, phase.barred, start)
-        for node in phase.barred:
+        self._delete(phase, phase.excluded, start)
+        for node in phase.excluded:
             link = self._links.get(node)
             existing = link.candidate(phase.uid) if link else None
             if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):

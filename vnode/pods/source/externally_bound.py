@@ -47,7 +47,7 @@ class ExternallyBoundPods:
 
         return None
 
-    def knows(self, node_name: str) -> bool:
+    def has_synced(self, node_name: str) -> bool:
         """Return whether all pods on that node are known."""
         informer = self._informers.get(node_name)
         return informer is not None and informer.synced.is_set()
@@ -58,7 +58,7 @@ class ExternallyBoundPods:
         for informer in self._informers.values():
             informer.subscribe(handler)
 
-    def on(self, node_name: str) -> Iterator[Object]:
+    def pods_on(self, node_name: str) -> Iterator[Object]:
         """Iterate over the pods on one virtual node."""
         informer = self._informers.get(node_name)
         return iter(informer.store.values() if informer else ())

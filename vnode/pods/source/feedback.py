@@ -224,7 +224,7 @@ def disrupted(proxy: Object, message: str, now: str) -> Object:
 
 def failed_unseen(proxy: Object, now: str) -> Object:
     """Build the strategic merge patch of the status of a pod whose end nobody has reported."""
-    message = "vnode: the pod was deleted, and its last status did not come from the target"
+    message = "vnode: the pod was deleted, and the target did not report its last status"
     status = {"phase": "Failed", "reason": "DelegateLost", "message": message}
     status |= objects.status(disrupted(proxy, message, now))
     return {"metadata": {"uid": objects.uid(proxy)}, "status": status}

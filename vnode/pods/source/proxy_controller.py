@@ -116,7 +116,7 @@ class ProxyController:
 
     def _add_pods_on(self, node_name: str) -> None:
         ours = self._proxies.store.by_index(proxy_state.NODE_INDEX, node_name)
-        for pod in (*ours, *self.bound.on(node_name)):
+        for pod in (*ours, *self.bound.pods_on(node_name)):
             self._controller.add(objects.key(pod))
 
     def _on_health(self, link: Link) -> None:
@@ -270,7 +270,7 @@ class ProxyController:
             self._warn(proxy, "DelegateRefused", message)
             if route.is_delegate(live) and objects.status(live).get("message") != message:
                 await self._status_writer.patch(
-                    proxy, chains.stuck(live, message), subresource="status"
+                    proxy, chains.not_sent_on(live, message), subresource="status"
                 )
 
             return _REFUSED

@@ -220,7 +220,7 @@ class ProxyScheduler:
             queued.uid,
             (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now)),
             now,
-            barred=frozenset(node for node in result.barred if self._answers(node)),
+            excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,
             generation=self._cache.generation,
         )

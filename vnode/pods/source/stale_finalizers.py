@@ -52,7 +52,7 @@ class StaleFinalizers:
         self._targets.subscribe_keys(changed)
         self._proxies.subscribe(lambda _old, new: self._check(new))
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._controller.run(), name="released-controller")
+            group.create_task(self._controller.run(), name="stale-finalizers")
             while True:
                 for pod in self._proxies.store.values():
                     self._check(pod)

@@ -150,7 +150,7 @@ class ChaperonController:
             if self._updater.under_way(pod):
                 return None
 
-        later = delegate.settles_in(objects.status(pod), self._clock.now()).total_seconds()
+        later = delegate.report_delay(objects.status(pod), self._clock.now()).total_seconds()
         if not later:
             await self._report(chaperon, pod)
 

@@ -108,6 +108,6 @@ class Extender:
             pod = await self._client.get(kinds.PODS, wanted.name, wanted.namespace)
 
         if objects.uid(pod) != wanted.uid:
-            raise Refusal(f"{key} is another pod by now")
+            raise Refusal(f"{key} was deleted, and another pod has its name")
 
         return pod
