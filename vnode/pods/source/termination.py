@@ -15,6 +15,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods.source import feedback, proxy_state
@@ -146,11 +147,23 @@ class Termination:
             await self._status_writer.feed_back(proxy, last, link)
 
     async def _finish(self, proxy: Object) -> None:
-        """Make a pod Failed that others' finalizers keep, and whose end no kubelet will report."""
+        """Make a pod Failed that others' finalizers keep, and whose end no kubelet will report.
+
+        The API server is asked first: a leader that has just begun may have an old copy of a pod
+        whose last status its predecessor has written.
+        """
         pending = self._status_writer.pending(objects.key(proxy), proxy)
         kept = any(map(keys.is_foreign, objects.finalizers(proxy)))
-        if kept and not pending and not objects.is_finished(proxy):
-            body = feedback.failed_unseen(proxy, objects.timestamp(self._clock.now()))
+        if not kept or pending or objects.is_finished(proxy):
+            return
+
+        try:
+            live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
+        except NotFound:
+            return
+
+        if objects.uid(live) == objects.uid(proxy) and not objects.is_finished(live):
+            body = feedback.failed_unseen(live, objects.timestamp(self._clock.now()))
             await self._status_writer.patch(proxy, body, subresource="status")
 
     async def _release(self, proxy: Object) -> None:

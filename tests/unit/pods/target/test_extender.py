@@ -153,7 +153,7 @@ async def test_another_pod_of_the_name_is_not_bound(asked):
     pod = asked.candidate(annotations=ALLOWED)
     async with asked.cluster.informed():
         earlier = {**pod, "metadata": {**pod["metadata"], "uid": "earlier"}}
-        assert await asked.bind(earlier) == "shop/web is another pod by now"
+        assert await asked.bind(earlier) == "shop/web was deleted, and another pod has its name"
         assert asked.node is None
 
 
