@@ -247,13 +247,15 @@ async def test_a_pod_that_has_ended_keeps_its_phase_while_others_hold_it(world: 
 async def test_a_last_status_that_a_leader_has_not_seen_yet_stays(world: World) -> None:
     """Its predecessor wrote it, and the watch says nothing."""
     finalizers = [FOREIGN, world.target.link.target.finalizer]
-    world.add(metadata={"finalizers": finalizers}, status={"phase": "Running"})
+    pod = world.add(metadata={"finalizers": finalizers}, status={"phase": "Running"})
+    world.target.add(pod, phase="Running")
     async with world.running():
         world.target.set_answering(False)
         await world.delete()
         await asyncio.sleep(1)
         world.source.silence_watches(kinds.PODS)
         world.change(lambda pod: pod["status"].update(phase="Succeeded"))
+        world.target.remove()
         world.target.set_answering(True)
         await asyncio.sleep(1)
         assert world.status()["phase"] == "Succeeded"
