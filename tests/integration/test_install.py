@@ -180,7 +180,7 @@ async def test_one_without_rights_learns_whose_kubeconfig_to_use(
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
-    nowhere = kubeconfigs.Reach("https://127.0.0.1:1", None)
+    nowhere = kubeconfigs.ClusterEndpoint("https://127.0.0.1:1", None)
     file = tmp_path / "kubeconfig"
     file.write_bytes(kubeconfigs.build(nowhere, "t", "default"))
     failed = vnode("install", "--kubeconfig", file)

@@ -1,4 +1,4 @@
-"""Builds the page of pods: a form to filter them, and a row for each, with a link to its page. Pure."""
+"""Builds the page of pods: a form to filter them, and a row with a link for each. Pure."""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ async def _remove_sources(far: Client, namespace: str, user: str, report: Remova
     if not found:
         report.say(f"target: no {kind.kind} of {user or 'this cluster'} found")
 
-    quieter = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
-    await target_side.end_sources(far, found, quieter)
+    prefixed = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
+    await target_side.end_sources(far, found, prefixed)
 
 
 def lets_in(source: Object, user: str) -> bool:

@@ -1,4 +1,4 @@
-"""Words on the command line that are wrong, or another form of the right ones."""
+"""Arguments on the command line that are wrong, or another form of the right ones."""
 
 from __future__ import annotations
 
