@@ -67,7 +67,9 @@ def test_the_first_run_creates_and_the_second_changes_nothing(
     assert again.code == 0, again.err
     *objs, warning = again.out.splitlines()
     assert {line.split()[-1] for line in objs} == {"unchanged"}
-    assert warning.startswith("Warning: the webhook calls Service vnode/vnode, which is not there")
+    assert warning.startswith(
+        "Warning: the webhook calls Service vnode/vnode, which does not exist"
+    )
 
 
 async def test_what_somebody_changed_is_put_right(fleet: Fleet, client: Client) -> None:

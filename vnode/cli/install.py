@@ -143,8 +143,8 @@ async def _warnings(
     service = objs[-1]["webhooks"][0]["clientConfig"].get("service")
     if service and not release and not await _has_service(client, service):
         yield (
-            f"the webhook calls Service {service['namespace']}/{service['name']}, which is not "
-            "there: no pod can be created in namespaces with the label "
+            f"the webhook calls Service {service['namespace']}/{service['name']}, which does "
+            "not exist: no pod can be created in namespaces with the label "
             f"{'='.join(keys.WEBHOOK_NAMESPACE_LABEL)}. For an agent outside of the cluster pass "
             "--webhook-url https://HOST:PORT."
         )
@@ -234,7 +234,7 @@ def command() -> click.Command:
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
 
-        Running it again repairs and upgrades, and keeps what earlier runs were told: each default
+        Running it again repairs and upgrades, and keeps the settings of earlier runs: each default
         is that of the first run.
         """
         flags = InstallFlags(

@@ -178,22 +178,26 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
             "no delegate pod yet",
         ),
         (facts(proxy(node="admiralty-default-c9"), target()), PodState.LOST, "is gone"),
-        (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be old"),
+        (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be outdated"),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(error="no answer")),
             PodState.STUCK_ENDING,
-            "cannot be asked",
+            "have ended is unknown",
         ),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(chaperon=ALLOWED)),
             PodState.STUCK_ENDING,
             "waits for that cluster's agent",
         ),
-        (facts(proxy(node=NODE, metadata=ENDING), target()), PodState.ENDING, "lets the pod go"),
+        (
+            facts(proxy(node=NODE, metadata=ENDING), target()),
+            PodState.ENDING,
+            "the agent removes",
+        ),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(), lease=lease(600)),
             PodState.STUCK_ENDING,
-            "no agent lets it go",
+            "no agent is running to remove its finalizer",
         ),
         (
             facts(proxy(metadata={**ENDING, "finalizers": ["example.com/mine"]}), target()),

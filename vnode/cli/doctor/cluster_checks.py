@@ -47,7 +47,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
         ]
 
     elif not facts.sources:
-        text = "it has no Target and no Source: no pod goes from here, and none comes"
+        text = "it has no Target and no Source: it neither sends nor receives pods"
         checks.append(("connections", (Level.WARN, text, "vnode connect makes one")))
 
     if facts.sources or facts.chaperons or facts.waiting or facts.scheduler_lease:
@@ -63,7 +63,7 @@ def check(facts: ClusterFacts) -> list[Finding]:
 def skew(seconds: float | None) -> _Result:
     """Check a clock that is this many seconds ahead of ours."""
     if seconds is None:
-        return Level.SKIP, "the API server does not tell its time", ""
+        return Level.SKIP, "the API server sends no header Date", ""
 
     direction = "ahead of" if seconds > 0 else "behind"
     text = f"{abs(seconds):.0f} s {direction} this machine's"
@@ -125,7 +125,7 @@ def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure:
     known = {objects.name(obj): obj for obj in present}
     missing = [objects.name(obj) for obj in wanted if objects.name(obj) not in known]
     if missing:
-        return Level.FAIL, f"not there: {', '.join(missing)}", cure
+        return Level.FAIL, f"missing: {', '.join(missing)}", cure
 
     if trouble:
         return Level.FAIL, trouble, "kubectl describe crd says why"
@@ -183,7 +183,7 @@ def _webhook(facts: ClusterFacts) -> _Result:
 
     [hook] = (facts.webhook or {}).get("webhooks") or [None]
     if hook is None:
-        return Level.FAIL, "its configuration is not there: no pod is elected", cures.install(facts)
+        return Level.FAIL, "its configuration is missing: no pod is elected", cures.install(facts)
 
     bundle = (hook.get("clientConfig") or {}).get("caBundle")
     if not bundle:
@@ -261,7 +261,7 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
         name = f"source {objects.key(source)}"
         if condition is None:
             cure = "start the agent of this cluster, which gives sources their rights"
-            yield Finding(facts.name, name, Level.FAIL, "nobody has looked at it", cure)
+            yield Finding(facts.name, name, Level.FAIL, "no agent has reconciled it yet", cure)
         elif condition.get("status") != "True":
             text = f"{condition.get('reason')}: {condition.get('message')}"
             yield Finding(facts.name, name, Level.FAIL, text, IN_THE_TEXT)

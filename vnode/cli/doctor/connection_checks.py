@@ -66,7 +66,7 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         yield "rights", (Level.OK, f"all {len(facts.rights)} that are needed", "")
 
     if facts.summary_missing:
-        text = "it has not said what capacity it has: its agent has never run"
+        text = "it has no ClusterSummary: its agent has never run"
         yield "its agent", (Level.FAIL, text, "start vnode agent in the target")
     elif facts.summary is not None:
         version = objects.annotations(facts.summary).get(keys.AGENT_VERSION, "")
@@ -86,7 +86,7 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
     ready = objects.condition(facts.target, conditions.READY)
     if ready is None:
         cure = "start the agent of the source"
-        yield "its condition", (Level.FAIL, "no agent has looked at the Target", cure)
+        yield "its condition", (Level.FAIL, "no agent has reconciled the Target yet", cure)
     elif ready.get("status") != "True":
         reason = str(ready.get("reason"))
         known = facts.failure.partition(": ")[0] == reason
@@ -101,7 +101,7 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
         yield "cluster name", (Level.FAIL, str(unique.get("message", "")), cure)
 
     if facts.node is None:
-        yield "virtual node", (Level.FAIL, "it is not there", "start the agent of the source")
+        yield "virtual node", (Level.FAIL, "not found", "start the agent of the source")
     elif objects.spec(facts.node).get("unschedulable"):
         yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
 

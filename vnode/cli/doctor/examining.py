@@ -103,7 +103,7 @@ async def read_version(client: Client) -> tuple[str, float | None]:
             # The header has whole seconds: on average half a second has passed since.
             skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None
         except (ValueError, TypeError, OSError, TimeoutError) as error:
-            raise Unreachable(f"{client.name}: no Kubernetes API answers there: {error}") from error
+            raise Unreachable(f"{client.name}: no Kubernetes API answers: {error}") from error
 
     return text, skew
 

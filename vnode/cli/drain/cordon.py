@@ -14,7 +14,7 @@ from vnode.cli.main import run
 
 def command() -> click.Command:
     """Return the click command."""
-    return make("cordon", True, "Send no more pods to a target; those that run there go on.")
+    return make("cordon", True, "Send no more pods to a target; those that run there keep running.")
 
 
 def make(name: str, wanted: bool, text: str) -> click.Command:

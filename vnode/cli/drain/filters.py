@@ -61,7 +61,7 @@ def select(pods: Iterable[Object], rules: DrainRules) -> PodsToEvict:
             unmanaged,
             rules.force,
             "--force",
-            "Pods that declare no controller (nobody makes them again)",
+            "Pods that declare no controller (they will not be recreated)",
         ),
         (daemons, rules.ignore_daemonsets, "--ignore-daemonsets", "DaemonSet-managed Pods"),
         (

@@ -52,7 +52,7 @@ def command() -> click.Command:
         show_default=True,
         help="How to show it.",
     )
-    @click.option("-w", "--watch", is_flag=True, help="Go on, and print each change.")
+    @click.option("-w", "--watch", is_flag=True, help="Keep watching, and print each change.")
     def get_command(
         resource: views.View,
         names: tuple[str, ...],
