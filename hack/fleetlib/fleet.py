@@ -127,7 +127,7 @@ class Fleet:
         processes.stop(self.directory, name, process, number)
 
     def start(self, name: str, process: str) -> None:
-        """Start a process again with its first command; if others need it, wait until it is ready."""
+        """Start a process again as at first; if others depend on it, wait until it is ready."""
         if process == realnode.PROCESS:
             realnode.start_again(self.directory, self.site(name))
             return

@@ -46,8 +46,8 @@ async def _read(client: Client, target: Object, clock: Clock) -> ConnectionFacts
     end, invalid = None, ""
     try:
         end = await _end(client, target)
-        async with asyncio.timeout(TIMEOUT), connected(client, target) as far:
-            return await _read_target(far, target, clock, labels=labels, node=node, end=end)
+        async with asyncio.timeout(TIMEOUT), connected(client, target) as remote:
+            return await _read_target(remote, target, clock, labels=labels, node=node, end=end)
     except TimeoutError:
         failure = f"no answer within {TIMEOUT:.0f} s"
     except ConfigError as error:
@@ -80,7 +80,7 @@ async def _end(client: Client, target: Object) -> expiry.CredentialExpiry | None
 
 
 async def _read_target(
-    far: Client,
+    remote: Client,
     target: Object,
     clock: Clock,
     *,
@@ -89,16 +89,16 @@ async def _read_target(
     end: expiry.CredentialExpiry | None,
 ) -> ConnectionFacts:
     namespace = objects.namespace(target)
-    _version, skew = await examining.read_version(far)
+    _version, skew = await examining.read_version(remote)
     failure = ""
     try:
-        await probing.probe(far, namespace, _recognition(target))
+        await probing.probe(remote, namespace, _recognition(target))
     except VnodeError as error:
         failure = ": ".join(probing.explain(error, namespace))
 
     summary, missing = None, False
     try:
-        summary = await far.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        summary = await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except NotFound:
         missing = True
     except ApiError:
@@ -110,7 +110,7 @@ async def _read_target(
         end=end,
         failure=failure,
         skew=skew,
-        rights={} if objects.spec(target).get("self") else await _rights(far, namespace),
+        rights={} if objects.spec(target).get("self") else await _rights(remote, namespace),
         namespace_labels=labels,
         summary=summary,
         summary_missing=missing,
@@ -126,7 +126,7 @@ def _recognition(target: Object) -> Recognition | None:
     return Recognition(key, lambda: expected, lambda _uid: None)
 
 
-async def _rights(far: Client, namespace: str) -> dict[str, bool]:
+async def _rights(remote: Client, namespace: str) -> dict[str, bool]:
     """Ask the target which of `_RIGHTS` the credentials have."""
     found: dict[str, bool] = {}
     for verb, kind, subresource in _RIGHTS:
@@ -138,7 +138,7 @@ async def _rights(far: Client, namespace: str) -> dict[str, bool]:
             "namespace": namespace if kind.namespaced else "",
         }
         review = await examining.or_none(
-            far.create(
+            remote.create(
                 kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
             )
         )

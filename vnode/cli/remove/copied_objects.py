@@ -16,7 +16,7 @@ from vnode.kube.client import Client
 
 
 async def remove_copies(
-    there: Client,
+    client: Client,
     namespace: str | None,
     selects: Callable[[Object], bool],
     report: RemovalReport,
@@ -27,9 +27,9 @@ async def remove_copies(
     deleted = 0
     for kind in kinds.FOLLOWING:
         try:
-            found = await there.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
+            found = await client.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
             for copy in filter(selects, found):
-                await there.discard(kind, copy)
+                await client.discard(kind, copy)
                 deleted += 1
         except VnodeError as error:
             report.left.append(f"{where}copied {kind.plural} not deleted: {error}")

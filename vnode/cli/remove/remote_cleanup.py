@@ -71,22 +71,22 @@ async def delete(
     try:
         async with (
             asyncio.timeout(_CONNECT_TIMEOUT + 2 * seconds),
-            connected(client, remote.target) as far,
+            connected(client, remote.target) as target_client,
         ):
             async with asyncio.timeout(_CONNECT_TIMEOUT):
-                found = list(filter(remote.owns, await _ours(far, remote)))
+                found = list(filter(remote.owns, await _ours(target_client, remote)))
 
             for chaperon in found:
-                await far.discard(kinds.POD_CHAPERONS, chaperon)
+                await target_client.discard(kinds.POD_CHAPERONS, chaperon)
 
             left = await waiting.until_gone(
-                far, kinds.POD_CHAPERONS, remote.owns, seconds, namespace=namespace
+                target_client, kinds.POD_CHAPERONS, remote.owns, seconds, namespace=namespace
             )
             if found:
                 ended = len(found) - len(left)
                 report.say(f"target {remote.name}: deleted {ended} of {len(found)} PodChaperons")
 
-            await _report_left(far, remote, report)
+            await _report_left(target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
         _report_unreachable(remote, error, report)
 
@@ -94,8 +94,11 @@ async def delete(
 async def find(client: Client, remote: RemoteObjects, report: RemovalReport, count: int) -> None:
     """Report what the agent left in a target, of `count` pods, and delete unused copies."""
     try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT), connected(client, remote.target) as far:
-            await _report_left(far, remote, report)
+        async with (
+            asyncio.timeout(_CONNECT_TIMEOUT),
+            connected(client, remote.target) as target_client,
+        ):
+            await _report_left(target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
         if count:
             _report_unreachable(remote, error, report)
@@ -112,9 +115,9 @@ def _report_unreachable(remote: RemoteObjects, error: BaseException, report: Rem
     )
 
 
-async def _report_left(far: Client, remote: RemoteObjects, report: RemovalReport) -> None:
+async def _report_left(target_client: Client, remote: RemoteObjects, report: RemovalReport) -> None:
     """Report the chaperons that are left; if this Target has none, delete copies no pod uses."""
-    present = await _ours(far, remote)
+    present = await _ours(target_client, remote)
     left = list(filter(remote.owns, present))
     others = list(filter(remote.is_anothers, present))
     both = "them, and those of other Targets" if others else "them"
@@ -125,7 +128,7 @@ async def _report_left(far: Client, remote: RemoteObjects, report: RemovalReport
         )
     else:
         used = {objects.namespace(chaperon) for chaperon in present}
-        await _delete_unused_copies(far, remote, used, report)
+        await _delete_unused_copies(target_client, remote, used, report)
 
     if others:
         report.left.append(
@@ -135,7 +138,7 @@ async def _report_left(far: Client, remote: RemoteObjects, report: RemovalReport
 
 
 async def _delete_unused_copies(
-    far: Client, remote: RemoteObjects, used_namespaces: set[str], report: RemovalReport
+    target_client: Client, remote: RemoteObjects, used_namespaces: set[str], report: RemovalReport
 ) -> None:
     """Delete our copies outside of these namespaces, and this Target's tokens everywhere."""
 
@@ -144,10 +147,10 @@ async def _delete_unused_copies(
         return remote.is_ours(copy) and (is_token or objects.namespace(copy) not in used_namespaces)
 
     namespace, where = objects.namespace(remote.target) or None, f"target {remote.name}: "
-    await remove_copies(far, namespace, selects, report, where=where)
+    await remove_copies(target_client, namespace, selects, report, where=where)
 
 
-async def _ours(far: Client, remote: RemoteObjects) -> Objects:
+async def _ours(target_client: Client, remote: RemoteObjects) -> Objects:
     """List the chaperons of this cluster, of all its Targets."""
-    found = await far.list(kinds.POD_CHAPERONS, objects.namespace(remote.target) or None)
+    found = await target_client.list(kinds.POD_CHAPERONS, objects.namespace(remote.target) or None)
     return list(filter(remote.is_ours, found))

@@ -77,7 +77,7 @@ async def end_targets(
             *(remote_cleanup.delete(client, remote, ends.seconds, report) for remote in remotes)
         )
 
-    here = await _counts(client, targets)
+    counts = await _counts(client, targets)
     for target in targets:
         await remove(client, tables.target_kind(target), target, report)
 
@@ -85,12 +85,12 @@ async def end_targets(
     if led:
         await _leave_to_agent(client, keys_, ends)
         for remote in remotes if me.uid else ():
-            await remote_cleanup.find(client, remote, report, here[remote.name])
+            await remote_cleanup.find(client, remote, report, counts[remote.name])
 
     await release(client, keys_, report)
     if ends.keep:
         for remote in remotes:
-            if count := here[remote.name]:
+            if count := counts[remote.name]:
                 report.left.append(
                     f"target {remote.name}: {counted(count, 'delegate pod')} kept, as requested. "
                     f"To delete them, run in that cluster: {remote.command}"
