@@ -119,10 +119,9 @@ class Connector:
         return present
 
     def confirmation(self, present: Object | None, uid: str) -> str:
-        """Return the UID with which the Target's annotation confirms another cluster.
+        """Return the UID with which the Target's annotation confirms another cluster, "" if none.
 
-        It is "" if nothing has to be confirmed. Raises ConfigError without --confirm-cluster, lest
-        a wrong kubeconfig should replace pods.
+        Raises ConfigError without --confirm-cluster, lest a wrong kubeconfig should replace pods.
         """
         before = cluster_identity.recorded(present or {})
         if not before or not uid or uid == before:
@@ -159,8 +158,7 @@ class Connector:
     async def _make_account(self, source: Object) -> Object:
         """Create the service account, as the target's agent would, since that may not run yet.
 
-        The account of an earlier Source, which was deleted, will be garbage collected and its
-        tokens revoked, so it is replaced.
+        One of an earlier Source is replaced: it will be garbage collected, its tokens revoked.
         """
         account = source_rbac.service_account(source_rbac.parse(source))
         name = objects.name(account)

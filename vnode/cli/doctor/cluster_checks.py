@@ -45,7 +45,6 @@ def check(facts: ClusterFacts) -> list[Finding]:
             ("webhook certificate", _serving(facts)),
             ("admission", _admission(facts)),
         ]
-
     elif not facts.sources:
         text = "it has no Target and no Source: it neither sends nor receives pods"
         checks.append(("connections", (Level.WARN, text, "vnode connect makes one")))
