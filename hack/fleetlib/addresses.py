@@ -37,7 +37,7 @@ FIRST_SERVICE = "10.96.0.1"
 
 
 def preferred_slot(directory: Path) -> int:
-    """Where the search for a free slot begins: spread by directory, so that fleets seldom meet."""
+    """Return the slot to try first: it depends on the directory, so that fleets seldom collide."""
     return hashlib.sha256(str(directory).encode()).digest()[0]
 
 
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def prefix(self) -> str:
-        """Begins the names of all network namespaces and links of the fleet."""
+        """The prefix of the names of all network namespaces and links of the fleet."""
         return f"vn{self.slot:02x}"
 
     @property
@@ -57,20 +57,20 @@ class Plan:
         return f"10.201.{self.slot}.1" if self.mode == "netns" else "127.0.0.1"
 
     def cluster(self, index: int) -> str:
-        """The address of cluster number `index`, counted from 0."""
+        """Return the address of cluster number `index`, counted from 0."""
         if not 0 <= index < CLUSTERS:
             raise FleetError(f"a fleet has at most {CLUSTERS} clusters")
         first = 10 if self.mode == "netns" else 127
         return f"{first}.201.{self.slot}.{_FIRST_CLUSTER + index}"
 
     def replica(self, index: int, number: int) -> str:
-        """The address of a cluster's agent `number`, counted from 0, which has the cluster's."""
+        """Return the address of agent `number` of a cluster; agent 0 has that of the cluster."""
         if not 0 <= number < REPLICAS:
             raise FleetError(f"a cluster has at most {REPLICAS} agents")
         return self._beside(index, number)
 
     def service(self, index: int) -> str:
-        """The address that stands for all agents of a cluster."""
+        """Return the address of the load balancer of a cluster's agents."""
         return self._beside(index, REPLICAS)
 
     def _beside(self, index: int, step: int) -> str:
@@ -92,5 +92,5 @@ class Plan:
 
     @staticmethod
     def pod_range(index: int) -> str:
-        """The range of kwok's pod addresses: nothing listens there, but they look right."""
+        """Return the range of kwok's pod addresses, where nothing listens."""
         return f"10.{244 - index % 40}.0.0/16"

@@ -48,7 +48,7 @@ def vnode(*arguments: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """This clone's vnode, whatever is installed and wherever the command is run."""
+    """Return an environment with this clone's vnode, whatever is installed."""
     return {"PYTHONPATH": str(_REPOSITORY), "PYTHONUNBUFFERED": "1"}
 
 
@@ -58,7 +58,7 @@ def install(place: Site) -> None:
 
 
 def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> str:
-    """A kubeconfig that can do what a service account (of `vnode install`) may, and no more."""
+    """Write a kubeconfig with the permissions of a service account of `vnode install`."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": _TOKEN_SECONDS}
     review = Api(place.kubeconfig).call(
@@ -74,7 +74,7 @@ def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> st
 
 
 def start_agents(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
-    """Start the agents of a cluster, and what stands for them; wait until all are ready."""
+    """Start the agents of a cluster, and their load balancer; wait until all are ready."""
     kubeconfig = as_service_account(place, "vnode")
     if len(place.agents) > 1:
         arguments = (*_behind_service(directory, place), *arguments)
@@ -89,7 +89,7 @@ def start_agents(directory: Path, place: Site, arguments: tuple[str, ...] = ()) 
 
 
 def _behind_service(directory: Path, place: Site) -> tuple[str, str]:
-    """Start what stands for the Service; the arguments of agents that answer in its name."""
+    """Start the load balancer for the Service; return the arguments of agents behind it."""
     argv = [sys.executable, "-m", "hack.fleetlib.balancer", place.service, *place.agents]
     definition = Process(argv, place.file(f"{SERVICE}.log"), _environment())
     processes.start(directory, place.name, SERVICE, definition)
@@ -171,7 +171,7 @@ def connect(source: Site, target: Site) -> None:
 
 
 def virtual_node(target: str, namespace: str = "default") -> str:
-    """The name of the Node that stands for `target` in its source."""
+    """Return the name of the Node that stands for `target` in its source."""
     from vnode.api import names
 
     return names.virtual_node(namespace, target)

@@ -40,7 +40,7 @@ class Api:
         self._load_client(config["users"][0]["user"])
 
     def _load_client(self, user: dict[str, str]) -> None:
-        """ssl reads client certificates from files only."""
+        """Load the client certificate by way of a file, since ssl reads files only."""
         with tempfile.NamedTemporaryFile() as pair:
             for part in ("client-certificate-data", "client-key-data"):
                 pair.write(base64.b64decode(user[part]))
@@ -55,7 +55,7 @@ class Api:
     def request(
         self, method: str, path: str, body: Object | None = None, timeout: float = 30
     ) -> tuple[int, Any]:
-        """The status code and the decoded answer; OSError when there is none."""
+        """Return the status code and the decoded answer; OSError without an answer."""
         connection = self._connect(timeout)
         try:
             kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -71,7 +71,7 @@ class Api:
         return answer.status, json.loads(text) if is_json else text
 
     def call(self, method: str, path: str, body: Object | None = None) -> Any:
-        """The decoded answer; FleetError unless the server says yes."""
+        """Return the decoded answer; FleetError unless the status is 2xx."""
         status, answer = self.request(method, path, body)
         if status >= 300:
             reason = answer.get("message") if isinstance(answer, dict) else answer
@@ -79,7 +79,7 @@ class Api:
         return answer
 
     def ready(self) -> bool:
-        """Whether /readyz says so; False also when nobody answers."""
+        """Tell whether /readyz answers 200; False also without an answer."""
         try:
             return self.request("GET", "/readyz", timeout=5)[0] == 200
         except OSError:
@@ -95,7 +95,7 @@ class Api:
         seconds: float,
         selector: dict[str, str] | None = None,
     ) -> dict[str, Object]:
-        """List `path`, then watch it until `done` says so of the objects by name; returns these.
+        """List and watch `path` until `done(objects by name)` is true; return these objects.
 
         Survives watches that end and a server that is away. TimeoutError after `seconds`.
         """
@@ -115,7 +115,7 @@ class Api:
     def _following(
         self, path: str, selector: dict[str, str], deadline: float
     ) -> Iterator[dict[str, Object]]:
-        """The objects by namespace and name, again after each change, until the watch ends."""
+        """Yield the objects by namespace and name, at first and after each change."""
         listed = self.call("GET", f"{path}?{urlencode(selector)}")
         objects = {_key(item): item for item in listed.get("items") or ()}
         yield objects
@@ -146,7 +146,7 @@ class Api:
             connection.close()
 
     def wait_for_nodes(self, names: list[str], seconds: float) -> None:
-        """Until all of these nodes are Ready."""
+        """Wait until all of these nodes are Ready."""
         if names:
             self.wait(_NODES, lambda nodes: all(is_ready(nodes.get(n)) for n in names), seconds)
 

@@ -1,4 +1,4 @@
-"""Stands for the Service of a cluster's agents: one address, behind which the ready ones answer.
+"""Balances the connections of a cluster's agents, like a Service: one address for the ready ones.
 
 `python -m hack.fleetlib.balancer ADDRESS AGENT...` listens on the ports of webhook and extender,
 and passes each connection on, byte for byte, to an agent whose `/readyz` said yes a moment ago. As
@@ -21,7 +21,7 @@ _PIECE = 1 << 16
 
 
 class Balancer:
-    """Turns, among the agents that are ready."""
+    """Chooses among the ready agents, round robin."""
 
     def __init__(self, agents: list[str]) -> None:
         self._agents = agents
@@ -29,12 +29,12 @@ class Balancer:
         self._turns = itertools.count()
 
     def next(self) -> str | None:
-        """Whose turn it is; None if nobody is ready."""
+        """Return the next ready agent; None if there is none."""
         ready = [agent for agent in self._agents if agent in self._ready]
         return ready[next(self._turns) % len(ready)] if ready else None
 
-    async def look(self) -> None:
-        """Ask one after the other who is ready, until cancelled."""
+    async def probe_all(self) -> None:
+        """Probe the agents in turn, until cancelled."""
         while True:
             for agent in self._agents:
                 if await is_ready(agent):
@@ -58,7 +58,7 @@ class Balancer:
 
 
 async def is_ready(agent: str) -> bool:
-    """The agent says so at this moment."""
+    """Ask the agent whether it is ready."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_LOOK):
             reader, writer = await asyncio.open_connection(agent, addresses.AGENT_HEALTH)
@@ -98,7 +98,7 @@ async def run(address: str, agents: list[str]) -> None:
         await asyncio.start_server(serve, address, port)
 
     await asyncio.start_server(_status, address, addresses.SERVICE_STATUS)
-    await balancer.look()
+    await balancer.probe_all()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the chart shares with the command line: read from `vnode`, written into the chart's folder.
+"""Copies what the chart shares with the command line from `vnode` into the chart's folder.
 
 The one source is `vnode/manifests` and `vnode scheduler-config`. `expected` says what the chart
-must hold, by path; `write` makes it so, and removes what is there too many.
+must hold, by path; `write` writes that, and deletes all other files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FOLDERS = ("crds", "rbac")
 
 
 def expected() -> dict[str, str]:
-    """Path below the chart's `files` -> content."""
+    """Return the contents that the chart must have, by path below its `files`."""
     from vnode.cli import manifests, scheduler_config
 
     root = importlib.resources.files("vnode") / "manifests"
@@ -38,7 +38,7 @@ def expected() -> dict[str, str]:
 
 
 def actual() -> dict[str, str]:
-    """The same, as the chart has it."""
+    """Return the contents that the chart has, by path below its `files`."""
     files = [CHART / "files" / name for name in ("webhook.yaml", "candidate-scheduler.yaml")]
     for folder in _FOLDERS:
         files += sorted((CHART / "files" / folder).glob("*"))
@@ -48,7 +48,7 @@ def actual() -> dict[str, str]:
 
 
 def write() -> list[Path]:
-    """Bring the chart up to date; returns the files that changed or went."""
+    """Bring the chart up to date; return the files that were changed or deleted."""
     wanted, present = expected(), actual()
     changed = []
     for path in sorted(wanted.keys() | present.keys()):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hack.fleetlib import clusters, fleet, kwok, progress, state
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Fleet, FleetOptions
 from hack.fleetlib.realnode import node as realnode
 
 _DESCRIPTION = """Kubernetes clusters as child processes on this machine: etcd, kube-apiserver,
@@ -20,7 +20,7 @@ what happens inside."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser, apart from `main` so that tests can ask it."""
+    """Make the parser, apart from `main` for the tests."""
     root = argparse.ArgumentParser(prog="hack/fleet", description=_DESCRIPTION)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_up(commands)
@@ -137,9 +137,9 @@ def _count(text: str) -> int:
     return number
 
 
-def wishes(arguments: argparse.Namespace) -> Wishes:
-    """What the arguments of `up` ask for."""
-    return Wishes(
+def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
+    """Make the options of a fleet from the arguments of `up`."""
+    return FleetOptions(
         names=arguments.names,
         clusters=clusters.Options(
             arguments.nodes,
@@ -165,7 +165,7 @@ def _size(arguments: argparse.Namespace) -> kwok.NodeSize:
 
 def run(arguments: argparse.Namespace) -> None:
     if arguments.command == "up":
-        show(fleet.up(arguments.directory, wishes(arguments)))
+        show(fleet.up(arguments.directory, fleet_options(arguments)))
         return
     known = Fleet(arguments.directory.resolve())
     match arguments.command:

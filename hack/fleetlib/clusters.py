@@ -1,4 +1,4 @@
-"""Brings one control plane up: files first, then etcd and the API server, then what needs these."""
+"""Starts one control plane: files first, then etcd and the API server, then their clients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READY_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `hack/fleet up` can be told about the control planes."""
+    """The options of `hack/fleet up` for control planes."""
 
     nodes: int = 1
     size: kwok.NodeSize = field(default_factory=kwok.NodeSize)
@@ -56,7 +56,7 @@ def site(directory: Path, fleet: state.State, name: str) -> Site:
 
 
 def bring_up(directory: Path, place: Site, programs: dict[str, Path], options: Options) -> None:
-    """From files to nodes that are Ready; FleetError with the tail of a log when it fails."""
+    """Start a control plane and its nodes; FleetError has the tail of a log."""
     _start(directory, place, "etcd", commands.etcd(place, programs["etcd"]))
     server = commands.api_server(place, programs["kube-apiserver"], options.api_server_arguments)
     _start(directory, place, "kube-apiserver", server)
@@ -104,7 +104,7 @@ def _start(directory: Path, place: Site, process: str, argv: list[str]) -> None:
 
 
 def until(directory: Path, name: str, process: str, ready: Callable[[], bool]) -> None:
-    """Ask `ready` again and again; FleetError when the process ends or takes too long."""
+    """Poll `ready` until it is true; FleetError when the process ends or takes too long."""
     known = state.load(directory).process(name, process)
     deadline = time.monotonic() + READY_SECONDS
     while not ready():
@@ -131,7 +131,7 @@ def create_nodes(
 
 
 def write_files(place: Site, *, usage: bool = False) -> None:
-    """Certificates, kubeconfigs and configuration: all that the processes of a cluster read.
+    """Write certificates, kubeconfigs and configuration: all files that a cluster's processes read.
 
     With `usage`, kwok's nodes tell what their pods use.
     """

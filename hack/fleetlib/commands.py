@@ -1,7 +1,7 @@
-"""The command lines and configuration files of a control plane. Pure.
+"""Builds the command lines and configuration files of a control plane. Pure.
 
 Rates of the clients are far above Kubernetes' defaults: the fleet is a yardstick, and a client-side
-limit would be measured instead of the thing.
+limit would distort the measurements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/reference.md: the kinds of vnode, their fields and columns, from the CRDs that it installs.
+"""Writes the kinds of docs/reference.md, their fields and columns, from the CRDs.
 
 What stands between two markers is written; the rest of the page, annotations and labels, is kept by
 hand, and a test compares it with `vnode.api.keys`.
@@ -26,7 +26,7 @@ Object = dict[str, Any]
 
 
 def updated(page: str) -> str:
-    """The page with its generated part made anew."""
+    """Return the page with its generated part updated."""
     head, _, rest = page.partition(_BEGIN)
     return head + _BEGIN + "\n" + "\n".join(_kinds()) + "\n" + _END + rest.partition(_END)[2]
 

@@ -56,7 +56,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What every scene of the demo works with."""
+    """What all steps of the demo need."""
 
     terminal: Terminal
     fleet: Fleet
@@ -104,13 +104,13 @@ def main() -> int:
 def _play(terminal: Terminal, directory: Path) -> None:
     terminal.heading("Three clusters, with an agent of vnode in each")
     kubectl = binaries.locate()["kubectl"]
-    wishes = fleet.Wishes(
+    options = fleet.FleetOptions(
         names=(SOURCE, *TARGETS),
         clusters=clusters.Options(nodes=2),
         agents=True,
         connections=[(SOURCE, target) for target in TARGETS],
     )
-    stage = Stage(terminal, fleet.up(directory, wishes), kubectl)
+    stage = Stage(terminal, fleet.up(directory, options), kubectl)
     for scene in (_show_nodes, _deploy, _show_pods, _look_inside, _lose_a_target):
         scene(stage)
     terminal.good("\nThat was it: one Deployment, three clusters, and kubectl as always.")
@@ -226,7 +226,7 @@ def _count_running(stage: Stage) -> None:
 
 
 def _say_what_is_left(terminal: Terminal, running: fleet.Fleet) -> None:
-    """How to go on with the clusters, as commands that can be pasted."""
+    """Print commands to go on with the clusters."""
     programs = (Path(sys.executable).parent, binaries.locate()["kubectl"].parent)
     target = running.kubeconfig(TARGETS[0])
     terminal.heading("The clusters are still up (KEEP=1)")

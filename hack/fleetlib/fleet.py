@@ -1,4 +1,4 @@
-"""A fleet: clusters that were started together in a directory, and what one can do to them.
+"""Manages fleets: clusters that were started together in a directory.
 
 Tests and the demo use `Fleet` and `up`; `hack/fleet` is a thin command line over them. Everything
 that was started is in the state file, so a `Fleet` can be made for a directory at any time.
@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What `up` shall start. `connections` are pairs of source and target, both in `names`."""
+class FleetOptions:
+    """What `up` starts. `connections` are pairs of source and target, both in `names`."""
 
     names: Sequence[str]
     clusters: clusters.Options = field(default_factory=clusters.Options)
@@ -57,7 +57,7 @@ class Wishes:
     real_node: realnode.Options = field(default_factory=realnode.Options)
 
     def programs(self) -> list[str]:
-        """The names of those that it takes."""
+        """Return the names of the programs that the fleet needs."""
         return [
             *catalogue.USUAL,
             *([metricsserver.PROCESS] if self.metrics_server else []),
@@ -65,7 +65,7 @@ class Wishes:
         ]
 
     def check(self) -> None:
-        """FleetError for names that are no DNS labels, doubled, or connected but absent."""
+        """Raise FleetError for names that are invalid, duplicate, or connected but absent."""
         for name in self.names:
             if not _is_label(name):
                 raise FleetError(f"{name!r} cannot name a cluster: use a-z, 0-9 and -, up to 40")
@@ -127,7 +127,7 @@ class Fleet:
         processes.stop(self.directory, name, process, number)
 
     def start(self, name: str, process: str) -> None:
-        """Start a process again as it was first started. What others rely on: until ready."""
+        """Start a process again as at first; if others depend on it, wait until it is ready."""
         if process == realnode.PROCESS:
             realnode.start_again(self.directory, self.site(name))
             return
@@ -185,7 +185,7 @@ class Fleet:
     def down(self) -> None:
         """End everything that was started, and remove every file and link.
 
-        Killed, not asked: the data goes too, and an API server waits long for its clients.
+        Kills all processes: their data is deleted anyway, and an API server waits long for clients.
         """
         with state.changing(self.directory) as fleet:
             running = [p for cluster in fleet.clusters.values() for p in cluster.processes.values()]
@@ -205,66 +205,66 @@ class Fleet:
             self.directory.rmdir()
 
 
-def up(directory: Path, wishes: Wishes) -> Fleet:
+def up(directory: Path, options: FleetOptions) -> Fleet:
     """Start a fleet; on any failure, also Ctrl-C, everything is taken down again."""
-    wishes.check()
+    options.check()
     directory = directory.resolve()
     if state.path(directory).exists():
         raise FleetError(f"there is a fleet in {directory} already: hack/fleet down {directory}")
-    if wishes.metrics_server:
+    if options.metrics_server:
         metricsserver.check(networks.mode())
-    if wishes.real_nodes:
+    if options.real_nodes:
         realnode.check(networks.mode())
-    programs = binaries.locate(wishes.programs())
+    programs = binaries.locate(options.programs())
     directory.mkdir(parents=True, exist_ok=True)
-    _claim(directory, wishes)
+    _claim(directory, options)
     fleet = Fleet(directory)
     try:
-        networks.create(fleet.state().plan, len(wishes.names))
-        _bring_up(fleet, wishes, programs)
+        networks.create(fleet.state().plan, len(options.names))
+        _bring_up(fleet, options, programs)
     except BaseException:
         fleet.down()
         raise
     return fleet
 
 
-def _claim(directory: Path, wishes: Wishes) -> None:
-    """Take addresses and write the first state, as one step among all callers of this user."""
+def _claim(directory: Path, options: FleetOptions) -> None:
+    """Claim addresses and write the first state, atomically among all processes of this user."""
     with cachefolder.locked("fleets", lambda: None):
         plan, claim = networks.claim(directory, networks.mode())
         known = {
             name: state.Cluster(
-                name, index, plan.cluster(index), plan.netns(index), replicas=wishes.replicas
+                name, index, plan.cluster(index), plan.netns(index), replicas=options.replicas
             )
-            for index, name in enumerate(wishes.names)
+            for index, name in enumerate(options.names)
         }
         state.save(directory, state.State(plan.mode, plan.slot, str(claim), known))
 
 
-def _bring_up(fleet: Fleet, wishes: Wishes, programs: dict[str, Path]) -> None:
-    sites = [fleet.site(name) for name in wishes.names]
+def _bring_up(fleet: Fleet, options: FleetOptions, programs: dict[str, Path]) -> None:
+    sites = [fleet.site(name) for name in options.names]
     for place in sites:
-        clusters.write_files(place, usage=wishes.metrics_server)
-    with progress.reported(f"starting {', '.join(wishes.names)}"):
+        clusters.write_files(place, usage=options.metrics_server)
+    with progress.reported(f"starting {', '.join(options.names)}"):
         _each(
             sites,
-            lambda place: clusters.bring_up(fleet.directory, place, programs, wishes.clusters),
+            lambda place: clusters.bring_up(fleet.directory, place, programs, options.clusters),
         )
-    if wishes.metrics_server:
+    if options.metrics_server:
         binary = programs[metricsserver.PROCESS]
         with progress.reported("starting metrics servers"):
             _each(sites, lambda place: metricsserver.start(fleet.directory, place, binary))
-    if wishes.real_nodes:
+    if options.real_nodes:
         with progress.reported("starting real nodes"):
-            _each(wishes.real_nodes, lambda name: _add_real_node(fleet, name, wishes.real_node))
-    if wishes.agents:
+            _each(options.real_nodes, lambda name: _add_real_node(fleet, name, options.real_node))
+    if options.agents:
         with progress.reported("starting agents"):
-            ours = [place for place in sites if place.name not in wishes.bare]
-            _each(ours, lambda place: _add_agent(fleet, place, wishes, programs))
-    if wishes.connections:
-        names = ", ".join(f"{source} to {target}" for source, target in wishes.connections)
+            ours = [place for place in sites if place.name not in options.bare]
+            _each(ours, lambda place: _add_agent(fleet, place, options, programs))
+    if options.connections:
+        names = ", ".join(f"{source} to {target}" for source, target in options.connections)
         with progress.reported(f"connecting {names}"):
-            _each(wishes.connections, lambda pair: fleet.connect(*pair))
+            _each(options.connections, lambda pair: fleet.connect(*pair))
 
 
 def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
@@ -273,32 +273,32 @@ def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
     realnode.start(fleet.directory, fleet.site(name), own_cgroup, options)
 
 
-def _add_agent(fleet: Fleet, place: Site, wishes: Wishes, programs: dict[str, Path]) -> None:
+def _add_agent(fleet: Fleet, place: Site, options: FleetOptions, programs: dict[str, Path]) -> None:
     agents.install(place)
-    agents.start_agents(fleet.directory, place, wishes.agent_arguments)
-    if wishes.candidate_scheduler:
+    agents.start_agents(fleet.directory, place, options.agent_arguments)
+    if options.candidate_scheduler:
         binary = programs["kube-scheduler"]
         agents.start_candidate_scheduler(fleet.directory, place, binary)
 
 
-def _each(things: Sequence[T], action: Callable[[T], None]) -> None:
-    """Do the same with all `things` at once; the first failure is raised when it happens.
+def _each(items: Sequence[T], action: Callable[[T], None]) -> None:
+    """Call `action` for all `items` at once, in threads; raise the first failure at once.
 
     Threads of daemon kind, so that Ctrl-C and a failure do not wait for the others: nothing can be
     started any more once `down` has begun.
     """
     outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def act(thing: T) -> None:
+    def act(item: T) -> None:
         try:
-            action(thing)
+            action(item)
         except BaseException as error:  # noqa: BLE001 - raised again in the main thread
             outcomes.put(error)
         else:
             outcomes.put(None)
 
-    for thing in things:
-        threading.Thread(target=act, args=(thing,), daemon=True).start()
-    for _ in things:
+    for item in items:
+        threading.Thread(target=act, args=(item,), daemon=True).start()
+    for _ in items:
         if (error := outcomes.get()) is not None:
             raise error

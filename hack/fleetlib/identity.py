@@ -1,4 +1,4 @@
-"""Tells a process of ours from a later one that happens to have its pid."""
+"""Distinguishes a process of ours from a later one with the same pid."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs; one that has ended but is not reaped does not."""
+        """Tell whether this very process still runs; a zombie does not."""
         return self.boot == boot() and _stat(self.pid) == self.started
 
     def send(self, number: signal.Signals) -> bool:
-        """Signal the process and its children, unless it has ended; whether it was signalled.
+        """Signal the process and its children; return False if it has ended.
 
         Every process of a fleet leads a group of its own, so the group is what it started itself.
         """
@@ -36,7 +36,7 @@ class Identity:
         return False
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the process, at most so long; whether it has ended."""
+        """Wait until the process ends, at most so long; return whether it has."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The images of the chart, made on this machine: vnode's, of the Containerfile, and a scheduler's.
+"""Builds the images of the chart on this machine: vnode's, of the Containerfile, and a scheduler's.
 
 No registry is asked. In place of Python's official image stands one of Debian's own packages, of
 the machine's release; kube-scheduler's holds the program that fleets run, and nothing else. buildah
@@ -74,7 +74,7 @@ def _volumes() -> list[str]:
 
 
 def _build_from(name: str, context: Path, line: str) -> None:
-    """Build an image of nothing but that one line."""
+    """Build an image from a Containerfile of one line."""
     _build(name, context, "--file=-", given=f"FROM scratch\n{line}\n")
 
 

@@ -1,4 +1,4 @@
-"""What kwok plays: nodes that are ready, pods that run, complete and go, and their fake kubelet.
+"""Configures kwok, which simulates nodes, pods, and their kubelets.
 
 Pure: the text of kwok's configuration, the Node objects, and the lines of the pods' log. All pods
 of a cluster share one log file and one exec environment, in which `$CLUSTER` names the cluster.
@@ -34,7 +34,7 @@ class NodeSize:
 def configuration(name: str, folder: Path, *, usage: bool = False) -> str:
     """kwok's configuration for the cluster `name`, whose files are in `folder`.
 
-    With `usage`, nodes tell what their pods use; off by default, since it costs kwok memory.
+    With `usage`, nodes serve the usage of their pods; off by default, since it costs kwok memory.
     """
     log, previous = str(folder / "pods.log"), str(folder / "pods-previous.log")
     workdir = str(folder / "exec")

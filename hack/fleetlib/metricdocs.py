@@ -1,4 +1,4 @@
-"""The table of docs/metrics.md, from the registry itself."""
+"""Writes the table of docs/metrics.md from the registry."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Metric:
 
 
 def described() -> list[Metric]:
-    """All metrics of an agent, ours first, by name."""
+    """Return all metrics of an agent, ours first, sorted by name."""
     from vnode.agent import replica  # noqa: F401 - declares what lives in single modules
     from vnode.telemetry import metrics
 
@@ -53,7 +53,7 @@ def _collectors(registry: Any) -> Any:
 
 
 def table() -> str:
-    """Ours, in Markdown."""
+    """Return our metrics as a table in Markdown."""
     lines = ["| Metric | Type | Labels | |", "|---|---|---|---|"]
     for metric in described():
         if metric.name.startswith("vnode_"):
@@ -64,7 +64,7 @@ def table() -> str:
 
 
 def updated(page: str) -> str:
-    """The page with the table of today."""
+    """Return the page with its table updated."""
     before, _, rest = page.partition(_BEGIN)
     after = rest.partition(_END)[2]
     return f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{after}"

@@ -1,4 +1,4 @@
-"""metrics-server in a cluster of a fleet: what `kubectl top` and the HorizontalPodAutoscaler ask.
+"""Runs metrics-server in a cluster of a fleet, for `kubectl top` and the HorizontalPodAutoscaler.
 
 A process beside the API server, reached by aggregation: an APIService, a Service without a selector
 and an EndpointSlice that names the process' address. Loopback addresses are not allowed there, so
@@ -25,7 +25,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def check(mode: str) -> None:
-    """FleetError where it cannot work."""
+    """Raise FleetError where metrics-server cannot run."""
     if mode != "netns":
         raise FleetError(
             "--metrics-server needs network namespaces (root): an API server is not sent to "
@@ -51,7 +51,7 @@ def _available(api: Api) -> bool:
 
 
 def command(place: Site, binary: Path, kubeconfig: str) -> list[str]:
-    """Its command line: as often as it can, and kubelets' certificates not checked.
+    """Return its command line: shortest resolution, and kubelets' certificates not verified.
 
     kwok's is of the cluster's CA, but those of virtual nodes are of the agent's own.
     """
@@ -73,7 +73,7 @@ def command(place: Site, binary: Path, kubeconfig: str) -> list[str]:
 
 
 def manifests(address: str) -> list[tuple[str, dict[str, Any]]]:
-    """(path, object) of all that the cluster must have, in order."""
+    """Return (path, object) of all objects to create, in order."""
     rbac, core = f"/apis/{_RBAC}/v1", f"/api/v1/namespaces/{NAMESPACE}"
     return [
         (f"{core}/serviceaccounts", _named("v1", "ServiceAccount", PROCESS, NAMESPACE)),

@@ -137,7 +137,7 @@ def _connect_cluster(plan: Plan, index: int) -> None:
 
 
 def link(plan: Plan, index: int, *, up: bool) -> None:
-    """Plug a cluster's cable in or out, at the bridge: inside the cluster nothing is changed."""
+    """Set a cluster's link up or down, at the bridge: inside the cluster nothing changes."""
     _ip("-n", plan.hub, "link", "set", f"c{index}", "up" if up else "down")
 
 
@@ -152,7 +152,7 @@ def remove(plan: Plan, clusters: int) -> None:
 
 
 def _end_strays(netns: str) -> None:
-    """Kill what still runs in a namespace: it is ours, so whatever is in there came from us."""
+    """Kill what still runs in a namespace: only processes of ours are in it."""
     for pid in _ip("netns", "pids", netns).split():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGKILL)

@@ -32,7 +32,7 @@ def in_network(cluster: Cluster, argv: list[str]) -> list[str]:
 
 
 def start(directory: Path, name: str, process: str, definition: Process | None = None) -> None:
-    """Start a process of a cluster and note it; with `definition` for the first time."""
+    """Start a process of a cluster and record it; with `definition` for the first time."""
     with state.changing(directory) as fleet:
         if fleet.ending:
             raise FleetError("the fleet is being taken down")

@@ -1,4 +1,4 @@
-"""Lines that tell a waiting person what goes on and since when."""
+"""Prints the progress of long steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 def reported(
     what: str, detail: Callable[[], str] = lambda: "", every: float = 15
 ) -> Iterator[None]:
-    """Say that `what` begins, that it still runs (every so many seconds), and that it ended."""
+    """Print that `what` begins, that it still runs (at intervals), and that it ended."""
     started = time.monotonic()
     over = threading.Event()
 

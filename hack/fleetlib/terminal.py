@@ -1,4 +1,4 @@
-"""How the demo speaks: headings, commands, tables, and lines that count while one waits.
+"""Prints the demo's headings, commands, tables, and waits with the time that passes.
 
 Colours and rewritten lines appear only on a terminal (and not with `NO_COLOR`); a log gets plain
 lines, and while it waits a line every ten seconds.
@@ -22,7 +22,7 @@ _BOLD, _DIM, _GREEN, _RED = "1", "2", "32", "31"
 
 
 class Waiting:
-    """A wait that is shown; who waits keeps `detail` up to date."""
+    """A wait that is shown; the waiting code keeps `detail` up to date."""
 
     def __init__(self) -> None:
         self.detail = ""
@@ -51,7 +51,7 @@ class Terminal:
         self._write(self._styled(text, _RED) + "\n")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns as wide as their widest cell."""
+        """Format a table with columns as wide as their widest cell."""
         widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
         for number, row in enumerate([header, *rows]):
             cells = zip(row, widths, strict=True)

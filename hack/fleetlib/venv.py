@@ -42,7 +42,7 @@ def folder() -> Path:
 
 
 def ensure() -> Path:
-    """The venv's interpreter; the venv is made first if it is not there."""
+    """Return the venv's interpreter; make the venv first if it does not exist."""
     python = folder() / "bin" / "python"
     finished = folder() / "finished"
     if finished.exists():

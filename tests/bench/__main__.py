@@ -18,7 +18,7 @@ import msgspec
 
 from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Wishes
+from hack.fleetlib.fleet import FleetOptions
 from tests.bench import report, sequence
 from tests.bench.figures import Run
 from tests.bench.fleet import measured_fleet
@@ -53,8 +53,8 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(size) for size in text.split(","))
 
 
-def _options(nodes: int) -> Wishes:
-    return Wishes(
+def _options(nodes: int) -> FleetOptions:
+    return FleetOptions(
         CLUSTERS,
         clusters.Options(nodes=nodes),
         agents=True,

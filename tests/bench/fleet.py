@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hack.fleetlib import fleet, progress
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Fleet, FleetOptions
 
 
 @contextmanager
-def measured_fleet(directory: Path | None, options: Wishes) -> Iterator[Fleet]:
+def measured_fleet(directory: Path | None, options: FleetOptions) -> Iterator[Fleet]:
     """Yield the fleet in `directory`, or one with `options` that is taken down afterwards."""
     if directory is not None:
         yield Fleet(directory.resolve())

@@ -21,7 +21,7 @@ import msgspec
 
 from hack.fleetlib import cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Fleet, FleetOptions
 from hack.fleetlib.kwok import NodeSize
 from tests.bench import scale_crowd, scale_probes, sequence
 from tests.bench.fleet import measured_fleet
@@ -52,8 +52,8 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def _options() -> Wishes:
-    return Wishes(
+def _options() -> FleetOptions:
+    return FleetOptions(
         CLUSTERS,
         clusters.Options(nodes=_NODES, size=NodeSize(pods=str(_PODS_A_NODE))),
         agents=True,

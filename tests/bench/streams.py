@@ -23,7 +23,7 @@ import msgspec
 
 from hack.fleetlib import agents, cachefolder, clusters, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Fleet, FleetOptions
 from hack.fleetlib.tools import catalogue
 from tests import kit
 from tests.bench import accounts, copying, load
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-_WISHES = Wishes(
+_OPTIONS = FleetOptions(
     (SOURCE, TARGET),
     clusters.Options(nodes=0),
     agents=True,
@@ -140,7 +140,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # take down what was started
     try:
-        with measured_fleet(options.fleet, _WISHES) as measured:
+        with measured_fleet(options.fleet, _OPTIONS) as measured:
             run = measure(measured, options)
     except (FleetError, AssertionError, TimeoutError) as error:
         progress.say(f"hack/bench-streams: {error or 'timed out'}")

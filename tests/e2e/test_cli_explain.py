@@ -204,7 +204,7 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
         story = explain(fleet, "stuck")
         assert story["state"] == "StuckTerminating"
         assert any(f"vnode disconnect default/{name}" in cure for cure in story["cures"])
-        assert "could not be asked from here" in told(story, f"Target default/{name}")
+        assert "could not be read from here" in told(story, f"Target default/{name}")
     finally:
         fleet.run("start", name, "kube-apiserver")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hack.fleetlib import clusters, fleet, progress
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Fleet, Wishes
+from hack.fleetlib.fleet import Fleet, FleetOptions
 from tests.faults import harness
 from tests.faults.runner import Runner
 from tests.faults.snapshot import Violation
@@ -50,7 +50,7 @@ def lent_fleet(arguments: argparse.Namespace) -> Iterator[Fleet]:
         yield Fleet(arguments.fleet.resolve())
         return
 
-    options = Wishes(
+    options = FleetOptions(
         names=harness.CLUSTERS,
         clusters=clusters.Options(nodes=3),
         agents=True,

@@ -67,7 +67,9 @@ def test_the_first_run_creates_and_the_second_changes_nothing(
     assert again.code == 0, again.err
     *objs, warning = again.out.splitlines()
     assert {line.split()[-1] for line in objs} == {"unchanged"}
-    assert warning.startswith("Warning: the webhook calls Service vnode/vnode, which is not there")
+    assert warning.startswith(
+        "Warning: the webhook calls Service vnode/vnode, which does not exist"
+    )
 
 
 async def test_what_somebody_changed_is_put_right(fleet: Fleet, client: Client) -> None:
@@ -180,7 +182,7 @@ async def test_one_without_rights_learns_whose_kubeconfig_to_use(
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
-    nowhere = kubeconfigs.Reach("https://127.0.0.1:1", None)
+    nowhere = kubeconfigs.ClusterEndpoint("https://127.0.0.1:1", None)
     file = tmp_path / "kubeconfig"
     file.write_bytes(kubeconfigs.build(nowhere, "t", "default"))
     failed = vnode("install", "--kubeconfig", file)

@@ -1,6 +1,6 @@
-"""Which cluster a command talks to, by kubectl's rules, and the options that say so.
+"""Finds the cluster that a command talks to, by kubectl's rules, and defines the options for it.
 
-`--kubeconfig`, else the files of $KUBECONFIG (the first that names a thing wins), else
+`--kubeconfig`, else the files of $KUBECONFIG (the first that defines a name wins), else
 `~/.kube/config`, else the service account of the pod that we run in.
 """
 
@@ -22,7 +22,7 @@ from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 
 _HOME: Final = Path("~/.kube/config")
-# What a kubeconfig may name by a path that is relative to its own folder, by section.
+# Fields of a kubeconfig that may be paths relative to its own folder, by section.
 _FILES: Final = {
     "cluster": ("certificate-authority",),
     "user": ("client-certificate", "client-key", "tokenFile"),
@@ -33,7 +33,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """The text of a kubeconfig, and the folder to which its relative paths belong."""
+    """The text of a kubeconfig, and the folder of its relative paths."""
 
     text: bytes
     base: Path
@@ -41,13 +41,13 @@ class Kubeconfig:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the user said about the cluster; None where nothing was said."""
+    """The options by which the user names the cluster; None where they were left out."""
 
     kubeconfig: Path | None = None
     context: str | None = None
 
     def load(self, *, home: bool = True) -> Kubeconfig | None:
-        """The kubeconfig that is meant; None if there is none. `home` allows ~/.kube/config."""
+        """Load the kubeconfig; None if there is none. `home` allows ~/.kube/config."""
         if self.kubeconfig is not None:
             return _read(self.kubeconfig)
 
@@ -56,13 +56,13 @@ class Access:
             return _read(listed[0])
 
         if listed:
-            return merged([file for file in listed if file.exists()])
+            return merge([file for file in listed if file.exists()])
 
         default = _HOME.expanduser()
         return _read(default) if home and default.exists() else None
 
     def endpoint(self, *, home: bool = True) -> Endpoint:
-        """Where the API server is; ConfigError names what to pass if nothing says so."""
+        """Return the API server's endpoint; ConfigError names the options if there is none."""
         config = self.load(home=home)
         if config is not None:
             return endpoint.from_kubeconfig(
@@ -78,12 +78,12 @@ class Access:
             ) from error
 
     def client(self, name: str = "cluster") -> Client:
-        """A client for it; `name` is what error messages call the cluster."""
+        """Make a client; `name` is the cluster's name in error messages."""
         return Client(self.endpoint(), name=name)
 
 
-def merged(files: list[Path]) -> Kubeconfig:
-    """Several kubeconfigs as one, as kubectl merges them; ConfigError names the file at fault."""
+def merge(files: list[Path]) -> Kubeconfig:
+    """Merge kubeconfigs as kubectl does; ConfigError names the file at fault."""
     whole: dict[str, Any] = {"clusters": [], "users": [], "contexts": []}
     for file in files:
         config = _parsed(file)
@@ -132,13 +132,11 @@ def _read(path: Path) -> Kubeconfig:
 
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
-
-
 _DEFAULT: Final = "By default $KUBECONFIG, ~/.kube/config, or the own pod's."
 
 
 def options(function: Command) -> Command:
-    """The options `--kubeconfig` and `--context`; the command gets both as arguments."""
+    """Add the options `--kubeconfig` and `--context`; the command gets both as arguments."""
     function = click.option("--context", help="Of the kubeconfig; the current one if not given.")(
         function
     )
@@ -146,7 +144,10 @@ def options(function: Command) -> Command:
 
 
 def source_options(function: Command) -> Command:
-    """The same, also as `--source` and `--source-context`, for commands that know two clusters."""
+    """Add the same options, with the aliases `--source` and `--source-context`.
+
+    They are for commands that know two clusters.
+    """
     function = click.option(
         "--context", "--source-context", "context", help="The current one if not given."
     )(function)
@@ -156,12 +157,12 @@ def source_options(function: Command) -> Command:
 
 
 def namespaced(function: Command) -> Command:
-    """The option `--namespace`; the default is the context's."""
+    """Add the option `--namespace`; the default is the context's."""
     return click.option("-n", "--namespace", help="By default that of the context.")(function)
 
 
 def all_namespaces(function: Command) -> Command:
-    """The options `--namespace` and `--all-namespaces`."""
+    """Add the options `--namespace` and `--all-namespaces`."""
     function = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")(
         function
     )
@@ -169,5 +170,5 @@ def all_namespaces(function: Command) -> Command:
 
 
 def scope(client: Client, namespace: str | None, everywhere: bool) -> str | None:
-    """The namespace to look at, None for all."""
+    """Return the namespace that the options select, None for all."""
     return None if everywhere else namespace or client.endpoint.namespace

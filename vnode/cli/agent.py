@@ -1,4 +1,4 @@
-"""`vnode agent`: the flags of the agent, and its start."""
+"""Defines `vnode agent`: its flags, and its start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
     return agent
 
 
@@ -73,7 +73,7 @@ def agent(
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.save()
     cluster_name = identities.check_name(cluster_name)
-    where = Access(kubeconfig, context).endpoint(home=False)
+    endpoint = Access(kubeconfig, context).endpoint(home=False)
     options = AgentOptions(
         namespace=namespace,
         address=_address(advertise_address),
@@ -81,25 +81,25 @@ def agent(
         credentials=credentials_dir,
         holder=lease_identity.own(os.environ),
     )
-    main.run(_serve(where, cluster_name, options))
+    main.run(_serve(endpoint, cluster_name, options))
 
 
-def _address(given: str | None) -> str:
+def _address(text: str | None) -> str:
     cure = (
         "pass --advertise-address (or set POD_IP): the IP address at which this cluster's API "
         "server reaches the agent"
     )
-    if not given:
+    if not text:
         raise ConfigError(cure)
 
     try:
-        return str(ipaddress.ip_address(given))
+        return str(ipaddress.ip_address(text))
     except ValueError as error:
-        raise ConfigError(f"{given!r} is not an IP address: {cure}") from error
+        raise ConfigError(f"{text!r} is not an IP address: {cure}") from error
 
 
-async def _serve(where: Endpoint, cluster_name: str, options: AgentOptions) -> None:
-    async with Client(where, name="local") as client:
+async def _serve(endpoint: Endpoint, cluster_name: str, options: AgentOptions) -> None:
+    async with Client(endpoint, name="local") as client:
         running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
         loop = asyncio.get_running_loop()
 
@@ -118,7 +118,7 @@ async def _serve(where: Endpoint, cluster_name: str, options: AgentOptions) -> N
 
 
 async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None:
-    """Probes are answered at once, or an agent that waits for its API server would be ended."""
+    """Serve probes at once, or the kubelet would restart an agent that waits for its API server."""
     health = ProcessHealth()
     server = Server("health", health.app(), options.address, options.config.ports.health)
     health.add(STARTING, lambda: "the API server has not answered yet")

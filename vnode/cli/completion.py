@@ -1,4 +1,4 @@
-"""`vnode completion`: a script that makes a shell complete vnode's commands and options."""
+"""Defines `vnode completion`: prints a script that makes a shell complete commands and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_FILES = ":4"  # what kubectl reads from a plugin's completion: do not fall b
 
 
 def script(shell: str) -> str:
-    """The script to source; ConfigError if the shell is too old."""
+    """Return the script to source; ConfigError if the shell is too old."""
     from vnode.cli.main import cli
 
     found = get_completion_class(shell)
@@ -26,7 +26,7 @@ def script(shell: str) -> str:
 
 
 def candidates(words: list[str]) -> list[CompletionItem]:
-    """What could stand in the place of the last word."""
+    """Return the completions of the last word."""
     from click.shell_completion import ShellComplete
 
     from vnode.cli.main import cli
@@ -36,7 +36,7 @@ def candidates(words: list[str]) -> list[CompletionItem]:
 
 
 def for_kubectl() -> None:
-    """Entry point of `kubectl_complete-vnode`: kubectl asks it to complete `kubectl vnode ...`."""
+    """Complete `kubectl vnode ...`: kubectl calls this entry point as `kubectl_complete-vnode`."""
     for item in candidates(sys.argv[1:]):
         click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
 
@@ -44,7 +44,7 @@ def for_kubectl() -> None:
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("completion")
     @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))

@@ -1,9 +1,9 @@
-"""What a cluster is called, as its targets know it: one rule for all commands.
+"""Finds the name of a cluster, as its targets know it: one rule for all commands.
 
-The name that its agent announces (on its ClusterSummary) counts; where none has run yet, the UID of
-the kube-system namespace, which is also what an agent takes that is given no `--cluster-name`. So
-`vnode connect` and the agent agree without being told, and no two clusters get one name by chance,
-as the names in kubeconfigs do ("default", "kubernetes").
+It is the name that its agent announces (on its ClusterSummary); where none has run yet, the UID of
+the kube-system namespace, which is also the default of the agent's `--cluster-name`. So `vnode
+connect` and the agent agree without any option, and no two clusters get one name by chance, as with
+the names in kubeconfigs ("default", "kubernetes").
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 
 
 def check_name(name: str) -> str:
-    """A name that somebody gives a cluster, if targets can label objects with it; "" is none."""
+    """Return the name of a cluster if it can be the value of a label, else raise ConfigError.
+
+    "" stands for no name, and passes.
+    """
     if name and not names.LABEL_VALUE.fullmatch(name):
         raise ConfigError(
             f"--cluster-name {name!r} cannot be the value of a label, which targets need it for: "
@@ -32,10 +35,10 @@ def check_name(name: str) -> str:
 
 
 async def cluster_uid(client: Client) -> str:
-    """A cluster is known by its kube-system namespace; "" for who may not see that.
+    """Return the UID of the kube-system namespace, which identifies a cluster; "" if denied.
 
-    An administrator of one namespace may not. Two sources of one name are then not found here, but
-    by their agents, which say so in a condition.
+    An administrator of one namespace may not read it. Two sources with the same name are then found
+    by their agents only, which report it in a condition.
     """
     try:
         return objects.uid(await client.get(kinds.NAMESPACES, "kube-system"))
@@ -44,7 +47,7 @@ async def cluster_uid(client: Client) -> str:
 
 
 async def announced_name(client: Client) -> str | None:
-    """What the agent of this cluster calls it; None if none has said so, or it may not be read."""
+    """Return the name that the cluster's agent announces; None if there is none, or if denied."""
     try:
         summary = await client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except (NotFound, Denied):
@@ -54,12 +57,12 @@ async def announced_name(client: Client) -> str | None:
 
 
 async def identity(client: Client) -> Identity:
-    """Who this cluster is to its targets; "" for what may not be read."""
+    """Return this cluster's name and UID, as targets know them; "" for what may not be read."""
     uid = await cluster_uid(client)
     return Identity(await announced_name(client) or uid, uid)
 
 
 def account_of(user: str) -> tuple[str, str] | None:
-    """(namespace, name) of the service account that a user name stands for, None if for none."""
+    """Return (namespace, name) of the service account with this user name; None if it is none."""
     match = _ACCOUNT.fullmatch(user)
     return (match[1], match[2]) if match else None

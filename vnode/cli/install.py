@@ -1,9 +1,9 @@
-"""`vnode install`: makes a cluster ready for an agent, as source, target, or both.
+"""Defines `vnode install`: prepares a cluster for an agent, as source, target, or both.
 
-The manifests are applied on the server's side, so that running it again changes nothing but what
-differs, and what others own (the webhook's caBundle, Helm's labels) stays. What an earlier run was
-told holds on without being told again (`installed`). What a Helm release of vnode made is Helm's to
-change; only the CRDs, which outlive a release, are applied all the same.
+The manifests are applied by server-side apply, so that another run changes only what differs, and
+fields of other owners (the webhook's caBundle, Helm's labels) stay. Settings of an earlier run are
+kept (`installed`). Objects of a Helm release of vnode are left to Helm; only the CRDs, which
+outlive a release, are applied all the same.
 """
 
 from __future__ import annotations
@@ -21,23 +21,20 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import access, installed, manifests
 from vnode.cli.access import Access
-from vnode.cli.installed import Given, InstallSettings
+from vnode.cli.installed import InstallFlags, InstallSettings
 from vnode.cli.main import run
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-MANAGER: Final = (
-    "vnode-install"  # field manager; the agent's own is another, so neither undoes the other
-)
-_ESTABLISHED: Final = (
-    60.0  # seconds to wait for the CRDs; they take less than one on an idle server
-)
+# The field manager; the agent has another one, so neither undoes the other's changes.
+MANAGER: Final = "vnode-install"
+_ESTABLISHED: Final = 60.0  # seconds to wait for the CRDs; an idle server takes less than one
 
 Report = Callable[[str], None]
 
 
 async def apply(client: Client, obj: Object) -> tuple[Object, str]:
-    """Apply one of our objects; with it comes what happened: created, configured or unchanged."""
+    """Apply one of our objects; return it, and "created", "configured" or "unchanged"."""
     kind = manifests.kind_of(obj)
     name = objects.name(obj)
     try:
@@ -63,11 +60,11 @@ async def _find(client: Client, kind: Kind, name: str, namespace: str = "") -> O
         return None
 
 
-async def established(client: Client, names: list[str]) -> None:
-    """Return when the API server serves all these CRDs; ConfigError after a minute."""
+async def wait_established(client: Client, names: list[str]) -> None:
+    """Wait until the API server serves all these CRDs; ConfigError after a minute."""
     waiting, done = set(names), asyncio.Event()
 
-    def look(_old: Object | None, new: Object | None) -> None:
+    def on_crd(_old: Object | None, new: Object | None) -> None:
         condition = objects.condition(new, "Established") if new else None
         if new and condition and condition.get("status") == "True":
             waiting.discard(objects.name(new))
@@ -76,7 +73,7 @@ async def established(client: Client, names: list[str]) -> None:
             done.set()
 
     informer = Informer(client, kinds.CRDS, label_selector=manifests.PART_OF)
-    informer.subscribe(look)
+    informer.subscribe(on_crd)
     try:
         async with asyncio.timeout(_ESTABLISHED), asyncio.TaskGroup() as group:
             task = group.create_task(informer.run(), name="established")
@@ -88,7 +85,7 @@ async def established(client: Client, names: list[str]) -> None:
 
 
 async def install(client: Client, objs: Objects, report: Report) -> None:
-    """Apply all, wait until the CRDs are served, and report each object and what to know."""
+    """Apply all objects and wait until the CRDs are served; report each object, and warnings."""
     release = crds_release = ""
     for obj in objs:
         kind, what = manifests.kind_of(obj), f"{obj['kind'].lower()}/{objects.name(obj)}"
@@ -97,12 +94,12 @@ async def install(client: Client, objs: Objects, report: Report) -> None:
             report(f"{what} left to the Helm release {owner}")
             continue
 
-        applied, happened = await apply(client, obj)
-        report(f"{what} {happened}")
+        applied, outcome = await apply(client, obj)
+        report(f"{what} {outcome}")
         if kind is kinds.CRDS:
             crds_release = crds_release or installed.helm_release(applied)
 
-    await established(
+    await wait_established(
         client, [objects.name(obj) for obj in objs if manifests.kind_of(obj) is kinds.CRDS]
     )
     for warning in [warning async for warning in _warnings(client, objs, release, crds_release)]:
@@ -110,7 +107,7 @@ async def install(client: Client, objs: Objects, report: Report) -> None:
 
 
 async def _helm_release(client: Client, obj: Object) -> str:
-    """The release of vnode's chart that has this object; "" also if it may not be read."""
+    """Return the release of vnode's chart that has this object; "" also if it may not be read."""
     try:
         kind = manifests.kind_of(obj)
         return installed.own_release(
@@ -146,8 +143,8 @@ async def _warnings(
     service = objs[-1]["webhooks"][0]["clientConfig"].get("service")
     if service and not release and not await _has_service(client, service):
         yield (
-            f"the webhook calls Service {service['namespace']}/{service['name']}, which is not "
-            "there: no pod can be created in namespaces with the label "
+            f"the webhook calls Service {service['namespace']}/{service['name']}, which does "
+            "not exist: no pod can be created in namespaces with the label "
             f"{'='.join(keys.WEBHOOK_NAMESPACE_LABEL)}. For an agent outside of the cluster pass "
             "--webhook-url https://HOST:PORT."
         )
@@ -157,16 +154,16 @@ async def _has_service(client: Client, service: Object) -> bool:
     return await _find(client, kinds.SERVICES, service["name"], service["namespace"]) is not None
 
 
-async def _main(where: Access, given: Given) -> None:
+async def _main(where: Access, flags: InstallFlags) -> None:
     async with where.client() as client:
-        present = await _present(client)
-        await install(client, objects_for(given.over(present)), click.echo)
-        for line in installed.kept(given, present):
+        present = await _read_settings(client)
+        await install(client, objects_for(flags.applied_to(present)), click.echo)
+        for line in installed.kept_settings(flags, present):
             click.echo(line)
 
 
-async def _present(client: Client) -> InstallSettings:
-    """What the cluster was installed with."""
+async def _read_settings(client: Client) -> InstallSettings:
+    """Read the settings of the installation in the cluster."""
     try:
         return installed.read(await _find(client, kinds.MUTATING_WEBHOOKS, manifests.WEBHOOK))
     except Denied as error:
@@ -176,23 +173,23 @@ async def _present(client: Client) -> InstallSettings:
         ) from error
 
 
-async def _print(where: Access | None, given: Given) -> None:
-    """The YAML that would be applied to that cluster, or to a new one."""
+async def _print(where: Access | None, flags: InstallFlags) -> None:
+    """Print the YAML that would be applied to that cluster, or to a new one."""
     present = InstallSettings()
     if where is not None:
         async with where.client() as client:
-            present = await _present(client)
+            present = await _read_settings(client)
 
-    click.echo(manifests.to_yaml(objects_for(given.over(present))), nl=False)
+    click.echo(manifests.to_yaml(objects_for(flags.applied_to(present))), nl=False)
 
 
 def objects_for(settings: InstallSettings) -> Objects:
-    """All objects of an installation."""
+    """Return all objects of an installation."""
     return manifests.everything(settings.namespace, installed.hook(settings))
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("install")
     @access.options
@@ -237,14 +234,16 @@ def command() -> click.Command:
     ) -> None:
         """Apply CRDs, RBAC and the webhook configuration.
 
-        Running it again repairs and upgrades, and keeps what earlier runs were told: each default
+        Running it again repairs and upgrades, and keeps the settings of earlier runs: each default
         is that of the first run.
         """
-        given = Given(namespace, webhook_url, webhook_service, reinvocation_policy, webhook_timeout)
+        flags = InstallFlags(
+            namespace, webhook_url, webhook_service, reinvocation_policy, webhook_timeout
+        )
         where = Access(kubeconfig, context)
         if dry_run:
-            run(_print(where if kubeconfig or context else None, given))
+            run(_print(where if kubeconfig or context else None, flags))
         else:
-            run(_main(where, given))
+            run(_main(where, flags))
 
     return install_command

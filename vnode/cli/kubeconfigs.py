@@ -1,8 +1,8 @@
-"""Kubeconfigs that `vnode connect` reads and makes.
+"""Reads and builds kubeconfigs for `vnode connect`.
 
-Read: how a cluster is reached and trusted. Made: one that stands alone in a Secret, with its
-authority and token inline, since the agent follows no file names out of a Secret. Pure but for the
-reading of files that the operator's kubeconfig names.
+It reads a cluster's address and certificate authority, and builds a kubeconfig for a Secret, with
+authority and token inline, since the agent reads no files that a Secret names. Pure but for reading
+files that the operator's kubeconfig names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from vnode.api.errors import ConfigError
 from vnode.api.names import LABEL_LIMIT
 from vnode.targets import expiry
 
-CONTEXT: Final = "target"  # the only context of a kubeconfig that is made here
+CONTEXT: Final = "target"  # the only context of a kubeconfig that is built here
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Where an API server is, and what it is trusted by: a kubeconfig's `cluster` section."""
+class ClusterEndpoint:
+    """A kubeconfig's `cluster` section: an API server's address, and how it is verified."""
 
     server: str
     authority: bytes | None
@@ -32,7 +32,7 @@ class Reach:
     insecure: bool = False
 
     def at(self, server: str | None) -> Self:
-        """The same API server under another address, if one is given; ConfigError if not https."""
+        """Return this API server at another address, if one is given; ConfigError if not https."""
         if server is None:
             return self
 
@@ -43,43 +43,43 @@ class Reach:
 
     @property
     def is_local(self) -> bool:
-        """The address means something else on every machine."""
+        """Whether the address means something else on every machine."""
         return bool(re.match(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:|/|$)", self.server))
 
 
-def read(path: Path, context: str | None = None) -> tuple[Reach, str]:
-    """How the cluster of a context is reached, and the kubeconfig's name for it.
+def read(path: Path, context: str | None = None) -> tuple[ClusterEndpoint, str]:
+    """Read the endpoint of a context's cluster, and the kubeconfig's name for it.
 
-    The kubeconfig is one that `vnode.kube.endpoint` has accepted before.
+    The kubeconfig must be one that `vnode.kube.endpoint` accepts.
     """
     return parse(path.read_bytes(), path.parent, context)
 
 
-def parse(text: bytes, base: Path, context: str | None = None) -> tuple[Reach, str]:
-    """The same of a text whose relative paths belong to the folder `base`."""
+def parse(text: bytes, base: Path, context: str | None = None) -> tuple[ClusterEndpoint, str]:
+    """Parse a kubeconfig as `read` does; its relative paths belong to the folder `base`."""
     config = yaml.safe_load(text)
     chosen = _named(config["contexts"], context or config["current-context"])["context"]
     name = str(chosen["cluster"])
     cluster = _named(config["clusters"], name)["cluster"]
-    reach = Reach(
+    endpoint = ClusterEndpoint(
         str(cluster["server"]).rstrip("/"),
         _authority(cluster, base),
         cluster.get("tls-server-name"),
         bool(cluster.get("insecure-skip-tls-verify")),
     )
-    return reach, name
+    return endpoint, name
 
 
-def build(reach: Reach, token: str, namespace: str) -> bytes:
-    """A kubeconfig with one context, everything inline; the same input gives the same bytes."""
-    cluster: dict[str, Any] = {"server": reach.server}
-    if reach.authority:
-        cluster["certificate-authority-data"] = base64.b64encode(reach.authority).decode()
+def build(endpoint: ClusterEndpoint, token: str, namespace: str) -> bytes:
+    """Build a kubeconfig with one context, everything inline; equal input gives equal bytes."""
+    cluster: dict[str, Any] = {"server": endpoint.server}
+    if endpoint.authority:
+        cluster["certificate-authority-data"] = base64.b64encode(endpoint.authority).decode()
 
-    if reach.server_name:
-        cluster["tls-server-name"] = reach.server_name
+    if endpoint.server_name:
+        cluster["tls-server-name"] = endpoint.server_name
 
-    if reach.insecure:
+    if endpoint.insecure:
         cluster["insecure-skip-tls-verify"] = True
 
     config = {
@@ -99,7 +99,7 @@ def build(reach: Reach, token: str, namespace: str) -> bytes:
 
 
 def token_in(kubeconfig: bytes) -> str | None:
-    """The token of a kubeconfig as `build` makes it, None if it is not such a one."""
+    """Return the token of a kubeconfig that `build` has made, None if it is another."""
     try:
         config = yaml.safe_load(kubeconfig)
         token = config["users"][0]["user"]["token"]
@@ -110,9 +110,9 @@ def token_in(kubeconfig: bytes) -> str | None:
 
 
 def lifetime(token: str) -> tuple[float, float] | None:
-    """(issued at, ends at) of a service account token in Unix time; None if it does not say.
+    """Return (issued at, expires at) of a service account token in Unix time; None if unknown.
 
-    The signature is not checked: this serves to renew in time, not to trust.
+    The signature is not verified: this serves to renew in time, not to authenticate.
     """
     claims = expiry.claims(token)
     try:
@@ -122,7 +122,7 @@ def lifetime(token: str) -> tuple[float, float] | None:
 
 
 def object_name(text: str) -> str:
-    """A kubeconfig's name for a cluster as a name for an object: `kind-c1` stays, others adapt.
+    """Convert a kubeconfig's name for a cluster to the name of an object: `kind-c1` stays.
 
     Raises ConfigError if nothing usable is left.
     """

@@ -1,4 +1,4 @@
-"""The command `vnode`: finds the subcommand, imports it alone, turns errors into one line.
+"""Runs the command `vnode`: finds the subcommand, imports it alone, turns errors into one line.
 
 A subcommand is a module of this package with a function `command()` that returns the click command.
 Adding one takes a line in `_COMMANDS`.
@@ -44,16 +44,16 @@ class LazyGroup(click.Group):
     """Imports a subcommand when it is called, or its own help is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
+        """List all names, in the order of the table."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, None if there is none."""
+        """Import the command of that name; None if there is none."""
         if cmd_name not in _COMMANDS:
             return None
 
         command = importlib.import_module(_COMMANDS[cmd_name][0]).command()
-        assert isinstance(command, click.Command), f"command() of {cmd_name} gave no command"
+        assert isinstance(command, click.Command), f"command() of {cmd_name} made no command"
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -62,7 +62,11 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_module, text) in _COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    help="Virtual nodes for Kubernetes: a cluster sees each other cluster as one Node.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="vnode", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, help="Short for --log-level debug.")
 @click.option(
@@ -82,12 +86,11 @@ class LazyGroup(click.Group):
     help="auto is text on a terminal, else JSON.",
 )
 def cli(verbose: bool, log_level: str, log_format: str) -> None:
-    """Virtual nodes for Kubernetes: a cluster sees each other cluster as one Node."""
     logs.configure("debug" if verbose else log_level, log_format)
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a subcommand's coroutine; its errors leave a TaskGroup as what they are."""
+    """Run a subcommand's coroutine; an error in a TaskGroup is raised without its group."""
     try:
         asyncio.run(coroutine)
     except BaseExceptionGroup as group:
@@ -95,7 +98,7 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first of ours in a group of exceptions, else the first of all."""
+    """Return the first VnodeError in a group of exceptions, else the first exception."""
     leaves: list[BaseException] = []
     stack: list[BaseException] = [group]
     while stack:
@@ -108,18 +111,21 @@ def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, VnodeError)), leaves[0])
 
 
-FOUND_TROUBLE: Final = 3
-"""Exit code of a command that looked, and found something that does not work."""
+PROBLEMS_FOUND: Final = 3
+"""Exit code of a command that ran well, and found something that does not work."""
 
 
 def kubectl_plugin() -> NoReturn:
-    """Entry point of `kubectl-vnode`, which makes `kubectl vnode` work."""
+    """Run `kubectl vnode`: the entry point of `kubectl-vnode`."""
     main("kubectl vnode")
 
 
 def main(name: str = "vnode") -> NoReturn:
-    """Entry point. Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 3 the command
-    found trouble (doctor), 130 Ctrl-C."""
+    """Run the command line.
+
+    Exit codes: 0 done, 1 failed (one line says why), 2 wrong usage, 3 the command found problems
+    (doctor), 130 Ctrl-C.
+    """
     try:
         code = cli.main(prog_name=name, complete_var="_VNODE_COMPLETE", standalone_mode=False)
     except VnodeError as error:

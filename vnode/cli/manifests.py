@@ -1,4 +1,4 @@
-"""The YAML that ships with vnode, as objects to apply: what `vnode install` and the chart share.
+"""Loads the YAML that ships with vnode, as objects to apply; the chart has copies of it.
 
 The files name the namespace `vnode`; here it becomes the one that the user chose, and the webhook
 gets its address. Nothing is sent from here.
@@ -17,11 +17,11 @@ from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 
-NAMESPACE: Final = "vnode"  # what the files say
-SERVICE: Final = "vnode"  # of the agents, where they run in the cluster
+NAMESPACE: Final = "vnode"  # in the files
+SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
 WEBHOOK_PATH: Final = "/mutate--v1-pod"
-PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all that these files make
+PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all objects of these files
 
 _KINDS: Final[dict[str, Kind]] = {
     kind.kind: kind
@@ -39,25 +39,25 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 def kind_of(obj: Object) -> Kind:
-    """The kind of one of our objects."""
+    """Return the kind of one of our objects."""
     return _KINDS[obj["kind"]]
 
 
 def namespace(name: str) -> Object:
-    """The namespace of the agent."""
+    """Load the agent's namespace."""
     [obj] = _load(_root() / "namespace.yaml")
     obj["metadata"]["name"] = name
     return obj
 
 
 def crds() -> Objects:
-    """The custom resource definitions, by name."""
+    """Load the custom resource definitions, sorted by name."""
     files = sorted((_root() / "crds").iterdir(), key=lambda file: file.name)
     return [obj for file in files for obj in _load(file)]
 
 
 def rbac(namespace: str) -> Objects:
-    """Service accounts, roles and bindings; accounts and roles before what binds them."""
+    """Load service accounts, roles and bindings; bindings come last."""
     files = sorted((_root() / "rbac").iterdir(), key=lambda file: file.name)
     found = [_moved(obj, namespace) for file in files for obj in _load(file)]
     return sorted(found, key=lambda obj: obj["kind"].endswith("Binding"))
@@ -66,9 +66,9 @@ def rbac(namespace: str) -> Objects:
 def webhook(
     namespace: str, url: str | None = None, *, reinvocation: str = "Never", timeout: int = 10
 ) -> Object:
-    """The webhook configuration: of the Service `vnode`, or of agents at `url` (https://HOST:PORT).
+    """Load the webhook configuration, for the Service `vnode` or for `url` (https://HOST:PORT).
 
-    It has no caBundle: who applies it on the server's side leaves the agent's there.
+    It has no caBundle: server-side apply keeps the one that the agent has written.
     """
     [obj] = _load(_root() / "webhook.yaml")
     [hook] = obj["webhooks"]
@@ -84,12 +84,12 @@ def webhook(
 
 
 def everything(namespace_name: str, hook: Object) -> Objects:
-    """All objects in an order in which they can be applied."""
+    """Return all objects in an order in which they can be applied."""
     return [namespace(namespace_name), *crds(), *rbac(namespace_name), hook]
 
 
 def to_yaml(objs: Objects) -> str:
-    """The objects as one YAML stream."""
+    """Serialize the objects as one YAML stream."""
     text: str = yaml.safe_dump_all(objs, sort_keys=False, width=100)
     return text
 

@@ -1,4 +1,4 @@
-"""How users name a Target on the command line: NAME, NAMESPACE/NAME, or its virtual node."""
+"""Resolves the name of a Target on the command line: NAME, NAMESPACE/NAME, or its virtual node."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from vnode.runtime.links import TargetKey
 
 
 async def target(client: Client, name: str, namespace: str | None) -> tuple[TargetKey, Object]:
-    """The Target or ClusterTarget that is meant; a Target of the namespace comes first.
+    """Get the Target or ClusterTarget of that name; a Target of the namespace comes first.
 
     Raises ConfigError if there is none.
     """
-    space, bare = objects.split_key(name)
-    space = space or namespace or client.endpoint.namespace
-    for kind, where in ((kinds.TARGETS, space), (kinds.CLUSTER_TARGETS, "")):
+    given_namespace, bare = objects.split_key(name)
+    searched = given_namespace or namespace or client.endpoint.namespace
+    for kind, target_namespace in ((kinds.TARGETS, searched), (kinds.CLUSTER_TARGETS, "")):
         try:
-            found = await client.get(kind, bare, where or None)
+            found = await client.get(kind, bare, target_namespace or None)
         except (NotFound, Denied):
             continue
 
-        return TargetKey(where, bare), found
+        return TargetKey(target_namespace, bare), found
 
     raise ConfigError(
-        f"there is no Target {bare!r} in namespace {space!r}, and no ClusterTarget of that name: "
-        "see vnode get targets -A"
+        f"there is no Target {bare!r} in namespace {searched!r}, and no ClusterTarget of that "
+        "name: see vnode get targets -A"
     )
 
 
 async def node(client: Client, name: str, namespace: str | None) -> Object:
-    """The virtual node of a target, which may also be named by the node itself.
+    """Get the virtual node of a target, which may also be named by the node itself.
 
-    Raises ConfigError if there is none, or if it is a real one.
+    Raises ConfigError if there is none, or if it is a real node.
     """
     try:
         key, _target = await target(client, name, namespace)
         node_name = key.node_name
     except ConfigError:
         node_name = name.removeprefix("node/")
-        if "/" in node_name or not await _is_there(client, node_name):
+        if "/" in node_name or not await _exists(client, node_name):
             raise
 
     try:
         found = await client.get(kinds.NODES, node_name)
     except NotFound as error:
         raise ConfigError(
-            f"node {node_name!r} is not there: the agent of this cluster makes it; run vnode doctor"
+            f"node {node_name!r} not found: the agent of this cluster creates it; run vnode doctor"
         ) from error
 
     if virtual.target_of(found) is None:
-        raise ConfigError(f"node {node_name!r} is no virtual node: use kubectl for it")
+        raise ConfigError(f"node {node_name!r} is not a virtual node: use kubectl for it")
 
     return found
 
 
-async def _is_there(client: Client, node_name: str) -> bool:
+async def _exists(client: Client, node_name: str) -> bool:
     try:
         await client.get(kinds.NODES, node_name)
     except NotFound:

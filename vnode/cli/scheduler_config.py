@@ -1,8 +1,8 @@
-"""`vnode scheduler-config`: the file that makes an upstream kube-scheduler the candidate scheduler.
+"""Defines `vnode scheduler-config`: configures a kube-scheduler as the candidate scheduler.
 
-It has one profile, `admiralty-candidate`, and calls the agent, as its extender, instead of binding
-pods itself: a call to bind is what reserves a candidate, and the agent answers it once the source
-has decided.
+The file has one profile, `admiralty-candidate`, and names the agent as the extender that binds
+pods: a call to bind is what reserves a candidate, and the agent answers it once the source has
+decided.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from vnode.api.objects import Object
 from vnode.cli import manifests
 
 LEASE: Final = "vnode-candidate-scheduler"  # as the Role in the manifests names it
-CREDENTIALS: Final = Path(
-    "/var/run/secrets/vnode.dev/extender"
-)  # where the chart mounts the Secret
+CREDENTIALS: Final = Path("/var/run/secrets/vnode.dev/extender")  # the chart's mount path
 TIMEOUT: Final = "90s"  # the agent answers within 30 s, so this never cuts a decision short
 
 
@@ -33,7 +31,7 @@ def build(
     leader_elect: bool = True,
     namespace: str = manifests.NAMESPACE,
 ) -> Object:
-    """The KubeSchedulerConfiguration; `credentials` holds tls.crt, tls.key and ca.crt.
+    """Build the KubeSchedulerConfiguration; `credentials` has tls.crt, tls.key and ca.crt.
 
     Raises ConfigError if `extender` is not an https address.
     """
@@ -77,7 +75,7 @@ def build(
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("scheduler-config")
     @click.option(

@@ -1,7 +1,4 @@
-"""Rows as kubectl's tables, objects as JSON, YAML or names. Pure but for the colours.
-
-A table is columns and rows of text; a wide one has more columns.
-"""
+"""Formats rows as kubectl's tables, objects as JSON, YAML or names. Pure but for the colours."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ _COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A title, and what a row has under it; `wide` ones are shown on request only.
+    """A column: its title, and the cell of each row; `wide` columns are shown on request only.
 
-    A cell that `is_bad` is red; the colours of others go by their words.
+    A cell that `is_bad` is red; the colour of others depends on their text.
     """
 
     title: str
@@ -53,7 +50,7 @@ def lines(
     heading: bool = True,
     widths: list[int] | None = None,
 ) -> list[str]:
-    """The table's lines. `widths` keeps the columns of an earlier table, and learns from this."""
+    """Return the table's lines. `widths` has the columns of an earlier table, and is updated."""
     shown = [column for column in columns if wide or not column.wide]
     cells = [
         [(column.cell(row) or "<none>", column.is_bad(row)) for column in shown] for row in rows
@@ -79,7 +76,7 @@ def _line(row: list[tuple[str, bool]], widths: Sequence[int], *, plain: bool) ->
 
 
 def document(objs: Objects, format_: str, *, single: bool = False) -> str:
-    """The objects as JSON or YAML: one as itself, several as a List."""
+    """Serialize the objects as JSON or YAML: a single one as itself, several as a List."""
     whole: Object = objs[0] if single else {"apiVersion": "v1", "kind": "List", "items": objs}
     if format_ == "json":
         return json.dumps(whole, indent=4, ensure_ascii=False)
@@ -89,23 +86,23 @@ def document(objs: Objects, format_: str, *, single: bool = False) -> str:
 
 
 def reference(kind: Kind, obj: Object) -> str:
-    """`node/NAME`, or `target.multicluster.admiralty.io/NAME`, which kubectl takes back."""
+    """Return `node/NAME`, or `target.multicluster.admiralty.io/NAME`, which kubectl accepts."""
     group = f".{kind.group}" if kind.group else ""
     return f"{kind.kind.lower()}{group}/{objects.name(obj)}"
 
 
 def typed(kind: Kind, obj: Object) -> Object:
-    """The object with its kind, which items of a list lack; managed fields are nobody's reading."""
+    """Add the kind to an object, since items of a list lack it, and remove managed fields."""
     metadata = {k: v for k, v in objects.metadata(obj).items() if k != "managedFields"}
     rest = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
 
 
 def target_kind(obj: Object) -> Kind:
-    """Target or ClusterTarget, by its namespace."""
+    """Return Target or ClusterTarget: the former if the object has a namespace."""
     return kinds.TARGETS if objects.namespace(obj) else kinds.CLUSTER_TARGETS
 
 
 def source_kind(obj: Object) -> Kind:
-    """Source or ClusterSource, by its namespace."""
+    """Return Source or ClusterSource: the former if the object has a namespace."""
     return kinds.SOURCES if objects.namespace(obj) else kinds.CLUSTER_SOURCES

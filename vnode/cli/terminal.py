@@ -1,6 +1,6 @@
-"""What only a terminal gets: colour and output that is drawn again in place.
+"""Writes colours, and output that is redrawn in place, to terminals only.
 
-Pipes and files get plain text. NO_COLOR (to any value) takes the colour away on a terminal too.
+Pipes and files get plain text. NO_COLOR (with any value) turns colours off on a terminal, too.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def is_terminal() -> bool:
-    """Somebody watches the standard output."""
+    """Tell whether the standard output is a terminal."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colour() -> bool:
-    """Colours are wanted there."""
+    """Tell whether output has colours."""
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 
 def styled(text: str, colour: str | None = None, *, bold: bool = False) -> str:
-    """The text in that colour, where colours are wanted."""
+    """Return the text in that colour, where output has colours."""
     return click.style(text, fg=colour, bold=bold or None) if text and has_colour() else text
 
 
 def redraw(text: str) -> None:
-    """Show this in the place of all that is on the screen."""
+    """Clear the screen, and print the text."""
     click.echo(_CLEAR + text)

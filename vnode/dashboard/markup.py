@@ -67,7 +67,7 @@ def tag(name: str, /, *children: Content, **attributes: str | bool | None) -> Ma
 
 
 def join(children: Iterable[Content]) -> Markup:
-    """Concatenate texts and markup."""
+    """Join texts and markup."""
     made = Markup()
     made._html = _inside(children)
     return made

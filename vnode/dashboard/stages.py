@@ -46,7 +46,7 @@ class Stage(Enum):
 
 
 _MEANING = {
-    Stage.PENDING: "in the queue: no target has been asked, or every one said no",
+    Stage.PENDING: "in the queue: no target has been asked, or every target rejected it",
     Stage.CANDIDATE: "a target has been asked whether it has a place",
     Stage.BOUND: "a target has it, its containers do not run yet",
     Stage.RUNNING: "its containers run",
@@ -106,7 +106,7 @@ def classify(
 
     status, why = failing.status(pod, now, is_away=node in away), ""
     if status == failing.UNREACHABLE:
-        why = "the target does not answer: what it last said may be old"
+        why = "the target is not ready: this status may be outdated"
     elif failure and stage in (Stage.FAILING, Stage.FAILED):
         why = failure.text
 

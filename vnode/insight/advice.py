@@ -207,7 +207,7 @@ def container_spec(pod: Object, name: str) -> Object:
 
 def _not_ready(failure: Failure, pod: Object) -> tuple[str, ...]:
     if not failure.container:
-        return ("whoever sets the conditions of its readiness gates has not done so yet",)
+        return ("the controller of its readiness gates has not set their conditions to True yet",)
 
     probe = container_spec(pod, failure.container).get("readinessProbe")
     compare = ", and compare that with its readinessProbe" if probe else ""
@@ -264,7 +264,9 @@ def delegate_lingers(target: str, delegate: Object, *, asked: bool) -> tuple[str
     """
     name, namespace = objects.name(delegate), objects.namespace(delegate)
     if not asked:
-        return (f"nobody has deleted the delegate yet: see that the agents run, also in {target}",)
+        return (
+            f"the delegate has not been deleted yet: see that the agents run, also in {target}",
+        )
 
     node = objects.node_name(delegate) or "its node"
     return (

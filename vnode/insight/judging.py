@@ -108,8 +108,8 @@ def _pending(facts: Facts) -> Verdict:
     if gates:
         return Verdict(
             PodState.GATED,
-            f"the pod waits for its scheduling gates to be taken off: {', '.join(gates)}",
-            ("whoever put the gate there takes it off (a queue such as Kueue: see its workload)",),
+            f"the pod waits until its scheduling gates are removed: {', '.join(gates)}",
+            ("the controller that added the gate has to remove it (for Kueue: see the Workload)",),
         )
 
     if not agent_is_alive(facts):
@@ -118,7 +118,7 @@ def _pending(facts: Facts) -> Verdict:
     if not facts.targets:
         return Verdict(
             PodState.NO_TARGET,
-            "no Target or ClusterTarget is there for this namespace",
+            "there is no Target or ClusterTarget for this namespace",
             (
                 (
                     "vnode connect --source FILE --target FILE --namespace "
@@ -130,12 +130,9 @@ def _pending(facts: Facts) -> Verdict:
     if not any(target.is_ready for target in facts.targets):
         return Verdict(
             PodState.UNREACHABLE,
-            "none of its targets can be used now",
+            "none of its targets is ready",
             (
-                *(
-                    f"{t.name}: {t.ready.get('message', 'not looked at yet')}"
-                    for t in facts.targets
-                ),
+                *(f"{t.name}: {t.ready.get('message', 'not checked yet')}" for t in facts.targets),
                 "vnode doctor checks both sides of each connection",
             ),
         )
@@ -170,11 +167,11 @@ def _bound(facts: Facts) -> Verdict:
         )
 
     if not target.is_ready:
-        reason = target.ready.get("message") or target.error or "not looked at yet"
+        reason = target.ready.get("message") or target.error or "not checked yet"
         return Verdict(
             PodState.UNREACHABLE,
-            f"target {target.name} cannot be used now; what it last said may be old",
-            (str(reason), "vnode doctor checks both sides; containers run on meanwhile"),
+            f"target {target.name} is not ready; the pod's last known status may be outdated",
+            (str(reason), "vnode doctor checks both sides; containers keep running meanwhile"),
         )
 
     shown = target.delegate or facts.pod
@@ -221,7 +218,7 @@ def _starting(facts: Facts, target: TargetFacts, shown: Object) -> Verdict:
     if target.error == "" and target.chaperon is not None and target.delegate is None:
         return Verdict(
             PodState.NOT_STARTING,
-            f"target {target.name} has made no delegate pod yet",
+            f"target {target.name} has created no delegate pod yet",
             advice.target_agent(target.name),
         )
 
@@ -237,7 +234,7 @@ def _ending(facts: Facts) -> Verdict:
         why = target.error or target.ready.get("message", "")
         return Verdict(
             PodState.STUCK_ENDING,
-            f"target {target.name} cannot be asked whether the containers have ended",
+            f"target {target.name} is not ready: whether the containers have ended is unknown",
             advice.stuck(str(why), str(target.key), facts.pod),
         )
 
@@ -267,16 +264,20 @@ def _ending(facts: Facts) -> Verdict:
     if foreign:
         return Verdict(
             PodState.STUCK_ENDING,
-            f"finalizers of others keep the pod: {', '.join(foreign)}",
-            ("whoever put them there takes them off",),
+            f"finalizers of other controllers keep the pod: {', '.join(foreign)}",
+            ("the controllers that added them have to remove them",),
         )
 
     if not agent_is_alive(facts):
         return Verdict(
-            PodState.STUCK_ENDING, "nothing runs any more, but no agent lets it go", advice.AGENT
+            PodState.STUCK_ENDING,
+            "its containers have ended, but no agent is running to remove its finalizer",
+            advice.AGENT,
         )
 
-    return Verdict(PodState.ENDING, "nothing runs any more; the agent lets the pod go")
+    return Verdict(
+        PodState.ENDING, "its containers have ended; the agent removes the pod's finalizer"
+    )
 
 
 def _since_deletion(delegate: Object, facts: Facts) -> timedelta | None:

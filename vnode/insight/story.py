@@ -133,7 +133,7 @@ def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
         yield Line(f"its node {target.key.node_name} is cordoned")
 
     if target.error and target.error != ready.get("message"):
-        yield Line(f"could not be asked from here: {target.error}")
+        yield Line(f"could not be read from here: {target.error}")
 
     if target.chaperon is not None:
         yield from _candidate(target, target.chaperon)
@@ -157,7 +157,7 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
         case CandidateState.REJECTED:
             yield Line(f"rejected: {target.rejection}", at)
         case CandidateState.RESERVED:
-            yield Line("a place is reserved there")
+            yield Line("a place is reserved")
         case CandidateState.COMMITTED:
             yield Line("a place was reserved, and the candidate allowed to take it")
         case _:
@@ -244,12 +244,12 @@ def _feedback(facts: Facts) -> Iterable[Line]:
         status = objects.status(facts.pod)
         if not target.is_ready:
             since = str(target.ready.get("lastTransitionTime") or "")
-            yield Line("this pod's status stands still: the target is not ready", since)
+            yield Line("this pod's status is not updated: the target is not ready", since)
         else:
-            yield Line(f"this pod says {status.get('phase', 'nothing')}, as its delegate does")
+            yield Line(f"this pod's phase is {status.get('phase', 'unknown')}, as its delegate's")
 
     if "deletionTimestamp" in metadata:
-        yield Line("its deletion was asked for", str(metadata["deletionTimestamp"]))
+        yield Line("its deletion was requested", str(metadata["deletionTimestamp"]))
         for name in objects.finalizers(facts.pod):
             yield Line(f"kept by the finalizer {name}")
 

@@ -1,4 +1,4 @@
-"""A part of each cgroup hierarchy for one real node, so that nodes do not share `/kubepods`.
+"""Gives each real node its own part of the cgroup hierarchies, lest nodes should share `/kubepods`.
 
 Two kubelets in one would each delete the other's pods. Version 1 (a mount for each controller) and
 version 2 (one mount for all) are told apart by what is mounted.
@@ -47,7 +47,7 @@ def _delegate(folder: Path) -> None:
 
 
 def remove(name: str, root: Path = ROOT) -> None:
-    """Delete the node's cgroups; those who run in them may still be on their way out.
+    """Delete the node's cgroups, whose processes may still be terminating.
 
     FleetError if they are not empty after a while: the kernel tells nobody when they are.
     """

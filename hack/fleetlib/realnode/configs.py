@@ -74,13 +74,13 @@ def network(pod_range: str) -> dict[str, Any]:
 
 
 def pod_range(place: Site) -> str:
-    """A part of the cluster's range in which kwok, which counts from the start, never arrives."""
+    """Return the end of the cluster's range: kwok takes addresses from its start."""
     first, second, _rest = place.pod_range.split(".", 2)
     return f"{first}.{second}.200.0/24"
 
 
 def firewall(place: Site) -> str:
-    """For nft: the API server's Service works without kube-proxy, unknown ones refuse at once."""
+    """Return nft rules: the API server's Service works without kube-proxy, others refuse."""
     server = f"{place.address}:{addresses.API_SERVER}"
     rule = f"ip daddr {addresses.FIRST_SERVICE} tcp dport 443 dnat to {server}"
     return f"""flush ruleset
@@ -130,7 +130,7 @@ def kubelet(place: Site, folder: Path, cgroup: str, *, names: bool = False) -> d
 
 
 def kubelet_flags(place: Site, folder: Path, name: str) -> list[str]:
-    """What cannot be said in the file."""
+    """Return the flags that have no field in the file."""
     return [
         f"--config={folder / 'kubelet.yaml'}",
         f"--kubeconfig={place.file('kubelet.kubeconfig')}",

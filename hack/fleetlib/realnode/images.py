@@ -86,7 +86,7 @@ def _stored(folder: Path, described: Mapping[str, Any]) -> Blob:
 
 
 def build(busybox: bytes, applets: Iterable[str]) -> Images:
-    """The same from the program's bytes and the names that it can be called by."""
+    """Build the images from the program's bytes and its names."""
     unpacked = _layer(busybox, applets)
     # No compression to speak of: nothing is sent anywhere, and unpacking waits for it.
     packed = gzip.compress(unpacked, compresslevel=1, mtime=0)

@@ -25,7 +25,7 @@ _PAUSE = 1.0  # seconds before a program that ended is started again
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `node` writes down for this program."""
+    """What `node` passes to this program."""
 
     name: str
     folder: str

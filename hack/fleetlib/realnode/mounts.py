@@ -1,4 +1,4 @@
-"""What a real node sees of the machine's files: all of them, but its own state and settings.
+"""Mounts the machine's files for a real node, with a state and settings of its own.
 
 Runs in a mount namespace of the node's own, so nothing here reaches the machine, and everything is
 undone when the last process in it ends.
@@ -37,7 +37,7 @@ def arrange(folder: Path) -> None:
 
 
 def _own_network_in_sys() -> None:
-    """/sys shows the network namespace that it was mounted in; the cgroups in it are kept."""
+    """Mount /sys again, for the node's own network namespace; the cgroups in it are kept."""
     with tempfile.TemporaryDirectory() as aside:
         _mount("--rbind", "/sys/fs/cgroup", aside)
         _mount("-t", "sysfs", "sysfs", "/sys")

@@ -1,4 +1,4 @@
-"""A real node as the fleet sees it: a process of a cluster, `real-node`, and a Node that is Ready.
+"""Starts and stops real nodes: a process of a cluster, `real-node`, and its Node.
 
 `hack/fleet stop` and `start` work on it as on any process; a stop is like pulling the plug.
 """
@@ -39,7 +39,7 @@ def cgroup(plan: Plan, index: int) -> str:
 
 
 def check(mode: addresses.Mode) -> None:
-    """FleetError that names the cure, unless real nodes can run here. Asked before anything is."""
+    """Raise FleetError, which names the cure, unless real nodes can run here; call it first."""
     packages.check()
     if mode != "netns":
         raise FleetError("a real node needs network namespaces: unset VNODE_FLEET_NETWORK")
@@ -47,18 +47,18 @@ def check(mode: addresses.Mode) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `hack/fleet up` can be told about real nodes."""
+    """The options of `hack/fleet up` for real nodes."""
 
     services: bool = False
     images: Path | None = None
 
     @property
     def programs(self) -> list[str]:
-        """The names of those that it takes, besides Debian's."""
+        """Return the names of the programs that it needs, besides Debian's."""
         return ["kubelet", *(services.PROGRAMS if self.services else ())]
 
     def check(self) -> None:
-        """FleetError unless the images are there."""
+        """Raise FleetError unless the images exist."""
         if self.images is not None and not (self.images / "index.json").exists():
             raise FleetError(f"{self.images} is no OCI layout: it has no index.json")
 
@@ -118,12 +118,12 @@ def _write_files(place: Site, folder: Path, own_cgroup: str, options: Options) -
 
 
 def _now() -> datetime.datetime:
-    """The current second: heartbeats are not told more precisely."""
+    """Return the current second: heartbeats are not more precise."""
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
 def wait(directory: Path, place: Site, since: datetime.datetime) -> None:
-    """Until the Node is Ready by its own word of after `since`; an old one may still say so.
+    """Wait until the Node is Ready by a heartbeat after `since`; an older one does not count.
 
     FleetError, with the ends of the logs, when it takes too long or the process has ended.
     """
@@ -138,7 +138,7 @@ def wait(directory: Path, place: Site, since: datetime.datetime) -> None:
 
 
 def _ready(place: Site, since: datetime.datetime) -> bool:
-    """Watch for a little while: in between somebody has to see whether the process has ended."""
+    """Watch for a short time: the caller checks in between whether the process has ended."""
     name = clusters.real_node(place.name)
     selector = {"fieldSelector": f"metadata.name={name}"}
     try:

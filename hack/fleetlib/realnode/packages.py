@@ -1,4 +1,4 @@
-"""The programs that a real node takes from the machine: which they are. Debian's are enough."""
+"""Names the programs that a real node takes from the machine, which Debian has."""
 
 from __future__ import annotations
 

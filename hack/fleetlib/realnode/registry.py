@@ -20,7 +20,7 @@ _PATH: Final = re.compile(r"^/v2/(?P<name>.+)/(?P<what>manifests|blobs)/(?P<refe
 
 
 def find(images: Images, path: str) -> Blob | None:
-    """What a registry has at `path`, of which only the last part of an image's name counts."""
+    """Return the content at `path`; only the last part of an image's name counts."""
     asked = _PATH.match(path.partition("?")[0])
     if asked is None:
         return None

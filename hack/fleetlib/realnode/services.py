@@ -1,4 +1,4 @@
-"""What makes Services work on a real node: kube-proxy for their addresses, CoreDNS for their names.
+"""Configures kube-proxy and CoreDNS, so that Services and their names work on a real node.
 
 Got only when asked for (`hack/fleet up ... --services`), because most tests need neither. Both run
 beside the kubelet, in the network of the cluster. Pure.
@@ -31,7 +31,7 @@ def files(place: Site, pods: str, node: str) -> dict[str, str]:
 
 
 def commands(folder: Path, programs: Mapping[str, Path]) -> dict[str, list[str]]:
-    """How both are started; `folder` has what `files` made."""
+    """Return the command lines of both; `folder` has the files of `files`."""
     return {
         KUBE_PROXY: [str(programs[KUBE_PROXY]), f"--config={folder / 'kube-proxy.yaml'}"],
         COREDNS: [str(programs[COREDNS]), f"-conf={folder / 'Corefile'}"],

@@ -1,1 +1,1 @@
-"""Where the programs of a cluster come from: found, downloaded or built, then kept in the cache."""
+"""Finds, downloads or builds the programs of a cluster, and caches them."""

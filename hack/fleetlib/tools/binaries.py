@@ -59,14 +59,14 @@ def _tool(name: str) -> Tool:
 
 
 def cached(tool: Tool) -> Path:
-    """Where the cache keeps `tool`, there or not."""
+    """Return the path of `tool` in the cache, whether it exists or not."""
     system, machine = system_and_machine()
     folder = f"{tool.family}-{tool.version}-{system}-{machine}"
     return cachefolder.path() / "bin" / folder / tool.name
 
 
 def present(tool: Tool, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The program if it is there already: in `$KUBE_BIN_DIR`, else in the cache."""
+    """Return the program if it exists in `$KUBE_BIN_DIR` or in the cache."""
     candidates = [cached(tool)]
     if folder := environ.get("KUBE_BIN_DIR"):
         candidates.insert(0, Path(folder) / tool.name)

@@ -1,4 +1,4 @@
-"""Official releases, verified by their SHA-256 sums. Fails fast where there is no internet."""
+"""Downloads official releases, verified by SHA-256. Fails fast without internet access."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _checked(digest: str, filename: str) -> str:
 
 
 def reachable(url: str, timeout: float = CONNECT_TIMEOUT) -> bool:
-    """Whether the host of `url` takes a connection within `timeout` seconds.
+    """Tell whether the host of `url` accepts a connection within `timeout` seconds.
 
     Asked first, because urllib knows one time-out only and a slow download needs a long one.
     A proxy configured by environment is taken as reachable.

@@ -67,8 +67,8 @@ def test_several_files_are_one_and_the_first_to_name_a_thing_wins(
     assert cluster_of(Access(context="one")) == "https://one:6443"
     config = Access().load()
     assert config is not None
-    reach, _name = kubeconfigs.parse(config.text, config.base, "two")
-    assert reach.authority == b"authority"
+    endpoint, _name = kubeconfigs.parse(config.text, config.base, "two")
+    assert endpoint.authority == b"authority"
 
 
 def test_a_broken_file_among_several_is_named(

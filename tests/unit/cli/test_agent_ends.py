@@ -23,7 +23,7 @@ def load(folder: Path, text: str) -> AgentConfig:
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "wanted"),
+    ("text", "requested", "wanted"),
     [
         ("", True, 20),
         ("streamGracePeriodSeconds: 7200", True, 7200),
@@ -33,12 +33,12 @@ def load(folder: Path, text: str) -> AgentConfig:
     ],
 )
 def test_streams_get_what_is_configured_unless_a_fault_ends_the_agent(
-    tmp_path: Path, text: str, told: bool, wanted: int
+    tmp_path: Path, text: str, requested: bool, wanted: int
 ) -> None:
     options = AgentOptions(
         "vnode", "192.0.2.1", load(tmp_path, text), None, "agent", asyncio.Event()
     )
-    if told:
+    if requested:
         options.stop_requested.set()
 
     assert last_grace(options) == wanted

@@ -14,7 +14,7 @@ from vnode.api.objects import Object
 from vnode.cli.connect import desired
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
-from vnode.cli.kubeconfigs import Reach
+from vnode.cli.kubeconfigs import ClusterEndpoint
 
 
 def account(**owner: str) -> Object:
@@ -59,7 +59,8 @@ def test_a_token_is_of_the_account_that_it_names_by_uid(claims: Object, kept: bo
 
 
 def connection(**more: Any) -> DesiredConnection:
-    return DesiredConnection("team", "team", "gpu", "c1", Reach("https://c3", None), 3600, **more)
+    endpoint = ClusterEndpoint("https://c3", None)
+    return DesiredConnection("team", "team", "gpu", "c1", endpoint, 3600, **more)
 
 
 def connector(**more: Any) -> Connector:

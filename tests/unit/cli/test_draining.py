@@ -1,4 +1,4 @@
-"""Which pods a drain evicts, and which it will not touch without being told."""
+"""Which pods a drain evicts, and which only with a flag."""
 
 from __future__ import annotations
 

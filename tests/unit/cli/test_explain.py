@@ -1,4 +1,4 @@
-"""The story of a pod, and the judgement about it, for each state that users meet."""
+"""The story of a pod, and its verdict, for each state that users meet."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
 
 
 @pytest.mark.parametrize(
-    ("known", "state", "said"),
+    ("known", "state", "expected"),
     [
         (facts(plain(), namespace=namespace()), PodState.NOT_ELECTED, "nothing asks for"),
         (
@@ -178,22 +178,26 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
             "no delegate pod yet",
         ),
         (facts(proxy(node="admiralty-default-c9"), target()), PodState.LOST, "is gone"),
-        (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be old"),
+        (facts(proxy(node=NODE), target(ready=False)), PodState.UNREACHABLE, "may be outdated"),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(error="no answer")),
             PodState.STUCK_ENDING,
-            "cannot be asked",
+            "have ended is unknown",
         ),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(chaperon=ALLOWED)),
             PodState.STUCK_ENDING,
             "waits for that cluster's agent",
         ),
-        (facts(proxy(node=NODE, metadata=ENDING), target()), PodState.ENDING, "lets the pod go"),
+        (
+            facts(proxy(node=NODE, metadata=ENDING), target()),
+            PodState.ENDING,
+            "the agent removes",
+        ),
         (
             facts(proxy(node=NODE, metadata=ENDING), target(), lease=lease(600)),
             PodState.STUCK_ENDING,
-            "no agent lets it go",
+            "no agent is running to remove its finalizer",
         ),
         (
             facts(proxy(metadata={**ENDING, "finalizers": ["example.com/mine"]}), target()),
@@ -203,12 +207,12 @@ GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
     ],
 )
 def test_each_state_is_found_and_bad_ones_have_a_cure(
-    known: Facts, state: PodState, said: str
+    known: Facts, state: PodState, expected: str
 ) -> None:
     verdict = judging.judge(known)
     assert verdict.state is state
-    assert said in verdict.text
-    assert state.is_good or verdict.cures or "opts out" in said or "DaemonSet" in said
+    assert expected in verdict.text
+    assert state.is_good or verdict.cures or "opts out" in expected or "DaemonSet" in expected
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
 
 
 @pytest.mark.parametrize(
-    ("container", "state", "said", "cure"),
+    ("container", "state", "expected", "cure"),
     [
         (
             crash_loop(exitCode=137, reason="OOMKilled"),
@@ -261,7 +265,7 @@ def test_a_container_that_cannot_start_is_told_in_the_kubelets_words(
     ],
 )
 def test_a_pod_that_fails_while_it_runs_is_told_with_exit_code_and_cure(
-    container: Object, state: PodState, said: str, cure: str
+    container: Object, state: PodState, expected: str, cure: str
 ) -> None:
     pod = proxy(node=NODE, phase="Running")
     limits = {"resources": {"limits": {"memory": "64Mi"}}}
@@ -271,7 +275,7 @@ def test_a_pod_that_fails_while_it_runs_is_told_with_exit_code_and_cure(
     unhealthy = [{"type": "Warning", "reason": "Unhealthy", "message": "probe failed: 503"}]
     there = target(chaperon=ALLOWED, delegate=shown, events=unhealthy)
     verdict = judging.judge(facts(pod, there))
-    assert (verdict.state, verdict.text) == (state, said)
+    assert (verdict.state, verdict.text) == (state, expected)
     assert any(cure in line for line in verdict.cures)
     assert not state.is_good
 
@@ -366,8 +370,8 @@ def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -
 def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
     there: TargetFacts, where: str
 ) -> None:
-    said = there.rejection or "didn't match Pod's node affinity/selector"
-    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {said}")), there)
+    expected = there.rejection or "didn't match Pod's node affinity/selector"
+    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {expected}")), there)
     first, *_others = judging.judge(known).cures
     assert where in first
     assert len(_others) == 1
@@ -381,26 +385,26 @@ def test_what_a_target_lacks_is_told_once() -> None:
 
 
 def test_a_value_that_is_not_read_is_named() -> None:
-    told = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
-    assert "whose value is not read (it is 'false')" in rendering.as_text(told, NOW, 200)
+    built = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
+    assert "whose value is not read (it is 'false')" in rendering.as_text(built, NOW, 200)
 
 
 def test_the_story_is_told_in_the_order_of_events() -> None:
     there = target(
         chaperon=ALLOWED, delegate=delegate(container={"running": {"startedAt": at(10)}})
     )
-    told = story.build(facts(proxy(node=NODE), there, namespace=namespace()))
-    assert [chapter.title for chapter in told.chapters] == [
+    built = story.build(facts(proxy(node=NODE), there, namespace=namespace()))
+    assert [chapter.title for chapter in built.chapters] == [
         "Admission",
         "Target default/c2",
         "Decision",
         "Delegate",
         "Feedback",
     ]
-    text = rendering.as_text(told, NOW)
+    text = rendering.as_text(built, NOW)
     assert "10s ago    container main: running" in text
     assert text.endswith("Now\n  Running: the pod runs in target c2")
-    assert rendering.as_object(told)["state"] == "Running"
+    assert rendering.as_object(built)["state"] == "Running"
 
 
 def test_only_what_a_pod_cannot_start_without_is_looked_for() -> None:

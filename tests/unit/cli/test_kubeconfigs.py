@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vnode.api.errors import ConfigError
 from vnode.cli import kubeconfigs
 from vnode.cli.connect import connect, desired
-from vnode.cli.kubeconfigs import Reach
+from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube import endpoint
 
 
@@ -24,7 +24,8 @@ def jwt(**claims):
 
 
 def test_what_is_built_is_one_that_the_agent_takes_out_of_a_secret():
-    text = kubeconfigs.build(Reach("https://192.0.2.1:6443", None, "name"), "secret", "team")
+    cluster = ClusterEndpoint("https://192.0.2.1:6443", None, "name")
+    text = kubeconfigs.build(cluster, "secret", "team")
     made = endpoint.from_kubeconfig(text, kubeconfigs.CONTEXT)
     assert (made.url, made.namespace, made.server_name) == (
         "https://192.0.2.1:6443",
@@ -48,9 +49,9 @@ def test_files_that_the_operators_kubeconfig_names_are_taken_in(tmp_path):
     }
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(config))
-    reach, name = kubeconfigs.read(file)
-    assert (reach, name) == (Reach("https://h", b"authority"), "East")
-    built = yaml.safe_load(kubeconfigs.build(reach, "t", "n"))
+    endpoint, name = kubeconfigs.read(file)
+    assert (endpoint, name) == (ClusterEndpoint("https://h", b"authority"), "East")
+    built = yaml.safe_load(kubeconfigs.build(endpoint, "t", "n"))
     data = built["clusters"][0]["cluster"]["certificate-authority-data"]
     assert base64.b64decode(data) == b"authority"
 
@@ -110,7 +111,7 @@ def test_every_name_is_a_dns_label_or_refused(text):
     ],
 )
 def test_addresses_that_mean_the_machine_itself(server, local):
-    assert Reach(server, None).is_local is local
+    assert ClusterEndpoint(server, None).is_local is local
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("24h", 86400), ("365d", 31536000)])

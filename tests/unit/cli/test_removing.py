@@ -50,10 +50,10 @@ def test_a_chaperon_is_ended_with_the_target_it_came_by(
     annotations: dict[str, str], owned: bool, anothers: bool
 ) -> None:
     target = {"metadata": {"name": "gpu", "namespace": "team"}}
-    share = RemoteObjects(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
+    remote = RemoteObjects(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
     chaperon = {"metadata": {"name": "web", "annotations": annotations}}
-    assert share.owns(chaperon) is owned
-    assert share.is_anothers(chaperon) is anothers
+    assert remote.owns(chaperon) is owned
+    assert remote.is_anothers(chaperon) is anothers
 
 
 def test_a_closed_door_can_still_be_looked_through() -> None:

@@ -1,4 +1,4 @@
-"""What cannot be seen is not gone."""
+"""Objects that could not be listed do not count as gone."""
 
 from __future__ import annotations
 

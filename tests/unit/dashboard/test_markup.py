@@ -1,4 +1,4 @@
-"""Nothing that a cluster says is markup."""
+"""No text from a cluster becomes markup."""
 
 from __future__ import annotations
 

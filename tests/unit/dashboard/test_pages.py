@@ -1,4 +1,4 @@
-"""The pages as they are built from what clusters say, however that looks."""
+"""The pages as built from objects of clusters, well-formed or hostile."""
 
 from __future__ import annotations
 
@@ -161,8 +161,8 @@ def test_the_overview_says_capacity_use_and_what_cannot_be_read() -> None:
         notices=("nodes cannot be read",),
     )
     text = read(overview.build(shown, PATHS).decode()).text
-    for said in ("4 of 8", "1 of 16 GiB", "0 of 8", "nodes cannot be read"):
-        assert said in text
+    for expected in ("4 of 8", "1 of 16 GiB", "0 of 8", "nodes cannot be read"):
+        assert expected in text
 
 
 def test_a_target_that_is_not_ready_says_why() -> None:
@@ -197,7 +197,7 @@ def hostile_objects(text: str) -> ModelInputs:
 @given(HOSTILE, HOSTILE)
 def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> None:
     shown = view_model.make(hostile_objects(text), NOW)
-    told = Story(
+    built = Story(
         text,
         text,
         (Chapter(text, (Line(text, text),)),),
@@ -207,7 +207,7 @@ def test_no_text_of_a_cluster_becomes_part_of_a_page(text: str, sent: str) -> No
         overview.build(shown, PATHS),
         pods_page.build(shown, PATHS, dict.fromkeys(pods_page.FILTERS, sent)),
         pods_page.build(shown, PATHS, {}),
-        pod_page.build(told, PATHS, cluster=text, now=NOW),
+        pod_page.build(built, PATHS, cluster=text, now=NOW),
         pod_page.absent(text, text, PATHS, cluster=text, now=NOW),
     ]
     for page in pages:

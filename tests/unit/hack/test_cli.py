@@ -6,32 +6,32 @@ import pytest
 
 from hack.fleetlib import cli, fleet
 from hack.fleetlib.errors import FleetError
-from hack.fleetlib.fleet import Wishes
+from hack.fleetlib.fleet import FleetOptions
 
 
-def parsed(*words: str) -> Wishes:
-    return cli.wishes(cli.parser().parse_args(["up", "/tmp/f", *words]))
+def parsed(*words: str) -> FleetOptions:
+    return cli.fleet_options(cli.parser().parse_args(["up", "/tmp/f", *words]))
 
 
 def test_all_that_up_can_be_told():
-    wishes = parsed(
+    options = parsed(
         *("c1", "c2", "--nodes", "3", "--node-cpu", "4", "--node-pods", "2000", "--agents"),
         *("--connect", "c1:c2", "--connect", "c2:c1", "--no-candidate-scheduler"),
         *("--apiserver-arg=--v=4", "--agent-arg=--config=f"),
     )
-    assert list(wishes.names) == ["c1", "c2"]
-    assert (wishes.clusters.nodes, wishes.clusters.size.cpu) == (3, "4")
-    assert (wishes.clusters.size.memory, wishes.clusters.size.pods) == ("256Gi", "2000")
-    assert wishes.connections == [("c1", "c2"), ("c2", "c1")]
-    assert (wishes.agents, wishes.candidate_scheduler) == (True, False)
-    assert wishes.clusters.api_server_arguments == ("--v=4",)
-    assert wishes.agent_arguments == ("--config=f",)
-    wishes.check()
+    assert list(options.names) == ["c1", "c2"]
+    assert (options.clusters.nodes, options.clusters.size.cpu) == (3, "4")
+    assert (options.clusters.size.memory, options.clusters.size.pods) == ("256Gi", "2000")
+    assert options.connections == [("c1", "c2"), ("c2", "c1")]
+    assert (options.agents, options.candidate_scheduler) == (True, False)
+    assert options.clusters.api_server_arguments == ("--v=4",)
+    assert options.agent_arguments == ("--config=f",)
+    options.check()
 
 
 def test_up_needs_only_names():
-    wishes = parsed("c1")
-    assert (wishes.clusters.nodes, wishes.agents, wishes.connections) == (1, False, [])
+    options = parsed("c1")
+    assert (options.clusters.nodes, options.agents, options.connections) == (1, False, [])
 
 
 @pytest.mark.parametrize("text", ["", "c1", "c1:", ":c2", "c1:c2:c3"])
@@ -91,6 +91,6 @@ def test_the_other_commands_take_a_directory_and_a_name(words):
 
 
 def test_real_nodes_are_listed_or_repeated():
-    wishes = parsed("c1", "c2", "c3", "--real-node", "c1,c2", "--real-node", "c3")
-    assert wishes.real_nodes == ["c1", "c2", "c3"]
-    wishes.check()
+    options = parsed("c1", "c2", "c3", "--real-node", "c1,c2", "--real-node", "c3")
+    assert options.real_nodes == ["c1", "c2", "c3"]
+    options.check()

@@ -31,4 +31,4 @@ def test_it_is_got_only_where_it_is_asked_for():
     assert "metrics-server" not in catalogue.USUAL
     for words, wanted in (([], False), (["--metrics-server"], True)):
         arguments = cli.parser().parse_args(["up", "/d", "c1", *words])
-        assert ("metrics-server" in cli.wishes(arguments).programs()) is wanted
+        assert ("metrics-server" in cli.fleet_options(arguments).programs()) is wanted

@@ -1,4 +1,4 @@
-"""The cure that is named is that of the reason, not of words that it happens to have."""
+"""The cure is that of the reason, not of other words in its message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(
-    ("said", "begins"),
+    ("expected", "begins"),
     [
         ([NO_MINTER], ["give the agent the right to make tokens"]),
         ([OTHERS], ["run the pod as that service account, or create a Secret"]),
@@ -32,8 +32,8 @@ OTHERS = (
         ([f"{NO_ACCOUNT}, {NO_MINTER}"], ["give the agent the right to make tokens", ACCOUNT]),
     ],
 )
-def test_each_reason_has_its_own_cure(said, begins):
-    *cures, again = advice.unschedulable({f"c{n}": text for n, text in enumerate(said)})
+def test_each_reason_has_its_own_cure(expected, begins):
+    *cures, again = advice.unschedulable({f"c{n}": text for n, text in enumerate(expected)})
     assert again == AGAIN
     assert len(cures) == len(begins)
     assert all(cure.startswith(words) for cure, words in zip(cures, begins, strict=True))

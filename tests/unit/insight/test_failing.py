@@ -105,13 +105,13 @@ def test_an_init_container_counts_as_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "expected"),
     [(143, "Error, exit code 143 (SIGTERM)"), (1, "Error, exit code 1"), (255, "exit code 255")],
 )
-def test_an_exit_code_that_stands_for_a_signal_is_named(code: int, said: str) -> None:
+def test_an_exit_code_that_stands_for_a_signal_is_named(code: int, expected: str) -> None:
     found = failing.find(pod(ended(code, reason="Error")), NOW)
     assert found is not None
-    assert found.text.endswith(said)
+    assert found.text.endswith(expected)
 
 
 @pytest.mark.parametrize(("seconds", "fails"), [(110, False), (130, True)])
@@ -152,7 +152,7 @@ def test_a_failed_pod_says_why_as_a_whole_and_which_container() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "is_away", "said"),
+    ("status", "is_away", "expected"),
     [
         (running(60, ready=True), False, "Running"),
         (running(60), False, "NotReady"),
@@ -161,9 +161,9 @@ def test_a_failed_pod_says_why_as_a_whole_and_which_container() -> None:
     ],
 )
 def test_the_word_for_a_pod_is_kubectls_where_kubectl_has_one(
-    status: Object, said: str, *, is_away: bool
+    status: Object, expected: str, *, is_away: bool
 ) -> None:
-    assert failing.status(pod(status), NOW, is_away=is_away) == said
+    assert failing.status(pod(status), NOW, is_away=is_away) == expected
 
 
 def test_what_has_ended_stays_known_while_its_target_is_away() -> None:

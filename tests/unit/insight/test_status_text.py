@@ -1,4 +1,4 @@
-"""Pods, and ages of what is not written as it should be, in a word."""
+"""The status of pods, and ages of malformed timestamps."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ def test_a_time_without_a_zone_is_taken_for_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "expected"),
     [
         ([{"terminated": {"exitCode": 3}}], "ExitCode:3"),
         ([{"terminated": {"exitCode": 137, "signal": 9}}], "Signal:9"),
@@ -23,9 +23,9 @@ def test_a_time_without_a_zone_is_taken_for_utc() -> None:
         ([{"waiting": {"reason": "ErrImagePull"}}, {"waiting": {"reason": "B"}}], "ErrImagePull"),
     ],
 )
-def test_a_pod_has_the_status_that_kubectl_gives_it(states: list[Object], said: str) -> None:
+def test_a_pod_has_the_status_that_kubectl_gives_it(states: list[Object], expected: str) -> None:
     statuses = [{"name": str(number), "state": state} for number, state in enumerate(states)]
     assert (
         status_text.pod_status({"status": {"phase": "Running", "containerStatuses": statuses}})
-        == said
+        == expected
     )

@@ -1,5 +1,5 @@
-"""`vnode connect`: lets the pods of one cluster, the source, run in another, the target.
+"""Defines `vnode connect`: lets the pods of one cluster, the source, run in another, the target.
 
-`command` has the flags, `connect` decides from them what is to be there in the end, `wanted` builds
-it, pure, and `connector` makes it so, step by step.
+`command` has the flags, `connect` computes the desired connection from them, `desired` builds its
+objects, pure, and `connector` creates them, step by step.
 """

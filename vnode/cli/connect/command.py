@@ -1,4 +1,4 @@
-"""The flags of `vnode connect`."""
+"""Defines the flags of `vnode connect`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnode.cli.main import run
 
 
 def _clusters(function: Command) -> Command:
-    """Where the two clusters are."""
+    """Add the options that name the two clusters."""
     for option in (
         click.option("--target-context", help="Context; the current one if not given."),
         click.option("--source-context", help="Context; the current one if not given."),
@@ -30,7 +30,7 @@ def _clusters(function: Command) -> Command:
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("connect")
     @_clusters

@@ -1,9 +1,9 @@
-"""From what the user said to a `DesiredConnection`, and what is said and checked around making it.
+"""Makes a `DesiredConnection` of the flags, checks both clusters, and connects them.
 
-In the target: a Source, its service account, a token of it. In the source: a Secret with a
-kubeconfig that holds the token, and a Target that names the Secret. The target's side comes first,
-so that a Target never points at nothing. The bindings of the service account are the business of
-the target's agent, which need not run yet.
+In the target, it creates a Source, its service account, and a token of it. In the source, it
+creates a Secret with a kubeconfig that has the token, and a Target that names the Secret. The
+target's side comes first, so that a Target never points at nothing. The target's agent, which need
+not run yet, makes the bindings of the service account.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vnode.cli.access import Access
 from vnode.cli.connect import connector
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
-from vnode.cli.kubeconfigs import Reach
+from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube.client import Client
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
@@ -37,14 +37,14 @@ class Side:
     access: Access
 
     def client(self) -> Client:
-        """A client for it; ConfigError says which kubeconfig is wrong."""
+        """Make a client for the cluster; ConfigError says which kubeconfig is wrong."""
         try:
             return self.access.client(self.role)
         except ConfigError as error:
             raise ConfigError(f"--{self.role}: {error}") from error
 
-    def reach(self) -> tuple[Reach, str]:
-        """How others can reach it, and what its kubeconfig calls it."""
+    def endpoint(self) -> tuple[ClusterEndpoint, str]:
+        """Return the cluster's endpoint, and its name in the kubeconfig."""
         config = self.access.load()
         if config is None:
             raise ConfigError(f"--{self.role}: a kubeconfig file is needed")
@@ -53,13 +53,13 @@ class Side:
 
     @property
     def flags(self) -> str:
-        """The options by which kubectl, or another command of ours, finds it."""
+        """The options by which kubectl, or another command of ours, finds the cluster."""
         given = {"kubeconfig": self.access.kubeconfig, "context": self.access.context}
         return "".join(f" --{name} {value}" for name, value in given.items() if value)
 
 
 def seconds(text: str) -> int:
-    """`90m`, `24h` or `365d` in seconds; ConfigError for anything else."""
+    """Parse `90m`, `24h` or `365d` to seconds; ConfigError for anything else."""
     match = re.fullmatch(r"(\d+)([mhd])", text)
     if not match or int(match[1]) * _UNITS[match[2]] < _SHORTEST:
         raise ConfigError(f"--token-lifetime {text!r} must be at least 10m, e.g. 24h or 365d")
@@ -69,7 +69,7 @@ def seconds(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConnectOptions:
-    """What the user said, as said."""
+    """The flags of the command, unchanged."""
 
     namespace: str | None
     cluster_wide: bool
@@ -83,30 +83,31 @@ class ConnectOptions:
 
 
 async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
-    """Do it, and say on standard output what was done and what is left to do."""
+    """Connect the clusters, and print what was done and what is left to do."""
     lifetime = seconds(options.token_lifetime)
     async with AsyncExitStack() as stack:
-        here = await stack.enter_async_context(source.client())
-        there = await stack.enter_async_context(target.client())
-        reach, target_name = target.reach()
-        namespace = "" if options.cluster_wide else options.namespace or here.endpoint.namespace
+        source_client = await stack.enter_async_context(source.client())
+        target_client = await stack.enter_async_context(target.client())
+        endpoint, target_name = target.endpoint()
+        own_namespace = options.namespace or source_client.endpoint.namespace
+        namespace = "" if options.cluster_wide else own_namespace
         home = namespace or options.agent_namespace
         name = options.name or kubeconfigs.object_name(target_name)
         _check_name(name)
-        await _check(here, source, home)
-        await _check(there, target, home)
+        await _check(source_client, source, home)
+        await _check(target_client, target, home)
         connection = DesiredConnection(
             namespace=namespace,
             home=home,
             name=name,
             cluster_name=identity.check_name(options.cluster_name or "")
-            or await connector.cluster_name(here, home, name),
-            reach=reach.at(options.server),
+            or await connector.cluster_name(source_client, home, name),
+            endpoint=endpoint.at(options.server),
             lifetime=lifetime,
             confirmed=options.confirm_cluster,
         )
-        await Connector(here, there, connection, click.echo).run()
-        await _finish(here, connection, options)
+        await Connector(source_client, target_client, connection, click.echo).run()
+        await _finish(source_client, connection, options)
 
 
 def _check_name(name: str) -> None:
@@ -118,7 +119,7 @@ def _check_name(name: str) -> None:
 
 
 async def _check(client: Client, side: Side, namespace: str) -> None:
-    """Raise, with the cure, what would otherwise fail half-way."""
+    """Raise ConfigError, with the cure, for what would otherwise fail half-way."""
     try:
         await client.request("GET", f"/apis/{kinds.TARGETS.api_version}")
     except NotFound as error:
@@ -135,16 +136,16 @@ async def _check(client: Client, side: Side, namespace: str) -> None:
         ) from error
 
 
-async def _finish(here: Client, connection: DesiredConnection, options: ConnectOptions) -> None:
-    """Enable the namespace, or say how."""
+async def _finish(source: Client, connection: DesiredConnection, options: ConnectOptions) -> None:
+    """Label the namespace, or print how to."""
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     namespace = connection.namespace
     if not namespace:
         click.echo(f"Pods take part in namespaces that are labelled {label}={value}.")
-    elif objects.labels(await here.get(kinds.NAMESPACES, namespace)).get(label) == value:
+    elif objects.labels(await source.get(kinds.NAMESPACES, namespace)).get(label) == value:
         pass
     elif options.enable_namespace:
-        await here.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
+        await source.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
         click.echo(f"namespace/{namespace} labelled {label}={value}")
     else:
         click.echo(

@@ -1,6 +1,6 @@
-"""The steps of `vnode connect`, from two clients and a decided `DesiredConnection`.
+"""Runs the steps of `vnode connect`, with two clients and a `DesiredConnection`.
 
-Each step leaves alone what is right already; all together they can be run any number of times.
+Each step changes only what differs from that, so `vnode connect` can be run any number of times.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from vnode.targets import cluster_identity, expiry, source_rbac
 MANAGER: Final = "vnode-connect"
 
 
-async def cluster_name(here: Client, home: str, target: str) -> str:
-    """What the source is to be called, where the user does not say.
+async def cluster_name(source: Client, home: str, target: str) -> str:
+    """Choose the name of the source where the user does not.
 
-    A connection that exists keeps its name; a new one gets what the source's agent is called.
-    ConfigError if that may not be read.
+    A connection that exists keeps its name; a new one gets the name that the source's agent
+    announces. Raises ConfigError if that may not be read.
     """
-    present = await _find(here, kinds.SECRETS, desired.secret_name(target), home)
+    present = await _find(source, kinds.SECRETS, desired.secret_name(target), home)
     data = (present or {}).get("data") or {}
     try:
         kubeconfig = base64.b64decode(data.get(desired.KEY) or "", validate=True)
@@ -41,45 +41,45 @@ async def cluster_name(here: Client, home: str, target: str) -> str:
     if account and account[0] == home:
         return account[1]
 
-    name = (await identity.identity(here)).name
+    name = (await identity.identity(source)).name
     if not name:
         raise ConfigError(
-            "what the source's agent is called may not be read with these rights: pass "
-            "--cluster-name, or have somebody pass it who may read namespace kube-system"
+            "these credentials may not read the name of the source cluster: pass --cluster-name, "
+            "or use credentials that may get namespace kube-system"
         )
 
     return name
 
 
 class Connector:
-    """Connects `here`, the source, to `there`, the target."""
+    """Connects the source to the target."""
 
     def __init__(
         self,
-        here: Client,
-        there: Client,
+        source: Client,
+        target: Client,
         connection: DesiredConnection,
         report: Callable[[str], None],
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._here = here
-        self._there = there
+        self._source = source
+        self._target = target
         self._connection = connection
         self._report = report
         self._now = now
 
     async def run(self) -> None:
-        """All steps; what each did goes to `report`, a line each."""
-        own_uid = await identity.cluster_uid(self._here)
-        other_uid = await identity.cluster_uid(self._there)
+        """Run all steps; each reports its result, one line at a time."""
+        own_uid = await identity.cluster_uid(self._source)
+        other_uid = await identity.cluster_uid(self._target)
         is_self = own_uid == other_uid != ""
         present = await self._check_target(is_self=is_self)
         confirmed = self.confirmation(present, other_uid)
         kind = self._connection.target_kind
         if is_self:
             await self._apply(
-                self._here, kind, desired.self_target_object(self._connection), "source"
+                self._source, kind, desired.self_target_object(self._connection), "source"
             )
             return
 
@@ -87,27 +87,27 @@ class Connector:
         account = await self._make_account(source)
         await self._make_secret(account)
         target = desired.target_object(self._connection, confirmed)
-        await self._apply(self._here, kind, target, "source")
+        await self._apply(self._source, kind, target, "source")
         self._warn()
 
     def _warn(self) -> None:
-        reach = self._connection.reach
-        if reach.is_local:
+        endpoint = self._connection.endpoint
+        if endpoint.is_local:
             self._report(
-                f"Warning: the source's agent will call {reach.server}, which is itself unless it "
-                "runs on this machine: pass --server with an address that it can reach."
+                f"Warning: the source's agent will call {endpoint.server}, which is itself unless "
+                "it runs on this machine: pass --server with an address that it can reach."
             )
 
-        if reach.insecure:
+        if endpoint.insecure:
             self._report(
                 "Warning: the target's kubeconfig skips the check of its certificate, and so will "
                 "the source's agent: give it a certificate-authority, and connect again."
             )
 
     async def _check_target(self, *, is_self: bool) -> Object | None:
-        """The Target that is there already, if it can become the one that is wanted."""
+        """Return the Target that exists; ConfigError if it cannot become the desired one."""
         connection, kind = self._connection, self._connection.target_kind
-        present = await _find(self._here, kind, connection.name, connection.namespace)
+        present = await _find(self._source, kind, connection.name, connection.namespace)
         spec = objects.spec(present or {})
         if spec.get("kubeconfigSecret") if is_self else spec.get("self"):
             raise ConfigError(
@@ -119,8 +119,10 @@ class Connector:
         return present
 
     def confirmation(self, present: Object | None, uid: str) -> str:
-        """The UID that the Target's annotation must have for this cluster to take the place of
-        another; "" if none has to be confirmed. Nobody is to lose pods by one wrong word."""
+        """Return the UID with which the Target's annotation confirms another cluster, "" if none.
+
+        Raises ConfigError without --confirm-cluster, lest a wrong kubeconfig should replace pods.
+        """
         before = cluster_identity.recorded(present or {})
         if not before or not uid or uid == before:
             return ""
@@ -130,16 +132,16 @@ class Connector:
                 f"the source has a {self._connection.target_kind.kind} {self._connection.name!r} "
                 f"that is another cluster ({before} is the UID of its namespace kube-system, and "
                 f"{uid} that of this target): choose another --name, or run vnode disconnect "
-                "first, or pass --confirm-cluster. That one takes its place: pods that were sent "
-                "are replaced, and their delegates in the former cluster run on until a Target "
-                "leads there"
+                "first, or pass --confirm-cluster. With that, this cluster takes its place: pods "
+                "that were sent are replaced, and their delegate pods in the former cluster keep "
+                "running until a Target leads there"
             )
 
         return uid
 
     async def _make_source(self, own_uid: str) -> Object:
         connection, kind = self._connection, self._connection.source_kind
-        present = await _find(self._there, kind, connection.cluster_name, connection.namespace)
+        present = await _find(self._target, kind, connection.cluster_name, connection.namespace)
         owner = objects.annotations(present or {}).get(keys.PARENT_CLUSTER_UID, own_uid)
         own_uid = own_uid or owner
         if owner != own_uid:
@@ -150,34 +152,34 @@ class Connector:
             )
 
         return await self._apply(
-            self._there, kind, desired.source_object(connection, own_uid), "target"
+            self._target, kind, desired.source_object(connection, own_uid), "target"
         )
 
     async def _make_account(self, source: Object) -> Object:
-        """What the target's agent would do; done here because it may not run yet.
+        """Create the service account, as the target's agent would, since that may not run yet.
 
-        The account of a Source that was deleted is on its way out, and its tokens with it.
+        One of an earlier Source is replaced: it will be garbage collected, its tokens revoked.
         """
         account = source_rbac.service_account(source_rbac.parse(source))
         name = objects.name(account)
-        present = await _find(self._there, kinds.SERVICE_ACCOUNTS, name, self._connection.home)
+        present = await _find(self._target, kinds.SERVICE_ACCOUNTS, name, self._connection.home)
         if present is not None:
             if not desired.is_of_earlier(present, source):
                 return present
 
-            await self._there.discard(kinds.SERVICE_ACCOUNTS, present)
+            await self._target.discard(kinds.SERVICE_ACCOUNTS, present)
 
         try:
-            made = await self._there.create(kinds.SERVICE_ACCOUNTS, account)
+            made = await self._target.create(kinds.SERVICE_ACCOUNTS, account)
         except AlreadyExists:  # the agent was faster
-            return await self._there.get(kinds.SERVICE_ACCOUNTS, name, self._connection.home)
+            return await self._target.get(kinds.SERVICE_ACCOUNTS, name, self._connection.home)
 
         self._report(f"target: serviceaccount/{name} created")
         return made
 
     async def _make_secret(self, account: Object) -> None:
         connection = self._connection
-        secret = await _find(self._here, kinds.SECRETS, connection.secret_name, connection.home)
+        secret = await _find(self._source, kinds.SECRETS, connection.secret_name, connection.home)
         data = (secret or {}).get("data") or {}
         present = base64.b64decode(data.get(desired.KEY) or "")
         token = kubeconfigs.token_in(present) or ""
@@ -185,22 +187,22 @@ class Connector:
         if not (fresh and desired.is_of(token, account) and await self._is_accepted(token)):
             token = await self._request_token()
 
-        kubeconfig = kubeconfigs.build(connection.reach, token, connection.home)
+        kubeconfig = kubeconfigs.build(connection.endpoint, token, connection.home)
         secret = desired.secret_object(connection, kubeconfig)
-        await self._apply(self._here, kinds.SECRETS, secret, "source")
+        await self._apply(self._source, kinds.SECRETS, secret, "source")
         if life := kubeconfigs.lifetime(token):
             end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(life[1]))
             self._report(f"The token ends on {end}; connect again before, to renew it.")
 
     async def _is_accepted(self, token: str) -> bool:
-        """The target knows the token as one of our service account (or will not say)."""
+        """Tell whether the target accepts the token for our service account, or denies a review."""
         review = {
             "apiVersion": kinds.TOKEN_REVIEWS.api_version,
             "kind": kinds.TOKEN_REVIEWS.kind,
             "spec": {"token": token},
         }
         try:
-            status = objects.status(await self._there.create(kinds.TOKEN_REVIEWS, review))
+            status = objects.status(await self._target.create(kinds.TOKEN_REVIEWS, review))
         except Denied:
             return True
 
@@ -213,7 +215,7 @@ class Connector:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": self._connection.lifetime},
         }
-        answer = await self._there.create(
+        answer = await self._target.create(
             kinds.SERVICE_ACCOUNTS,
             request,
             self._connection.home,
@@ -223,20 +225,20 @@ class Connector:
         self._report(f"target: token of serviceaccount/{self._connection.cluster_name} issued")
         return str(objects.status(answer)["token"])
 
-    async def _apply(self, client: Client, kind: Kind, obj: Object, where: str) -> Object:
+    async def _apply(self, client: Client, kind: Kind, obj: Object, side: str) -> Object:
         present = await _find(client, kind, objects.name(obj), objects.namespace(obj))
         try:
             applied = await client.apply(kind, obj, manager=MANAGER)
         except Denied as error:
             raise ConfigError(
-                f"may not apply {kind.kind} {objects.key(obj)} in the {where}: {error.message}; "
-                f"use a kubeconfig (--{where}) with that right"
+                f"may not apply {kind.kind} {objects.key(obj)} in the {side}: {error.message}; "
+                f"use a kubeconfig (--{side}) with that permission"
             ) from error
 
         versions = objects.resource_version(present or {}), objects.resource_version(applied)
         done = "unchanged" if versions[0] == versions[1] else "configured"
         self._report(
-            f"{where}: {kind.kind.lower()}/{objects.name(obj)} {done if present else 'created'}"
+            f"{side}: {kind.kind.lower()}/{objects.name(obj)} {done if present else 'created'}"
         )
         return applied
 

@@ -1,4 +1,4 @@
-"""What is to be there once one cluster is connected to another: names and objects, pure."""
+"""Builds the objects that connect one cluster to another. Pure."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
-from vnode.cli.kubeconfigs import Reach
+from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.targets import expiry
 
 KEY: Final = "config"
-"""In the Secret's data, Admiralty's default."""
-_RENEW_BELOW: Final = 0.2  # of a token's life: less than this left means that a new one is fetched
+"""The key of the Secret's data: Admiralty's default."""
+_RENEW_BELOW: Final = 0.2  # of a token's lifetime: with less left, a new one is requested
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredConnection:
-    """What is to be there in the end.
+    """A connection as it should be.
 
-    `namespace` is whose pods may go, "" for all; `home` is where the service account and the Secret
-    are; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds. `confirmed`
-    says that the Target may be another cluster than it was.
+    Pods of `namespace` may be delegated, "" for all; `home` is the namespace of the service account
+    and the Secret; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
+    `confirmed` says that the Target may be another cluster than it was.
     """
 
     namespace: str
     home: str
     name: str
     cluster_name: str
-    reach: Reach
+    endpoint: ClusterEndpoint
     lifetime: int
     confirmed: bool = False
 
@@ -47,17 +47,17 @@ class DesiredConnection:
 
     @property
     def secret_name(self) -> str:
-        """The Secret with the target's kubeconfig."""
+        """The name of the Secret with the target's kubeconfig."""
         return secret_name(self.name)
 
 
 def secret_name(target: str) -> str:
-    """The Secret that belongs to a Target of that name."""
+    """Return the name of the Secret of a Target."""
     return f"vnode-target-{target}"
 
 
 def source_object(connection: DesiredConnection, source_uid: str) -> Object:
-    """The Source: who comes, and, for the next time, from which cluster ("" if that is unknown)."""
+    """Build the Source, annotated with the source cluster's UID ("" if that is unknown)."""
     account = connection.cluster_name
     annotations = {keys.PARENT_CLUSTER_UID: source_uid} if source_uid else {}
     return {
@@ -73,9 +73,9 @@ def source_object(connection: DesiredConnection, source_uid: str) -> Object:
 
 
 def target_object(connection: DesiredConnection, confirmed_uid: str = "") -> Object:
-    """The Target that names the Secret; key and context are given, so that no old ones stay.
+    """Build the Target that names the Secret, with key and context, lest old ones should stay.
 
-    `confirmed_uid` is the cluster that it is to be from now on, "" if it stays what it is.
+    `confirmed_uid` is the UID of the cluster that it is from now on, "" if it stays the same.
     """
     secret = {"name": connection.secret_name, "key": KEY, "context": kubeconfigs.CONTEXT}
     if not connection.namespace:
@@ -89,7 +89,7 @@ def target_object(connection: DesiredConnection, confirmed_uid: str = "") -> Obj
 
 
 def self_target_object(connection: DesiredConnection) -> Object:
-    """The Target of a cluster that is its own target."""
+    """Build the Target of a cluster that is its own target."""
     return {
         "metadata": {"name": connection.name, **_in(connection.namespace)},
         "spec": {"self": True},
@@ -97,7 +97,7 @@ def self_target_object(connection: DesiredConnection) -> Object:
 
 
 def secret_object(connection: DesiredConnection, kubeconfig: bytes) -> Object:
-    """The Secret with the kubeconfig."""
+    """Build the Secret with the kubeconfig."""
     return {
         "metadata": {"name": connection.secret_name, "namespace": connection.home},
         "type": "Opaque",
@@ -106,27 +106,27 @@ def secret_object(connection: DesiredConnection, kubeconfig: bytes) -> Object:
 
 
 def is_fresh(token: str, now: float) -> bool:
-    """The token says when it ends, and enough of its life is left at `now` (Unix time)."""
+    """Tell whether a token has an expiry, and enough of its life is left at `now` (Unix time)."""
     life = kubeconfigs.lifetime(token)
     return life is not None and life[1] - now > _RENEW_BELOW * (life[1] - life[0])
 
 
 def is_of(token: str, account: Object) -> bool:
-    """The token is one of this very account, not of a namesake before it; or it does not say.
+    """Tell whether a token is for the account with this UID, or has no UID at all.
 
-    API servers go on to accept a token for ten seconds after they have last looked at its account.
+    API servers accept a token for ten seconds after they last looked up its account, so they may
+    accept one of an earlier account with the same name.
     """
-    said = (expiry.claims(token).get("kubernetes.io") or {}).get("serviceaccount") or {}
-    return said.get("uid") in (None, objects.uid(account))
+    claim = (expiry.claims(token).get("kubernetes.io") or {}).get("serviceaccount") or {}
+    return claim.get("uid") in (None, objects.uid(account))
 
 
 def is_of_earlier(account: Object, source: Object) -> bool:
-    """The account is that of an earlier Source of the same name, and ends as that did."""
+    """Tell whether the account is of an earlier Source of the same name, and will be deleted."""
     owner = objects.controller_reference(account) or {}
-    namesake = owner.get("kind"), owner.get("name")
-    return namesake == (source.get("kind"), objects.name(source)) and owner.get(
-        "uid"
-    ) != objects.uid(source)
+    named = owner.get("kind"), owner.get("name")
+    is_namesake = named == (source.get("kind"), objects.name(source))
+    return is_namesake and owner.get("uid") != objects.uid(source)
 
 
 def _in(namespace: str) -> dict[str, str]:

@@ -1,5 +1,4 @@
-"""`vnode dashboard`, and the same pages behind a port of the agent.
+"""Defines `vnode dashboard`: serves the pages of `vnode.dashboard` on this machine.
 
-The pages are `vnode.dashboard`'s; here is what they look at: stores that are kept for them
-(`watching`), or those that the agent has (`served`).
+`observer` keeps the stores that they show; the agent, which serves the same pages, has its own.
 """

@@ -1,8 +1,8 @@
-"""`vnode dashboard`: the command line.
+"""Defines the flags of `vnode dashboard`, and serves its pages.
 
-The server listens on loopback. Others on the machine can reach that, and so can pages of other
-sites that are open in the browser: so the path begins with a secret, and a request must call the
-server by the name of this machine, whatever a name server says.
+The server listens on loopback. Other users of the machine can connect to that, and so can pages of
+other sites that are open in the browser: so the path begins with a secret, and the header Host must
+name this machine, whatever a name server says.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GRACE: Final = 0.2  # seconds that open streams get at the end
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("dashboard")
     @access.options
@@ -73,12 +73,12 @@ async def _serve(
     client: Client, namespace: str | None, agent_namespace: str, port: int, *, opens: bool
 ) -> None:
     clock = SystemClock()
-    looking = await observe(client, namespace, agent_namespace=agent_namespace, clock=clock)
+    observer = await observe(client, namespace, agent_namespace=agent_namespace, clock=clock)
     base = f"/{secrets.token_urlsafe(_SECRET)}"
-    app = Site(looking.live_model, base).app([only_hosts(_NAMES)])
+    app = Site(observer.live_model, base).app([only_hosts(_NAMES)])
     server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)
     async with supervise() as tasks:
-        await looking.start(tasks)
+        await observer.start(tasks)
         tasks.start(server.run(), "dashboard")
         await server.ready.wait()
         address = f"http://{_LOOPBACK}:{server.port}{base}/"

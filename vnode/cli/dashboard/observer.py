@@ -1,6 +1,6 @@
-"""What `vnode dashboard` looks at: a source as a replica of its agent sees it that never leads.
+"""Keeps the stores of `vnode dashboard`, as a replica of the agent does that never leads.
 
-It follows Targets, connects to them with the credentials of their Secrets, and writes nothing. What
+It watches Targets, connects to them with the credentials of their Secrets, and writes nothing. What
 the user may not read is left out, and the pages say so.
 """
 
@@ -24,12 +24,12 @@ from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 
-_LOOK: Final = 0.2  # seconds between two looks whether lists came, or why not
+_POLL_INTERVAL: Final = 0.2  # seconds between two checks whether lists have arrived or failed
 _UNNAMED: Final = "this cluster"
 
 
 class Observer:
-    """The stores of one dashboard. `namespace` None means all."""
+    """Keeps the stores of one dashboard. `namespace` None means all."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Observer:
         self._pods.subscribe(self.live_model.on_pod)
 
     async def start(self, tasks: Supervisor) -> None:
-        """Begin to look; returns when there is something to see.
+        """Start all informers; return when they have their lists, or have failed.
 
-        Raises what keeps pods or Targets from being read.
+        Raises the error if pods could not be listed, ConfigError if vnode is not installed.
         """
         for informer in (self._pods, self._nodes, *self._sources):
             tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
@@ -75,7 +75,7 @@ class Observer:
         tasks.start(self._connections.run(), "dashboard-connections")
         async with asyncio.TaskGroup() as group:
             for informer in (self._pods, self._nodes, *self._targets.informers):
-                group.create_task(_until_told(informer), name=f"first-{informer.kind.plural}")
+                group.create_task(_until_listed(informer), name=f"first-{informer.kind.plural}")
 
         if isinstance(error := self._pods.failure, Denied) and self._namespace is None:
             raise ConfigError(
@@ -89,15 +89,15 @@ class Observer:
             raise ConfigError(f"vnode is not installed here: {cures.INSTALL} ({error.message})")
 
 
-async def _until_told(informer: Informer) -> None:
-    """Return when the informer has its list, or knows why not."""
-    while informer.failure is None and not await happens_within(informer.synced, _LOOK):
+async def _until_listed(informer: Informer) -> None:
+    """Wait until the informer has its list, or has failed."""
+    while informer.failure is None and not await happens_within(informer.synced, _POLL_INTERVAL):
         pass
 
 
 async def observe(
     client: Client, namespace: str | None, *, agent_namespace: str, clock: Clock
 ) -> Observer:
-    """For the cluster of the client."""
+    """Make an observer for the cluster of the client."""
     own = await identity.identity(client)
     return Observer(client, own, namespace, agent_namespace=agent_namespace, clock=clock)

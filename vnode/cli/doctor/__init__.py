@@ -1,5 +1,5 @@
-"""`vnode doctor`: checks a cluster and its connections, a line each, with the cure of each failure.
+"""Defines `vnode doctor`: checks a cluster and its connections, and names a cure for each failure.
 
-`examining` and `trying` read, `facts` is what they bring; `cluster_checks` and `connection_checks`
-judge it: pure.
+`examining` (a cluster) and `trying` (a connection) read the `facts`; `cluster_checks` and
+`connection_checks`, which are pure, make `findings` of them, with `cures`.
 """

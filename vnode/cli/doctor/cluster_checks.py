@@ -1,4 +1,4 @@
-"""The checks of one cluster: facts in, findings out. Pure."""
+"""Checks one cluster: makes findings of its facts. Pure."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.insight import status_text
 from vnode.runtime.certs import keypairs
 
-SKEW_WARN: Final = 5.0  # seconds; below, the network and whole seconds explain it
+SKEW_WARN: Final = 5.0  # seconds; less can be due to the network and to rounding
 SKEW_FAIL: Final = 60.0  # seconds; tokens and certificates begin to be refused
 _SOON: Final = timedelta(days=1)  # webhook certificates are renewed long before
-_SILENCE: Final = timedelta(seconds=15)  # in which a scheduler that runs has looked at a pod
+_MAX_WAIT: Final = timedelta(seconds=15)  # for a running scheduler to look at a pod
 _LEASE_SLACK: Final = timedelta(seconds=15)  # clocks differ, and a leader may change
 
-_Said = tuple[Level, str, str]  # level, text, cure
+_Result = tuple[Level, str, str]  # level, text, cure
 
 
 def check(facts: ClusterFacts) -> list[Finding]:
-    """All findings about one cluster, the most basic first."""
+    """Return all findings about one cluster, the most basic first."""
     if facts.unreachable:
         cure = "see that the API server runs, and the kubeconfig's address and credentials"
         return [Finding(facts.name, "reachable", Level.FAIL, facts.unreachable, cure)]
 
     found = [Finding(facts.name, "reachable", Level.OK, f"Kubernetes {facts.version}")]
-    checks: list[tuple[str, _Said | None]] = [
+    checks: list[tuple[str, _Result | None]] = [
         ("clock", skew(facts.skew)),
         ("CRDs", _crds(facts)),
         ("agent's rights", _roles(facts)),
@@ -45,25 +45,24 @@ def check(facts: ClusterFacts) -> list[Finding]:
             ("webhook certificate", _serving(facts)),
             ("admission", _admission(facts)),
         ]
-
     elif not facts.sources:
-        text = "it has no Target and no Source: no pod goes from here, and none comes"
+        text = "it has no Target and no Source: it neither sends nor receives pods"
         checks.append(("connections", (Level.WARN, text, "vnode connect makes one")))
 
     if facts.sources or facts.chaperons or facts.waiting or facts.scheduler_lease:
         checks.append(("candidate scheduler", _scheduler(facts)))
 
-    found += [Finding(facts.name, name, *said) for name, said in checks if said]
+    found += [Finding(facts.name, name, *result) for name, result in checks if result]
     found += _sources(facts)
     found += _kubelets(facts)
     found += _namesakes(facts)
     return found
 
 
-def skew(seconds: float | None) -> _Said:
-    """About a clock that is so many seconds ahead of ours."""
+def skew(seconds: float | None) -> _Result:
+    """Check a clock that is this many seconds ahead of ours."""
     if seconds is None:
-        return Level.SKIP, "the API server does not tell its time", ""
+        return Level.SKIP, "the API server sends no header Date", ""
 
     direction = "ahead of" if seconds > 0 else "behind"
     text = f"{abs(seconds):.0f} s {direction} this machine's"
@@ -75,7 +74,7 @@ def skew(seconds: float | None) -> _Said:
 
 
 def contains(present: Any, wanted: Any) -> bool:
-    """Everything that a manifest names is there; what the API server adds does not matter."""
+    """Tell whether all fields of a manifest are present; fields of the server are ignored."""
     if isinstance(wanted, Mapping):
         return isinstance(present, Mapping) and all(
             contains(present.get(key), value) for key, value in wanted.items() if value != {}
@@ -91,7 +90,7 @@ def contains(present: Any, wanted: Any) -> bool:
     return bool(present == wanted)
 
 
-def _crds(facts: ClusterFacts) -> _Said:
+def _crds(facts: ClusterFacts) -> _Result:
     if facts.crds is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
@@ -109,7 +108,7 @@ def _are_served(crds: Objects) -> str:
     return ""
 
 
-def _roles(facts: ClusterFacts) -> _Said:
+def _roles(facts: ClusterFacts) -> _Result:
     if facts.roles is None:
         return Level.SKIP, "may not be read with these credentials", ""
 
@@ -121,11 +120,11 @@ def _roles(facts: ClusterFacts) -> _Said:
     return _compared(wanted, facts.roles, "rules", "", cures.install(facts))
 
 
-def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> _Said:
+def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure: str) -> _Result:
     known = {objects.name(obj): obj for obj in present}
     missing = [objects.name(obj) for obj in wanted if objects.name(obj) not in known]
     if missing:
-        return Level.FAIL, f"not there: {', '.join(missing)}", cure
+        return Level.FAIL, f"missing: {', '.join(missing)}", cure
 
     if trouble:
         return Level.FAIL, trouble, "kubectl describe crd says why"
@@ -145,7 +144,7 @@ def _compared(wanted: Objects, present: Objects, field: str, trouble: str, cure:
     return Level.OK, f"{len(wanted)}, as vnode {__version__} has them", ""
 
 
-def _agent(facts: ClusterFacts) -> _Said:
+def _agent(facts: ClusterFacts) -> _Result:
     if not facts.may_read_leases:
         return Level.SKIP, "its lease may not be read with these credentials", ""
 
@@ -165,7 +164,7 @@ def _agent(facts: ClusterFacts) -> _Said:
 
 
 def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
-    """What a lease says, and whether its holder is alive. Ages are by the cluster's own clock."""
+    """Describe a Lease, and tell whether its holder is alive, by the cluster's own clock."""
     spec = objects.spec(obj)
     holder = spec.get("holderIdentity")
     renewed = objects.parse_timestamp(str(spec.get("renewTime") or ""))
@@ -177,13 +176,13 @@ def lease(obj: Object, facts: ClusterFacts) -> tuple[str, bool]:
     return f"{holder} leads, seen {status_text.duration(age)} ago", age < life
 
 
-def _webhook(facts: ClusterFacts) -> _Said:
+def _webhook(facts: ClusterFacts) -> _Result:
     if facts.webhook_denied:
         return Level.SKIP, "its configuration may not be read with these credentials", ""
 
     [hook] = (facts.webhook or {}).get("webhooks") or [None]
     if hook is None:
-        return Level.FAIL, "its configuration is not there: no pod is elected", cures.install(facts)
+        return Level.FAIL, "its configuration is missing: no pod is elected", cures.install(facts)
 
     bundle = (hook.get("clientConfig") or {}).get("caBundle")
     if not bundle:
@@ -206,9 +205,9 @@ def _ends(bundle: str) -> list[datetime]:
         return []
 
 
-def _serving(facts: ClusterFacts) -> _Said | None:
+def _serving(facts: ClusterFacts) -> _Result | None:
     if facts.serving is None:
-        return None  # a Service's address is not ours to reach; the trial pod tells
+        return None  # a Service cannot be reached from here; the trial pod tests it
 
     text = f"ends on {in_days(facts.serving, facts.now)}"
     if facts.serving - facts.now < _SOON:
@@ -217,7 +216,7 @@ def _serving(facts: ClusterFacts) -> _Said | None:
     return Level.OK, text, ""
 
 
-def _admission(facts: ClusterFacts) -> _Said:
+def _admission(facts: ClusterFacts) -> _Result:
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     if facts.admission is None:
         return (
@@ -232,9 +231,9 @@ def _admission(facts: ClusterFacts) -> _Said:
     return Level.OK, "a trial pod was elected (and not kept)", ""
 
 
-def _scheduler(facts: ClusterFacts) -> _Said:
+def _scheduler(facts: ClusterFacts) -> _Result:
     cure = "start a kube-scheduler with vnode scheduler-config; see its log"
-    old = [pod for pod in facts.waiting if _age(pod, facts) > _SILENCE]
+    old = [pod for pod in facts.waiting if _age(pod, facts) > _MAX_WAIT]
     if old:
         names = ", ".join(objects.key(pod) for pod in old[:3])
         text = f"{len(old)} candidates wait for it, the first of them: {names}"
@@ -261,7 +260,7 @@ def _sources(facts: ClusterFacts) -> Iterator[Finding]:
         name = f"source {objects.key(source)}"
         if condition is None:
             cure = "start the agent of this cluster, which gives sources their rights"
-            yield Finding(facts.name, name, Level.FAIL, "nobody has looked at it", cure)
+            yield Finding(facts.name, name, Level.FAIL, "no agent has reconciled it yet", cure)
         elif condition.get("status") != "True":
             text = f"{condition.get('reason')}: {condition.get('message')}"
             yield Finding(facts.name, name, Level.FAIL, text, IN_THE_TEXT)
@@ -286,7 +285,7 @@ def _kubelets(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _namesakes(facts: ClusterFacts) -> Iterator[Finding]:
-    """Sources that call themselves the same, by what their chaperons say."""
+    """Find source clusters that have the same name, by their chaperons."""
     origins: dict[str, set[str]] = {}
     for chaperon in facts.chaperons:
         name = objects.labels(chaperon).get(keys.PARENT_CLUSTER_NAME, "")

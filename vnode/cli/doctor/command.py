@@ -1,4 +1,4 @@
-"""`vnode doctor`: the command line."""
+"""Defines the flags of `vnode doctor`, and runs its checks."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from vnode.cli.doctor.findings import Finding, Level, lines
 
 
 async def diagnose(source: Access, targets: tuple[Path, ...], namespace: str) -> list[Finding]:
-    """All findings about the source, its connections, and those targets that we may enter."""
+    """Return all findings about the source, its connections, and the targets with a kubeconfig."""
     clock = SystemClock()
 
-    async def cluster(where: Access, name: str) -> tuple[ClusterFacts, list[Finding]]:
-        async with where.client(name) as client:
+    async def check(cluster_access: Access, name: str) -> tuple[ClusterFacts, list[Finding]]:
+        async with cluster_access.client(name) as client:
             facts = await examining.examine(client, name, namespace, clock)
-            tried = await trying.try_all(client, facts.targets, clock)
+            connections = await trying.read_all(client, facts.targets, clock)
 
         found = cluster_checks.check(facts)
-        return facts, found + [entry for one in tried for entry in connection_checks.check(one)]
+        for connection in connections:
+            found += connection_checks.check(connection)
 
-    places = [(source, "this cluster")]
-    places += [(Access(file), f"target cluster {file.name}") for file in targets]
+        return facts, found
+
+    clusters = [(source, "this cluster")]
+    clusters += [(Access(file), f"target cluster {file.name}") for file in targets]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(cluster(*place), name=place[1]) for place in places]
+        tasks = [group.create_task(check(*cluster), name=cluster[1]) for cluster in clusters]
 
     findings: list[Finding] = []
     known: dict[str, str] = {}
@@ -47,7 +50,7 @@ async def diagnose(source: Access, targets: tuple[Path, ...], namespace: str) ->
 
 
 def summary(findings: list[Finding]) -> str:
-    """How many of each level."""
+    """Count the findings of each level, in one line."""
     counts = {level: sum(1 for f in findings if f.level is level) for level in Level}
     return (
         f"{counts[Level.OK]} ok, {counts[Level.WARN]} warnings, {counts[Level.FAIL]} failures, "
@@ -56,7 +59,7 @@ def summary(findings: list[Finding]) -> str:
 
 
 def as_object(findings: list[Finding]) -> objects.Object:
-    """For `-o json`."""
+    """Convert the findings to the object of `-o json`."""
     return {
         "apiVersion": "vnode.dev/v1alpha1",
         "kind": "Diagnosis",
@@ -74,7 +77,7 @@ def as_object(findings: list[Finding]) -> objects.Object:
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("doctor")
     @access.source_options
@@ -118,7 +121,7 @@ def command() -> click.Command:
                 click.echo(summary(findings))
 
             if any(finding.level is Level.FAIL for finding in findings):
-                raise click.exceptions.Exit(main.FOUND_TROUBLE)
+                raise click.exceptions.Exit(main.PROBLEMS_FOUND)
 
         main.run(check())
 

@@ -1,4 +1,4 @@
-"""The checks of a connection, as the Target's own credentials see it. Pure."""
+"""Checks one connection, as the Target's own credentials see it. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGAIN: Final = "run vnode connect again"
 
 
 def check(facts: ConnectionFacts) -> list[Finding]:
-    """All findings about one Target, in the order in which a connection is made."""
+    """Return all findings about one Target, in the order in which a connection is made."""
     key = model.key_of(facts.target)
     place = f"target {key}"
     found = [Finding(place, "credentials", *_credentials(facts))]
@@ -33,7 +33,7 @@ def check(facts: ConnectionFacts) -> list[Finding]:
     if facts.skew is not None:
         found.append(Finding(place, "clock", *cluster_checks.skew(facts.skew)))
 
-    found += (Finding(place, name, *said) for name, said in _details(facts))
+    found += (Finding(place, name, *result) for name, result in _details(facts))
     return found
 
 
@@ -45,7 +45,7 @@ def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
         return Level.OK, "none needed: it is this cluster itself", ""
 
     if facts.end is None:
-        return Level.OK, "they have no end that can be seen", ""
+        return Level.OK, "their expiry is not known", ""
 
     text = f"the {facts.end.what} ends on {in_days(facts.end.at, facts.now)}"
     if facts.end.at <= facts.now:
@@ -66,7 +66,7 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         yield "rights", (Level.OK, f"all {len(facts.rights)} that are needed", "")
 
     if facts.summary_missing:
-        text = "it has not said what capacity it has: its agent has never run"
+        text = "it has no ClusterSummary: its agent has never run"
         yield "its agent", (Level.FAIL, text, "start vnode agent in the target")
     elif facts.summary is not None:
         version = objects.annotations(facts.summary).get(keys.AGENT_VERSION, "")
@@ -82,11 +82,11 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
 
 
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
-    """What the source's agent has made of the Target, and of its namespace."""
+    """Check the Target's conditions, its virtual node, and its namespace, in the source."""
     ready = objects.condition(facts.target, conditions.READY)
     if ready is None:
         cure = "start the agent of the source"
-        yield "its condition", (Level.FAIL, "no agent has looked at the Target", cure)
+        yield "its condition", (Level.FAIL, "no agent has reconciled the Target yet", cure)
     elif ready.get("status") != "True":
         reason = str(ready.get("reason"))
         known = facts.failure.partition(": ")[0] == reason
@@ -101,7 +101,7 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
         yield "cluster name", (Level.FAIL, str(unique.get("message", "")), cure)
 
     if facts.node is None:
-        yield "virtual node", (Level.FAIL, "it is not there", "start the agent of the source")
+        yield "virtual node", (Level.FAIL, "not found", "start the agent of the source")
     elif objects.spec(facts.node).get("unschedulable"):
         yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
 

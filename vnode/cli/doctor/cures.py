@@ -1,6 +1,6 @@
-"""Cures that name the commands and flags of the cluster they are for. Pure.
+"""Names cures with the commands and flags of the cluster they are for. Pure.
 
-What `vnode install` made, it repairs, with the flags of the first time; what Helm made, Helm.
+`vnode install` repairs what it has installed, with its earlier flags; Helm repairs its releases.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from vnode.cli import installed, manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.installed import InstallSettings
 
-_PORT = 9443  # where an agent serves its webhook unless it is configured otherwise
+_PORT = 9443  # the default port of an agent's webhook
 
 
 def install(facts: ClusterFacts) -> str:
-    """How to put right what an installation consists of."""
+    """Return how to repair the objects of an installation."""
     command, left = installed.command(_settings(facts)), _release(facts.crds or ())
     if release := _release(_parts(facts)):
         command = installed.helm_upgrade(release)
@@ -29,7 +29,7 @@ def install(facts: ClusterFacts) -> str:
 
 
 def reach(facts: ClusterFacts) -> str:
-    """How to make the webhook call the agent where that is."""
+    """Return how to make the API server reach the agent's webhook."""
     settings, release = _settings(facts), _release(_parts(facts))
     place = settings.url or f"Service {settings.namespace}/{manifests.SERVICE}"
     if release:
@@ -41,7 +41,7 @@ def reach(facts: ClusterFacts) -> str:
 
 
 def _parts(facts: ClusterFacts) -> Objects:
-    """What goes with a release."""
+    """Return the objects that are deleted with a Helm release."""
     return [*(facts.roles or ()), *([facts.webhook] if facts.webhook else ())]
 
 
@@ -50,7 +50,7 @@ def _release(found: Iterable[Object]) -> str:
 
 
 def _settings(facts: ClusterFacts) -> InstallSettings:
-    """As it was installed; where nothing tells, as agents seem to run."""
+    """Read the settings from the webhook; without it, guess them from the Service and nodes."""
     if facts.webhook:
         return installed.read(facts.webhook)
 
@@ -59,7 +59,7 @@ def _settings(facts: ClusterFacts) -> InstallSettings:
 
 
 def _address(facts: ClusterFacts) -> str:
-    """Where the agent is, by its virtual nodes."""
+    """Return the agent's address, which its virtual nodes have; "" if there is none."""
     for node in facts.nodes:
         for entry in objects.status(node).get("addresses") or ():
             if entry.get("type") == "InternalIP":

@@ -1,8 +1,7 @@
 """Reads the facts of one cluster. What may not be read stays unknown; nothing is changed.
 
-The one request that looks like a change is a pod created with `dryRun`, which goes through
-admission and is then dropped: nothing else tells whether the webhook works as the API server
-sees it.
+The only write is a pod created with `dryRun`, which goes through admission and is then dropped:
+nothing else shows whether the API server can call the webhook.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from vnode.kube.client import Client
 from vnode.pods import delegate
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
-_PATIENCE: Final = 5.0  # seconds for one connection
-_SOME: Final = 200  # objects of a kind that tell enough
+_TIMEOUT: Final = 5.0  # seconds for one connection
+_MAX_CANDIDATES: Final = 200  # pods to judge the candidate scheduler by
 
 T = TypeVar("T")
 
 
 async def examine(client: Client, name: str, namespace: str, clock: Clock) -> ClusterFacts:
-    """All facts of a cluster whose agent lives in that namespace."""
+    """Read all facts of a cluster whose agent runs in that namespace."""
     try:
-        version, skew = await greet(client)
+        version, skew = await read_version(client)
     except VnodeError as error:
         return ClusterFacts(name, clock.now(), unreachable=str(error))
 
@@ -86,17 +85,17 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
 
 
 async def or_none(request: Awaitable[T]) -> T | None:
-    """None for what is not there, or is not ours to see."""
+    """Await a request; return None for an object that does not exist, or may not be read."""
     try:
         return await request
     except ApiError:
         return None
 
 
-async def greet(client: Client) -> tuple[str, float | None]:
-    """The version of an API server, and by how many seconds its clock is ahead of ours."""
+async def read_version(client: Client) -> tuple[str, float | None]:
+    """Return the version of an API server, and by how many seconds its clock is ahead of ours."""
     before = time.time()
-    async with client.stream("GET", "/version", query={}, silence=_PATIENCE) as response:
+    async with client.stream("GET", "/version", query={}, silence=_TIMEOUT) as response:
         middle = (before + time.time()) / 2
         date = response.headers.get("Date")
         try:
@@ -104,7 +103,7 @@ async def greet(client: Client) -> tuple[str, float | None]:
             # The header has whole seconds: on average half a second has passed since.
             skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None
         except (ValueError, TypeError, OSError, TimeoutError) as error:
-            raise Unreachable(f"{client.name}: no Kubernetes API answers there: {error}") from error
+            raise Unreachable(f"{client.name}: no Kubernetes API answers: {error}") from error
 
     return text, skew
 
@@ -114,9 +113,10 @@ def _named(listed: Objects | None, name: str) -> Object | None:
 
 
 async def _candidates(client: Client) -> Objects:
-    """Delegate pods that the candidate scheduler is to place, or has placed."""
+    """List delegate pods that the candidate scheduler is to place, or has placed."""
     selector = f"spec.schedulerName={keys.CANDIDATE_SCHEDULER}"
-    return (await or_none(client.list(kinds.PODS, field_selector=selector)) or [])[:_SOME]
+    pods = await or_none(client.list(kinds.PODS, field_selector=selector)) or []
+    return pods[:_MAX_CANDIDATES]
 
 
 def _is_looked_at(pod: Object) -> bool:
@@ -134,7 +134,7 @@ async def _webhook(client: Client) -> tuple[Object | None, bool]:
 
 
 async def _serving(webhook: Object | None) -> datetime | None:
-    """The end of the certificate that answers at the webhook's URL, if we can reach it."""
+    """Return the expiry of the certificate at the webhook's URL, if we can reach it."""
     [hook] = (webhook or {}).get("webhooks") or [{}]
     url = urllib.parse.urlsplit((hook.get("clientConfig") or {}).get("url") or "")
     if not url.hostname:
@@ -143,7 +143,7 @@ async def _serving(webhook: Object | None) -> datetime | None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only its end is read
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             opened = asyncio.open_connection(url.hostname, url.port or 443, ssl=context)
             _reader, writer = await opened
     except (OSError, TimeoutError):
@@ -158,7 +158,7 @@ async def _serving(webhook: Object | None) -> datetime | None:
 
 
 async def _admission(client: Client) -> str | None:
-    """What becomes of an elected pod, in a namespace that the webhook looks at; "" if all is well.
+    """Return why a trial pod was not elected, in a namespace that has the webhook; "" if it was.
 
     None if there is no such namespace, or we may not create pods in it.
     """
@@ -169,13 +169,13 @@ async def _admission(client: Client) -> str | None:
         return None
 
     for namespace in namespaces:
-        if not objects.is_terminating(namespace):  # nothing can be created in one that ends
-            return await _try(client, objects.name(namespace))
+        if not objects.is_terminating(namespace):  # else nothing can be created in it
+            return await _create_trial(client, objects.name(namespace))
 
     return None
 
 
-async def _try(client: Client, namespace: str) -> str | None:
+async def _create_trial(client: Client, namespace: str) -> str | None:
     trial = {
         "metadata": {"generateName": "vnode-doctor-", "annotations": {keys.ELECT: ""}},
         "spec": {"containers": [{"name": "trial", "image": "trial"}]},
@@ -197,10 +197,10 @@ async def _try(client: Client, namespace: str) -> str | None:
 
 
 async def _kubelet(client: Client, node: str) -> str:
-    """Why the API server does not reach the kubelet API of a virtual node; "" if it does."""
+    """Return why the API server does not reach a virtual node's kubelet API; "" if it does."""
     path = kinds.NODES.path(None, node, "proxy") + "/healthz"
     try:
-        async with client.stream("GET", path, query={}, silence=_PATIENCE):
+        async with client.stream("GET", path, query={}, silence=_TIMEOUT):
             return ""
     except (ApiError, Unreachable) as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""What was read of a cluster, and of a connection. None means: could not be read."""
+"""Holds what was read of a cluster, and of a connection. None means: could not be read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vnode.targets.expiry import CredentialExpiry
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """One cluster, as somebody with rights in it sees it.
+    """One cluster, as its administrator's credentials see it.
 
     `unreachable` says why nothing else is known. `skew` is in seconds, positive where its clock is
-    ahead of ours. `admission` is what came back for a trial pod that was not kept, or why none did;
-    `serving` is the end of the webhook's certificate. `has_service` tells whether the agent's
-    namespace has the Service that the webhook calls where agents run in the cluster.
+    ahead of ours. `admission` says why a trial pod was not elected, "" if it was; `serving` is the
+    expiry of the webhook's certificate. `has_service` says whether the agent's namespace has the
+    Service that the webhook calls where agents run in the cluster.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ClusterFacts:
     scheduler_lease: Object | None = None
     may_read_leases: bool = False
     waiting: Objects = field(default_factory=list)  # candidates that no scheduler has looked at
-    placed: Objects = field(default_factory=list)  # candidates that one has
+    placed: Objects = field(default_factory=list)  # candidates that a scheduler has looked at
     webhook: Object | None = None
     webhook_denied: bool = False
     serving: datetime | None = None
@@ -51,7 +51,7 @@ class ClusterFacts:
 class ConnectionFacts:
     """One Target, and its cluster as the Target's own credentials see it.
 
-    `rights` tells for `verb resource` whether they allow it.
+    `rights` says for `verb resource` whether they allow it.
     """
 
     target: Object

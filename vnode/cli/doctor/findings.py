@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""Defines findings, the results of checks, and prints them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vnode.cli import terminal
 
 
 class Level(Enum):
-    """How bad it is; only FAIL changes the exit code."""
+    """The severity of a finding; only FAIL changes the exit code."""
 
     OK = "ok"
     WARN = "warn"
     FAIL = "FAIL"
-    SKIP = "skip"  # could not be looked at, with what we were given
+    SKIP = "skip"  # could not be checked with these credentials
 
 
 IN_THE_TEXT: Final = "the text names it"
-"""The cure of a finding whose text has it already; printed findings do not say so."""
+"""The cure of a finding whose text names it already; it is not printed."""
 
 _COLOURS: Final = {
     Level.OK: terminal.GOOD,
@@ -33,7 +33,7 @@ _COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: `place` is a cluster or a connection, `check` two or three words."""
+    """One result: `place` is a cluster or a connection, `check` two or three words."""
 
     place: str
     check: str
@@ -43,7 +43,7 @@ class Finding:
 
 
 def lines(findings: Iterable[Finding]) -> Iterable[str]:
-    """Each finding, and below it its cure; a heading where the place changes."""
+    """Yield each finding, and below it its cure; a heading where the place changes."""
     place = ""
     for finding in findings:
         if finding.place != place:
@@ -57,7 +57,7 @@ def lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def in_days(end: datetime, now: datetime) -> str:
-    """`2027-01-02, in 42 days`."""
+    """Format a date with the days until then: `2027-01-02 12:00 UTC, in 42 days`."""
     days = (end - now).days
     when = f"in {days} days" if days > 1 else "within two days" if end > now else "in the past"
     return f"{end:%Y-%m-%d %H:%M} UTC, {when}"

@@ -17,7 +17,7 @@ from vnode.kube.client import Client
 from vnode.targets import cluster_identity, expiry, model, probing, secrets
 from vnode.targets.cluster_identity import Recognition
 
-# What the source's agent does in a target; all of it is in the role admiralty-source.
+# The permissions that the source's agent needs in a target; the role admiralty-source has them.
 _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
     *((verb, kinds.POD_CHAPERONS, "") for verb in ("create", "list", "watch", "patch", "delete")),
     ("get", kinds.PODS, ""),
@@ -27,27 +27,27 @@ _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
 )
 
 
-async def try_all(client: Client, targets: list[Object], clock: Clock) -> list[ConnectionFacts]:
-    """Each Target, all at the same time."""
+async def read_all(client: Client, targets: list[Object], clock: Clock) -> list[ConnectionFacts]:
+    """Read the facts of each Target, all at the same time."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_try(client, target, clock), name=f"try {objects.key(target)}")
+            group.create_task(_read(client, target, clock), name=f"try {objects.key(target)}")
             for target in targets
         ]
 
     return [task.result() for task in tasks]
 
 
-async def _try(client: Client, target: Object, clock: Clock) -> ConnectionFacts:
+async def _read(client: Client, target: Object, clock: Clock) -> ConnectionFacts:
     key = model.key_of(target)
-    space = await examining.or_none(client.get(kinds.NAMESPACES, key.namespace or "default"))
-    labels = objects.labels(space) if space and key.namespace else None
+    namespace = await examining.or_none(client.get(kinds.NAMESPACES, key.namespace or "default"))
+    labels = objects.labels(namespace) if namespace and key.namespace else None
     node = await examining.or_none(client.get(kinds.NODES, key.node_name))
     end, invalid = None, ""
     try:
         end = await _end(client, target)
-        async with asyncio.timeout(TIMEOUT), connected(client, target) as there:
-            return await _look(there, target, clock, labels=labels, node=node, end=end)
+        async with asyncio.timeout(TIMEOUT), connected(client, target) as remote:
+            return await _read_target(remote, target, clock, labels=labels, node=node, end=end)
     except TimeoutError:
         failure = f"no answer within {TIMEOUT:.0f} s"
     except ConfigError as error:
@@ -79,8 +79,8 @@ async def _end(client: Client, target: Object) -> expiry.CredentialExpiry | None
     return expiry.of_kubeconfig(secrets.kubeconfig(secret, spec.secret), spec.secret.context)
 
 
-async def _look(
-    there: Client,
+async def _read_target(
+    remote: Client,
     target: Object,
     clock: Clock,
     *,
@@ -89,16 +89,16 @@ async def _look(
     end: expiry.CredentialExpiry | None,
 ) -> ConnectionFacts:
     namespace = objects.namespace(target)
-    _version, skew = await examining.greet(there)
+    _version, skew = await examining.read_version(remote)
     failure = ""
     try:
-        await probing.probe(there, namespace, _recognition(target))
+        await probing.probe(remote, namespace, _recognition(target))
     except VnodeError as error:
         failure = ": ".join(probing.explain(error, namespace))
 
     summary, missing = None, False
     try:
-        summary = await there.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        summary = await remote.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
     except NotFound:
         missing = True
     except ApiError:
@@ -110,7 +110,7 @@ async def _look(
         end=end,
         failure=failure,
         skew=skew,
-        rights={} if objects.spec(target).get("self") else await _rights(there, namespace),
+        rights={} if objects.spec(target).get("self") else await _rights(remote, namespace),
         namespace_labels=labels,
         summary=summary,
         summary_missing=missing,
@@ -126,8 +126,8 @@ def _recognition(target: Object) -> Recognition | None:
     return Recognition(key, lambda: expected, lambda _uid: None)
 
 
-async def _rights(there: Client, namespace: str) -> dict[str, bool]:
-    """What the credentials may do, by the target's own word."""
+async def _rights(remote: Client, namespace: str) -> dict[str, bool]:
+    """Ask the target which of `_RIGHTS` the credentials have."""
     found: dict[str, bool] = {}
     for verb, kind, subresource in _RIGHTS:
         attributes = {
@@ -138,7 +138,7 @@ async def _rights(there: Client, namespace: str) -> dict[str, bool]:
             "namespace": namespace if kind.namespaced else "",
         }
         review = await examining.or_none(
-            there.create(
+            remote.create(
                 kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
             )
         )

@@ -1,1 +1,1 @@
-"""`vnode cordon`, `uncordon` and `drain`: kubectl's commands for nodes, by the name of a Target."""
+"""Defines `vnode cordon`, `uncordon` and `drain`, which take the name of a Target for a node's."""

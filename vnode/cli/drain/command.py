@@ -1,4 +1,4 @@
-"""`vnode drain`: the command line, and the order of its steps."""
+"""Defines the flags of `vnode drain`, and runs its steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}  # seconds
 
 
 def seconds(text: str) -> float | None:
-    """`90s`, `5m`, `1h` in seconds, None for `0s`: no limit. ConfigError for anything else."""
+    """Parse `90s`, `5m`, `1h` to seconds, `0s` to None (no limit); else raise ConfigError."""
     match = re.fullmatch(r"(\d+)([smh])", text)
     if not match:
         raise ConfigError(f"--timeout {text!r} must be a number with s, m or h, e.g. 5m")
@@ -72,7 +72,7 @@ async def drain(
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("drain")
     @click.argument("target")

@@ -1,4 +1,4 @@
-"""`vnode cordon`, and what it shares with `vnode uncordon`: the command line."""
+"""Defines the flags of `vnode cordon`, which `vnode uncordon` has as well."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vnode.cli.main import run
 
 
 def command() -> click.Command:
-    """The click command."""
-    return make("cordon", True, "Send no more pods to a target; those that run there go on.")
+    """Return the click command."""
+    return make("cordon", True, "Send no more pods to a target; those that run there keep running.")
 
 
 def make(name: str, wanted: bool, text: str) -> click.Command:
-    """The click command of that name, which makes a target's node cordoned, or not."""
+    """Make the click command of that name, which cordons a target's node, or uncordons it."""
     target_is = "TARGET is NAME, NAMESPACE/NAME, or the name of its virtual node."
 
     @click.command(name, help=f"{text}\n\n{target_is}")

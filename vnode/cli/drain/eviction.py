@@ -1,8 +1,8 @@
-"""Evicting pods, and waiting for their end; disruption budgets are respected.
+"""Evicts pods, and waits until they are gone; disruption budgets are respected.
 
-The API server refuses an eviction that would violate a budget with 429; it is asked again until the
-budget allows it, which another pod's becoming ready can bring about at any moment, and no watch on
-budgets tells for certain. The end of a pod is watched: a proxy goes when its delegate has ended.
+The API server refuses an eviction that would violate a budget with 429. It is tried again until the
+budget allows it: that may be at any moment, when another pod becomes ready, and no watch on budgets
+shows it for certain. The end of a pod is watched: a proxy pod goes when its delegate has ended.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_AGAIN: Final = 5.0  # seconds until an eviction that a budget forbids is tried again, kubectl's
-_AT_ONCE: Final = 16  # evictions under way
+_RETRY_AFTER: Final = 5.0  # seconds until a refused eviction is tried again, as in kubectl
+_MAX_CONCURRENT: Final = 16  # evictions
 
 Say = Callable[[str], None]
 
@@ -31,7 +31,7 @@ async def evict(
     *,
     grace: int | None,
     limit: float | None,
-    again: float = _AGAIN,
+    again: float = _RETRY_AFTER,
 ) -> None:
     """Evict the pods, and return when all are gone.
 
@@ -49,7 +49,7 @@ async def evict(
 
     informer = Informer(client, kinds.PODS, field_selector=f"spec.nodeName={node_name}")
     informer.subscribe(on_pod)
-    slots = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_MAX_CONCURRENT)
     try:
         async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
             watch = group.create_task(informer.run(), name="drained-pods")

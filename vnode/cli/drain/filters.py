@@ -1,4 +1,4 @@
-"""Which pods of a node a drain evicts, skips, or refuses to touch: kubectl's rules. Pure."""
+"""Decides which pods of a node a drain evicts, by kubectl's rules. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class DrainRules:
-    """What the user allows beyond the eviction of pods that are replaced and keep no data."""
+    """The flags that allow more than the eviction of pods with a controller and without data."""
 
     force: bool = False
     ignore_daemonsets: bool = False
@@ -24,7 +24,7 @@ class DrainRules:
 
 @dataclass(frozen=True, slots=True)
 class PodsToEvict:
-    """What to do; nothing may be done while `errors` is not empty."""
+    """The pods to evict; none may be evicted if there are `errors`."""
 
     evicted: Objects
     warnings: list[str]
@@ -61,7 +61,7 @@ def select(pods: Iterable[Object], rules: DrainRules) -> PodsToEvict:
             unmanaged,
             rules.force,
             "--force",
-            "Pods that declare no controller (nobody makes them again)",
+            "Pods that declare no controller (they will not be recreated)",
         ),
         (daemons, rules.ignore_daemonsets, "--ignore-daemonsets", "DaemonSet-managed Pods"),
         (

@@ -1,4 +1,4 @@
-"""`vnode uncordon`: the command line."""
+"""Defines `vnode uncordon`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from vnode.cli.drain import cordon
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
     return cordon.make("uncordon", False, "Send pods to a target again.")

@@ -1,4 +1,4 @@
-"""Marking a virtual node as unschedulable, and taking the mark off."""
+"""Marks a virtual node as unschedulable, or schedulable again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vnode.kube.client import Client
 async def set_cordon(
     client: Client, node: Object, wanted: bool, say: Callable[[str], None], *, dry_run: bool = False
 ) -> None:
-    """Make it so, and say what was done, in kubectl's words."""
-    name, word = objects.name(node), "cordoned" if wanted else "uncordoned"
+    """Cordon or uncordon the node, and print what was done, as kubectl does."""
+    name, verb = objects.name(node), "cordoned" if wanted else "uncordoned"
     suffix = " (dry run)" if dry_run else ""
     if bool(objects.spec(node).get("unschedulable")) == wanted:
-        say(f"node/{name} already {word}{suffix}")
+        say(f"node/{name} already {verb}{suffix}")
         return
 
     if not dry_run:
@@ -26,4 +26,4 @@ async def set_cordon(
         }
         await client.patch(kinds.NODES, name, body)
 
-    say(f"node/{name} {word}{suffix}")
+    say(f"node/{name} {verb}{suffix}")

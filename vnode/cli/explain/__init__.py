@@ -1,4 +1,4 @@
-"""`vnode explain pod NAME`: what happened to a pod, in order, why it is as it is, and what to do.
+"""Defines `vnode explain pod NAME`: tells what happened to a pod, why, and what to do.
 
-The story itself is `vnode.insight`'s, which the dashboard tells as well; `rendering` prints it.
+`vnode.insight` builds the story, which the dashboard shows as well; `rendering` prints it.
 """

@@ -1,4 +1,4 @@
-"""`vnode explain`: the command line."""
+"""Defines the flags of `vnode explain`, and runs it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vnode.insight import collecting, story
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("explain")
-    @click.argument("what", metavar="[pod] NAME", nargs=-1, required=True)
+    @click.argument("arguments", metavar="[pod] NAME", nargs=-1, required=True)
     @access.options
     @access.namespaced
     @click.option(
@@ -37,7 +37,7 @@ def command() -> click.Command:
         help="How to tell it.",
     )
     def explain_command(
-        what: tuple[str, ...],
+        arguments: tuple[str, ...],
         kubeconfig: Path | None,
         context: str | None,
         namespace: str | None,
@@ -48,9 +48,9 @@ def command() -> click.Command:
 
         Asks the targets with the credentials of their own Secrets.
         """
-        name = _name(what)
+        name = _name(arguments)
 
-        async def tell() -> None:
+        async def explain() -> None:
             clock = SystemClock()
             async with Access(kubeconfig, context).client() as client:
                 facts = await collecting.collect(
@@ -61,24 +61,24 @@ def command() -> click.Command:
                     clock=clock,
                 )
 
-            told = story.build(facts)
+            found = story.build(facts)
             if output == "text":
                 width = shutil.get_terminal_size().columns
-                click.echo(rendering.as_text(told, facts.now, width))
+                click.echo(rendering.as_text(found, facts.now, width))
             else:
-                click.echo(tables.document([rendering.as_object(told)], output, single=True))
+                click.echo(tables.document([rendering.as_object(found)], output, single=True))
 
-        run(tell())
+        run(explain())
 
     return explain_command
 
 
-def _name(words: tuple[str, ...]) -> str:
-    """`pod NAME`, `pod/NAME` or `NAME`."""
-    *kind, name = [part for word in words for part in word.split("/")]
+def _name(arguments: tuple[str, ...]) -> str:
+    """Parse `pod NAME`, `pod/NAME` or `NAME`."""
+    *kind, name = [part for argument in arguments for part in argument.split("/")]
     if kind not in ([], ["pod"], ["pods"], ["po"]):
         raise click.UsageError(
-            "say: vnode explain pod NAME, with -n NAMESPACE for another namespace"
+            "usage: vnode explain pod NAME, with -n NAMESPACE for another namespace"
         )
 
     return name

@@ -1,4 +1,4 @@
-"""A story as text for people, or as an object for programs. Pure but for the colours."""
+"""Renders a story as text for people, or as an object for programs. Pure but for the colours."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vnode.cli import terminal
 from vnode.insight import status_text
 from vnode.insight.story import Line, Story
 
-_AGO: Final = 10  # columns for how long ago something was
+_AGO: Final = 10  # columns for the age of a line
 
 
 def as_text(story: Story, now: datetime, width: int = 100) -> str:
-    """The chapters, then how it stands, then what to do."""
+    """Render the chapters, then the present state, then what to do."""
     verdict = story.verdict
     lines = [terminal.styled(f"Pod {story.pod}: {story.status}", bold=True)]
     for chapter in story.chapters:
@@ -48,7 +48,7 @@ def _wrapped(line: Line, now: datetime, width: int) -> list[str]:
 
 
 def as_object(story: Story) -> Object:
-    """For `-o json` and `-o yaml`."""
+    """Convert the story to the object of `-o json` and `-o yaml`."""
     return {
         "apiVersion": "vnode.dev/v1alpha1",
         "kind": "PodStory",

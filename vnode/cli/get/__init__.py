@@ -1,1 +1,1 @@
-"""`vnode get`: targets, virtual nodes, proxy pods and sources, in the formats of kubectl."""
+"""Defines `vnode get`: prints targets, virtual nodes, proxy pods and sources, as kubectl does."""

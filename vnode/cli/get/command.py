@@ -1,4 +1,4 @@
-"""`vnode get`: the command line."""
+"""Defines the flags of `vnode get`, and runs it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Resource(click.ParamType):  # type: ignore[type-arg]
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("get")
     @click.argument("resource", type=_Resource(), metavar="targets|nodes|pods|sources")
@@ -52,7 +52,7 @@ def command() -> click.Command:
         show_default=True,
         help="How to show it.",
     )
-    @click.option("-w", "--watch", is_flag=True, help="Go on, and print each change.")
+    @click.option("-w", "--watch", is_flag=True, help="Keep watching, and print each change.")
     def get_command(
         resource: views.View,
         names: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""`vnode get`, the part that talks to the API server: lists once, or lists and then follows."""
+"""Lists objects for `vnode get`, once, or with a watch afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Print = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What is to be shown, and how."""
+    """The arguments of the command: what to list, and in which format."""
 
     view: View
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class ListRequest:
     selector: str = ""
 
     def shows(self, obj: Object) -> bool:
-        """The object was asked for."""
+        """Tell whether the request includes the object."""
         return (not self.names or objects.name(obj) in self.names) and self.view.shows(obj)
 
 
@@ -49,15 +49,15 @@ class Listing:
         self._out = out
         self._clock = SystemClock()
         self._widths: list[int] = []
-        # Of use for pods only: virtual nodes with their targets, and those that are not ready.
+        # Read for pods only: virtual nodes with their targets, and those that are not ready.
         self._targets: dict[str, str] = {}
         self._away: set[str] = set()
         self._nodes_version = ""  # to watch nodes from; "" if they may not be read
 
     async def once(self) -> dict[int, str]:
-        """List and print; the versions to watch from, by the number of the selection.
+        """List and print; return the versions to watch from, by the number of the selection.
 
-        Raises ConfigError for a name that is not there.
+        Raises ConfigError for a name that is not found.
         """
         if self._request.view is views.PODS:
             self._nodes_version = await self._read_nodes()
@@ -104,7 +104,10 @@ class Listing:
         ]
 
     async def _list(self, selection: ListOptions) -> tuple[list[Object], str] | None:
-        """None for what is cluster-wide and not ours to see, where namespaced things are too."""
+        """List one selection; None for a cluster-scoped kind that may not be read.
+
+        Namespaced Targets and Sources may be readable nevertheless.
+        """
         try:
             return await self._client.list_at(
                 selection.kind,
@@ -123,26 +126,26 @@ class Listing:
             raise
 
     async def _read_nodes(self) -> str:
-        """Learn where pods are; the version to watch nodes from, "" if they may not be read."""
+        """Read the targets of virtual nodes; return the version to watch from, "" if denied."""
         try:
             nodes, version = await self._client.list_at(
                 _NODES.kind, label_selector=_NODES.label_selector
             )
-        except VnodeError:  # whoever may see pods only sees the names of their nodes
+        except VnodeError:  # without the permission, pods are shown with the names of their nodes
             return ""
 
         self._targets, self._away = {}, set()
         for node in nodes:
-            self._learn(node)
+            self._record(node)
 
         return version
 
     async def _follow_nodes(self) -> None:
-        """Go on learning where pods are, and whether that answers."""
+        """Watch the targets of virtual nodes, and whether they are ready."""
         with suppress(Denied):  # nodes may be listed, but not watched
-            await self._watch(_NODES, self._nodes_version, lambda _kind, node: self._learn(node))
+            await self._watch(_NODES, self._nodes_version, lambda _kind, node: self._record(node))
 
-    def _learn(self, node: Object) -> None:
+    def _record(self, node: Object) -> None:
         name = objects.name(node)
         self._targets[name] = status_text.node_target(node)
         self._away.discard(name)

@@ -1,4 +1,4 @@
-"""What `vnode get` shows of each resource: which objects, and which columns. Pure."""
+"""Defines for each resource of `vnode get` which objects and columns it shows. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vnode.targets import conditions, model
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An object with what its cells need beside it."""
+    """An object, with further inputs of its cells."""
 
     kind: Kind
     object: Object
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One resource of `vnode get`; `selections` tells for a namespace what is listed for it."""
+    """One resource of `vnode get`; `selections` returns the lists to read for a namespace."""
 
     name: str
     selections: Callable[[str | None], list[ListOptions]]
@@ -166,6 +166,6 @@ ALIASES: Final = {
 
 
 def columns(view: View, *, everywhere: bool) -> tuple[Column, ...]:
-    """Without the namespace where it is the same for all rows."""
+    """Return the columns of a view, without the namespace where it is the same for all rows."""
     several = everywhere or view in (TARGETS, SOURCES)
     return tuple(column for column in view.columns if several or column is not _NAMESPACE)

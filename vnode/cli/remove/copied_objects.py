@@ -16,20 +16,20 @@ from vnode.kube.client import Client
 
 
 async def remove_copies(
-    there: Client,
+    client: Client,
     namespace: str | None,
-    is_meant: Callable[[Object], bool],
+    selects: Callable[[Object], bool],
     report: RemovalReport,
     *,
     where: str = "",
 ) -> None:
-    """Delete the copies that `is_meant` selects; report those that could not be deleted."""
+    """Delete the copies for which `selects` is true; report those that could not be deleted."""
     deleted = 0
     for kind in kinds.FOLLOWING:
         try:
-            found = await there.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
-            for copy in filter(is_meant, found):
-                await there.discard(kind, copy)
+            found = await client.list(kind, namespace, label_selector=keys.PARENT_CLUSTER_NAME)
+            for copy in filter(selects, found):
+                await client.discard(kind, copy)
                 deleted += 1
         except VnodeError as error:
             report.left.append(f"{where}copied {kind.plural} not deleted: {error}")

@@ -28,26 +28,26 @@ from vnode.targets.model import SecretReference
 
 
 async def disconnect(
-    here: Client,
+    client: Client,
     name: str,
     namespace: str | None,
-    there: Access | None,
+    target_access: Access | None,
     *,
     agent_namespace: str,
     ends: Ends,
     report: RemovalReport,
 ) -> None:
     """Delete the Target of that name and what belongs to it; report what could not be deleted."""
-    key, target = await naming.target(here, name, namespace)
+    key, target = await naming.target(client, name, namespace)
     reference = _secret_of(target)
-    user, secret = await _identity_there(here, reference)
-    led = await source_side.agent_leads(here, agent_namespace, SystemClock())
+    user, secret = await _identity_in_target(client, reference)
+    led = await source_side.agent_leads(client, agent_namespace, SystemClock())
     if not led:
         report.say("No agent is running in this cluster, so this command does the agent's work.")
 
-    await source_side.end_targets(here, [target], led=bool(led), ends=ends, report=report)
+    await source_side.end_targets(client, [target], led=bool(led), ends=ends, report=report)
     if secret is not None and reference is not None:
-        await _remove_secret(here, secret, reference, key.name, report)
+        await _remove_secret(client, secret, reference, key.name, report)
 
     if objects.spec(target).get("self"):
         return
@@ -57,7 +57,7 @@ async def disconnect(
     if key.namespace:
         source = f"{source} in namespace {key.namespace}"
 
-    if there is None:
+    if target_access is None:
         report.left.append(
             f"in the target cluster, {source}: delete it there (with --target FILE, vnode "
             "disconnect does it)"
@@ -65,8 +65,8 @@ async def disconnect(
         return
 
     try:
-        async with there.client("target") as far:
-            await _remove_sources(far, key.namespace, user, report)
+        async with target_access.client("target") as remote:
+            await _remove_sources(remote, key.namespace, user, report)
     except VnodeError as error:
         report.left.append(f"in the target cluster, {source}: {error}")
 
@@ -78,8 +78,8 @@ def _secret_of(target: Object) -> SecretReference | None:
         return None
 
 
-async def _identity_there(
-    here: Client, reference: SecretReference | None
+async def _identity_in_target(
+    client: Client, reference: SecretReference | None
 ) -> tuple[str, Object | None]:
     """Return the user that the source is in the target ("" if unknown), and the Secret."""
     if reference is None:
@@ -87,7 +87,7 @@ async def _identity_there(
 
     secret = None
     try:
-        secret = await here.get(kinds.SECRETS, reference.name, reference.namespace)
+        secret = await client.get(kinds.SECRETS, reference.name, reference.namespace)
         end = expiry.of_kubeconfig(secrets.kubeconfig(secret, reference), reference.context)
     except (NotFound, Denied):
         return "", None
@@ -98,29 +98,31 @@ async def _identity_there(
 
 
 async def _remove_secret(
-    here: Client, secret: Object, reference: SecretReference, name: str, report: RemovalReport
+    client: Client, secret: Object, reference: SecretReference, name: str, report: RemovalReport
 ) -> None:
     """Delete the Secret if `vnode connect` created it and no other Target uses it."""
     users: Objects = []
     for kind in (kinds.TARGETS, kinds.CLUSTER_TARGETS):
-        users += await here.list(kind)
+        users += await client.list(kind)
 
     used = any(_secret_of(other) == reference for other in users)
     if reference.name == desired.secret_name(name) and not used:
-        await remove(here, kinds.SECRETS, secret, report)
+        await remove(client, kinds.SECRETS, secret, report)
     else:
         why = "another Target uses it" if used else "vnode connect did not create it"
         report.left.append(f"secret/{reference.object_key} kept: {why}")
 
 
-async def _remove_sources(far: Client, namespace: str, user: str, report: RemovalReport) -> None:
+async def _remove_sources(remote: Client, namespace: str, user: str, report: RemovalReport) -> None:
     kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
-    found = [source for source in await far.list(kind, namespace or None) if lets_in(source, user)]
+    found = [
+        source for source in await remote.list(kind, namespace or None) if lets_in(source, user)
+    ]
     if not found:
         report.say(f"target: no {kind.kind} of {user or 'this cluster'} found")
 
-    quieter = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
-    await target_side.end_sources(far, found, quieter)
+    prefixed = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
+    await target_side.end_sources(remote, found, prefixed)
 
 
 def lets_in(source: Object, user: str) -> bool:
@@ -163,16 +165,16 @@ def command() -> click.Command:
         respect disruption budgets, run vnode drain first. If the target is unreachable, the
         command does the rest and prints what to delete there.
         """
-        there = Access(target, target_context) if target or target_context else None
+        target_access = Access(target, target_context) if target or target_context else None
 
         async def do() -> None:
             report = RemovalReport()
-            async with Access(kubeconfig, context).client("source") as here:
+            async with Access(kubeconfig, context).client("source") as client:
                 await disconnect(
-                    here,
+                    client,
                     name,
                     namespace,
-                    there,
+                    target_access,
                     agent_namespace=agent_namespace,
                     ends=Ends(timeout),
                     report=report,

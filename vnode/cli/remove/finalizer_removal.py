@@ -52,16 +52,16 @@ class FinalizerRemover:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds + _LATE), supervise() as tasks:
                 for informer in self._watched:
-                    tasks.start(informer.run(), f"kept-{informer.kind.plural}")
+                    tasks.start(informer.run(), f"released-{informer.kind.plural}")
 
                 for informer in self._watched:
                     await informer.synced.wait()
 
-                while await self._comes():
-                    await self._pass()
+                while await self._wait_for_work():
+                    await self._reconcile()
 
         for informer in self._watched:
-            waiting.check_seen(informer, seconds)
+            waiting.check_synced(informer, seconds)
 
         return self._held() + self._owned()
 
@@ -78,7 +78,7 @@ class FinalizerRemover:
         free = {objects.uid(obj) for obj in self.staying} - held
         return [pod for pod in self._pods.store.values() if objects.controller_uid(pod) in free]
 
-    async def _comes(self) -> bool:
+    async def _wait_for_work(self) -> bool:
         """Wait until there is something to do; return False if nothing comes for some time."""
         try:
             async with asyncio.timeout(_LATE):
@@ -90,7 +90,7 @@ class FinalizerRemover:
 
         return True
 
-    async def _pass(self) -> None:
+    async def _reconcile(self) -> None:
         """Patch each object once, then wait for a change, ours or anybody's."""
         self._changed.clear()
         for chaperon in self._held():

@@ -21,7 +21,7 @@ from vnode.cli.remove.report import RemovalReport, counted
 from vnode.insight.collecting import connected
 from vnode.kube.client import Client
 
-_GREETING: Final = 6.0  # seconds for a target to answer
+_CONNECT_TIMEOUT: Final = 6.0  # seconds for a target to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,89 +64,93 @@ class RemoteObjects:
 
 
 async def delete(
-    client: Client, share: RemoteObjects, seconds: float, report: RemovalReport
+    client: Client, remote: RemoteObjects, seconds: float, report: RemovalReport
 ) -> None:
     """Delete our chaperons in a target and wait until they are gone; for clusters without agent."""
-    namespace = objects.namespace(share.target) or None
+    namespace = objects.namespace(remote.target) or None
     try:
         async with (
-            asyncio.timeout(_GREETING + 2 * seconds),
-            connected(client, share.target) as far,
+            asyncio.timeout(_CONNECT_TIMEOUT + 2 * seconds),
+            connected(client, remote.target) as target_client,
         ):
-            async with asyncio.timeout(_GREETING):
-                found = list(filter(share.owns, await _ours(far, share)))
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                found = list(filter(remote.owns, await _ours(target_client, remote)))
 
             for chaperon in found:
-                await far.discard(kinds.POD_CHAPERONS, chaperon)
+                await target_client.discard(kinds.POD_CHAPERONS, chaperon)
 
             left = await waiting.until_gone(
-                far, kinds.POD_CHAPERONS, share.owns, seconds, namespace=namespace
+                target_client, kinds.POD_CHAPERONS, remote.owns, seconds, namespace=namespace
             )
             if found:
                 ended = len(found) - len(left)
-                report.say(f"target {share.name}: deleted {ended} of {len(found)} PodChaperons")
+                report.say(f"target {remote.name}: deleted {ended} of {len(found)} PodChaperons")
 
-            await _settle(far, share, report)
+            await _report_left(target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
-        _note_unreachable(share, error, report)
+        _report_unreachable(remote, error, report)
 
 
-async def find(client: Client, share: RemoteObjects, report: RemovalReport, count: int) -> None:
+async def find(client: Client, remote: RemoteObjects, report: RemovalReport, count: int) -> None:
     """Report what the agent left in a target, of `count` pods, and delete unused copies."""
     try:
-        async with asyncio.timeout(_GREETING), connected(client, share.target) as far:
-            await _settle(far, share, report)
+        async with (
+            asyncio.timeout(_CONNECT_TIMEOUT),
+            connected(client, remote.target) as target_client,
+        ):
+            await _report_left(target_client, remote, report)
     except (VnodeError, TimeoutError) as error:
         if count:
-            _note_unreachable(share, error, report)
+            _report_unreachable(remote, error, report)
 
 
-def _note_unreachable(share: RemoteObjects, error: BaseException, report: RemovalReport) -> None:
+def _report_unreachable(remote: RemoteObjects, error: BaseException, report: RemovalReport) -> None:
     why = str(error) or "no answer"
     if isinstance(error, ConfigError):
         why = f"its credentials cannot be used: {error}"
 
     report.left.append(
-        f"target {share.name} is unreachable ({why}); its delegate pods keep running. "
-        f"To delete them, run in that cluster: {share.command}"
+        f"target {remote.name} is unreachable ({why}); its delegate pods keep running. "
+        f"To delete them, run in that cluster: {remote.command}"
     )
 
 
-async def _settle(far: Client, share: RemoteObjects, report: RemovalReport) -> None:
+async def _report_left(target_client: Client, remote: RemoteObjects, report: RemovalReport) -> None:
     """Report the chaperons that are left; if this Target has none, delete copies no pod uses."""
-    present = await _ours(far, share)
-    left = list(filter(share.owns, present))
-    others = list(filter(share.is_anothers, present))
+    present = await _ours(target_client, remote)
+    left = list(filter(remote.owns, present))
+    others = list(filter(remote.is_anothers, present))
     both = "them, and those of other Targets" if others else "them"
     if left:
         report.left.append(
-            f"target {share.name}: {counted(left, 'delegate pod')} not terminated. "
-            f"To delete {both}, run in that cluster: {share.command}"
+            f"target {remote.name}: {counted(left, 'delegate pod')} not terminated. "
+            f"To delete {both}, run in that cluster: {remote.command}"
         )
     else:
-        await _take_along(far, share, {objects.namespace(chaperon) for chaperon in present}, report)
+        used = {objects.namespace(chaperon) for chaperon in present}
+        await _delete_unused_copies(target_client, remote, used, report)
 
     if others:
         report.left.append(
-            f"target {share.name}: {counted(others, 'delegate pod')} kept, sent through other "
+            f"target {remote.name}: {counted(others, 'delegate pod')} kept, sent through other "
             "Targets of this cluster"
         )
 
 
-async def _take_along(
-    far: Client, share: RemoteObjects, inhabited: set[str], report: RemovalReport
+async def _delete_unused_copies(
+    target_client: Client, remote: RemoteObjects, used_namespaces: set[str], report: RemovalReport
 ) -> None:
     """Delete our copies outside of these namespaces, and this Target's tokens everywhere."""
 
-    def is_meant(copy: Object) -> bool:
-        is_token = objects.annotations(copy).get(keys.TARGET) == share.name
-        return share.is_ours(copy) and (is_token or objects.namespace(copy) not in inhabited)
+    def selects(copy: Object) -> bool:
+        is_token = objects.annotations(copy).get(keys.TARGET) == remote.name
+        return remote.is_ours(copy) and (is_token or objects.namespace(copy) not in used_namespaces)
 
-    namespace, where = objects.namespace(share.target) or None, f"target {share.name}: "
-    await remove_copies(far, namespace, is_meant, report, where=where)
+    namespace, where = objects.namespace(remote.target) or None, f"target {remote.name}: "
+    await remove_copies(target_client, namespace, selects, report, where=where)
 
 
-async def _ours(far: Client, share: RemoteObjects) -> Objects:
+async def _ours(target_client: Client, remote: RemoteObjects) -> Objects:
     """List the chaperons of this cluster, of all its Targets."""
-    found = await far.list(kinds.POD_CHAPERONS, objects.namespace(share.target) or None)
-    return list(filter(share.is_ours, found))
+    found = await target_client.list(kinds.POD_CHAPERONS, objects.namespace(remote.target) or None)
+    return list(filter(remote.is_ours, found))

@@ -71,29 +71,29 @@ async def end_targets(
         )
 
     ending = frozenset(map(objects.key, targets))
-    shares = [RemoteObjects(target, me, ending) for target in targets]
+    remotes = [RemoteObjects(target, me, ending) for target in targets]
     if not led and not ends.keep:
         await asyncio.gather(
-            *(remote_cleanup.delete(client, share, ends.seconds, report) for share in shares)
+            *(remote_cleanup.delete(client, remote, ends.seconds, report) for remote in remotes)
         )
 
-    here = await _counts(client, targets)
+    counts = await _counts(client, targets)
     for target in targets:
         await remove(client, tables.target_kind(target), target, report)
 
     keys_ = [model.key_of(target) for target in targets]
     if led:
         await _leave_to_agent(client, keys_, ends)
-        for share in shares if me.uid else ():
-            await remote_cleanup.find(client, share, report, here[share.name])
+        for remote in remotes if me.uid else ():
+            await remote_cleanup.find(client, remote, report, counts[remote.name])
 
     await release(client, keys_, report)
     if ends.keep:
-        for share in shares:
-            if count := here[share.name]:
+        for remote in remotes:
+            if count := counts[remote.name]:
                 report.left.append(
-                    f"target {share.name}: {counted(count, 'delegate pod')} kept, as requested. "
-                    f"To delete them, run in that cluster: {share.command}"
+                    f"target {remote.name}: {counted(count, 'delegate pod')} kept, as requested. "
+                    f"To delete them, run in that cluster: {remote.command}"
                 )
 
 

@@ -62,12 +62,12 @@ async def end_delegates(client: Client, *, led: bool, ends: Ends, report: Remova
     if found:
         report.say(f"deleted {counted(found, 'PodChaperon')}; their delegate pods are terminating")
 
-    return await _see_end(client, _any, found, led=led, ends=ends, report=report)
+    return await _wait_for_end(client, _any, found, led=led, ends=ends, report=report)
 
 
-async def _see_end(
+async def _wait_for_end(
     client: Client,
-    is_meant: Callable[[Object], bool],
+    selects: Callable[[Object], bool],
     found: Objects,
     *,
     led: bool,
@@ -77,11 +77,11 @@ async def _see_end(
     """Wait until deleted chaperons, such as those `found`, are gone; return how many are left."""
     left = found
     if led:
-        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, ends.seconds)
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, selects, ends.seconds)
 
     if left:
-        await _end_without_agent(client, is_meant, ends)
-        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, is_meant, _AGENTS_TIME)
+        await _end_without_agent(client, selects, ends)
+        left = await waiting.until_gone(client, kinds.POD_CHAPERONS, selects, _AGENTS_TIME)
 
     if left:
         report.left.append(
@@ -96,12 +96,10 @@ def _any(_obj: Object) -> bool:
     return True
 
 
-async def _end_without_agent(
-    client: Client, is_meant: Callable[[Object], bool], ends: Ends
-) -> None:
+async def _end_without_agent(client: Client, selects: Callable[[Object], bool], ends: Ends) -> None:
     """Do an agent's work for deleted chaperons: delete the pod, then remove the finalizer."""
     found = await client.list(kinds.POD_CHAPERONS)
-    chaperons = {objects.uid(obj): obj for obj in found if is_meant(obj)}
+    chaperons = {objects.uid(obj): obj for obj in found if selects(obj)}
 
     def is_delegate(pod: Object) -> bool:
         return objects.controller_uid(pod) in chaperons
@@ -127,8 +125,8 @@ async def keep_delegates(
     Return how many chaperons are left after `ends.seconds`: those that were being deleted already,
     which keep their finalizer until their pod is gone, and those that arrived too late.
     """
-    keeper = FinalizerRemover(client, detach=detach)
-    late, count = await keeper.run(ends.seconds), len(keeper.staying)
+    remover = FinalizerRemover(client, detach=detach)
+    late, count = await remover.run(ends.seconds), len(remover.staying)
     if late:
         report.left.append(
             f"{counted(late, 'delegate pod')} not released within {ends.seconds:.0f} s "
@@ -143,7 +141,9 @@ async def keep_delegates(
         )
 
     ending = list(filter(objects.is_terminating, await client.list(kinds.POD_CHAPERONS)))
-    left = await _see_end(client, objects.is_terminating, ending, led=led, ends=ends, report=report)
+    left = await _wait_for_end(
+        client, objects.is_terminating, ending, led=led, ends=ends, report=report
+    )
     return len(late) + left
 
 

@@ -153,8 +153,8 @@ async def _remove_installation(
         for crd in manifests.crds():
             await remove(client, kinds.CRDS, crd, report)
 
-        here = manifests.PART_OF
-        left = await until_gone(client, kinds.CRDS, lambda _crd: True, 30, label_selector=here)
+        selector = manifests.PART_OF
+        left = await until_gone(client, kinds.CRDS, lambda _crd: True, 30, label_selector=selector)
         report.left += [f"crd/{objects.name(crd)} is still terminating" for crd in left]
     elif not options.crds:
         report.left.append("CRDs kept: --crds deletes them, too")

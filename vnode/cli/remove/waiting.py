@@ -16,7 +16,7 @@ from vnode.kube.informer import Informer
 async def until_gone(
     client: Client,
     kind: Kind,
-    is_meant: Callable[[Object], bool],
+    selects: Callable[[Object], bool],
     seconds: float,
     *,
     namespace: str | None = None,
@@ -37,30 +37,30 @@ async def until_gone(
     )
 
     def left() -> Objects:
-        return [obj for obj in informer.store.values() if is_meant(obj)]
+        return [obj for obj in informer.store.values() if selects(obj)]
 
-    def look(_old: Object | None, _new: Object | None) -> None:
+    def on_change(_old: Object | None, _new: Object | None) -> None:
         if informer.synced.is_set() and not left():
             done.set()
 
-    informer.subscribe(look)
+    informer.subscribe(on_change)
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
             watch = group.create_task(informer.run(), name=f"gone-{kind.plural}")
             await informer.synced.wait()
-            look(None, None)
+            on_change(None, None)
             await done.wait()
             watch.cancel()
     except TimeoutError:
-        check_seen(informer, seconds)
+        check_synced(informer, seconds)
         return sorted(left(), key=objects.key)
 
     return []
 
 
-def check_seen(informer: Informer, seconds: float) -> None:
+def check_synced(informer: Informer, seconds: float) -> None:
     """Raise the last error of an informer that has not had its first list yet."""
     if not informer.synced.is_set():
         cluster, plural = informer.series
-        unseen = Unreachable(f"{cluster}: could not list {plural} within {seconds:g} s")
-        raise informer.failure or unseen
+        not_listed = Unreachable(f"{cluster}: could not list {plural} within {seconds:g} s")
+        raise informer.failure or not_listed

@@ -1,1 +1,1 @@
-"""`vnode top`: what targets have and pods ask for, and what they use where metrics are served."""
+"""Defines `vnode top`: shows the capacity of targets, the requests of pods, and their usage."""

@@ -1,4 +1,4 @@
-"""`vnode top`: the command line."""
+"""Defines the flags of `vnode top`, and runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnode.cli.main import run
 from vnode.cli.top.screens import Screen
 
 
-class _What(click.Choice):  # type: ignore[type-arg]
+class _TopResource(click.Choice):  # type: ignore[type-arg]
     """Takes the same short and singular names as `vnode get`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -21,24 +21,24 @@ class _What(click.Choice):  # type: ignore[type-arg]
 
 
 def command() -> click.Command:
-    """The click command."""
+    """Return the click command."""
 
     @click.command("top")
-    @click.argument("what", type=_What(("targets", "pods")))
+    @click.argument("resource", type=_TopResource(("targets", "pods")))
     @access.options
     @access.all_namespaces
     @click.option("--once", is_flag=True, help="Print one table, also on a terminal.")
     def top_command(
-        what: str,
+        resource: str,
         kubeconfig: Path | None,
         context: str | None,
         namespace: str | None,
         all_namespaces: bool,
         once: bool,
     ) -> None:
-        """Show what targets offer and their pods ask for and use.
+        """Show resource targets offer and their pods ask for and use.
 
-        On a terminal the table stays, and follows what happens; end it with Ctrl-C.
+        On a terminal the table stays, and follows resource happens; end it with Ctrl-C.
         """
         live = terminal.is_terminal() and not once
 
@@ -46,7 +46,7 @@ def command() -> click.Command:
             async with Access(kubeconfig, context).client() as client:
                 scope = access.scope(client, namespace, all_namespaces)
                 draw = terminal.redraw if live else click.echo
-                screen = Screen(client, scope, of_pods=what == "pods", show=draw)
+                screen = Screen(client, scope, of_pods=resource == "pods", show=draw)
                 await screen.run(live=live)
 
         run(show())

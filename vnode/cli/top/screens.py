@@ -1,4 +1,4 @@
-"""The tables of `vnode top`, live: fed by watches, drawn again when something changes.
+"""Draws the tables of `vnode top`, live: fed by watches, redrawn when something changes.
 
 Metrics cannot be watched; they are read as often as they change.
 """
@@ -20,7 +20,7 @@ from vnode.insight import accounts, measuring, status_text
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_CALM: Final = 0.5  # seconds between two drawings
+_MIN_INTERVAL: Final = 0.5  # seconds between two drawings
 
 TARGET_COLUMNS: Final = (
     Column("TARGET", lambda row: row.name),
@@ -57,11 +57,11 @@ class Screen:
         self._show = show
         self._changed = asyncio.Event()
         self._used: dict[str, Resources] = {}  # by pod key, or by node
-        self._no_metrics = ""  # why there are none
+        self._no_metrics = ""  # a line that explains why there are none
         self._nodes = Informer(
             client, kinds.NODES, label_selector=f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
         )
-        # Who asks for targets sees all their pods, and not those of one namespace only.
+        # The table of targets counts pods of all namespaces.
         self._pods = Informer(client, kinds.PODS, namespace=namespace if of_pods else None)
 
     async def run(self, *, live: bool) -> None:
@@ -85,9 +85,9 @@ class Screen:
                 task.cancel()
 
     async def _until_synced(self) -> None:
-        """Raise what stands between us and the lists, which informers would try for ever."""
+        """Wait for the first lists; raise the failure of an informer, which would retry forever."""
         for informer in (self._nodes, self._pods):
-            while not await happens_within(informer.synced, _CALM):
+            while not await happens_within(informer.synced, _MIN_INTERVAL):
                 if informer.failure is not None:
                     raise informer.failure
 
@@ -97,7 +97,7 @@ class Screen:
             self._changed.clear()
             await self._changed.wait()
             self._show(self.text())
-            await clock.sleep(_CALM)
+            await clock.sleep(_MIN_INTERVAL)
 
     async def _keep_measuring(self) -> None:
         clock = SystemClock()
@@ -118,7 +118,7 @@ class Screen:
             self._no_metrics = ""
 
     def text(self) -> str:
-        """The table as it is now."""
+        """Format the table as it is now."""
         nodes, proxies = list(self._nodes.store.values()), self._proxies()
         if self._of_pods:
             targets = {objects.name(node): status_text.node_target(node) for node in nodes}

@@ -1,4 +1,4 @@
-"""Words on the command line that are wrong, or another form of the right ones."""
+"""Arguments on the command line that are wrong, or another form of the right ones."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def test_top_names_what_there_is() -> None:
 @pytest.mark.parametrize("address", ["localhost", "192.0.2.1:9443", "https://192.0.2.1"])
 def test_an_agent_is_told_that_its_address_is_none(address: str, kubeconfig: str) -> None:
     words = ["agent", "--kubeconfig", kubeconfig, "--context", "it", "--advertise-address", address]
-    said = str(CliRunner().invoke(cli, words).exception)
-    assert said.startswith(f"{address!r} is not an IP address: pass --advertise-address")
+    expected = str(CliRunner().invoke(cli, words).exception)
+    assert expected.startswith(f"{address!r} is not an IP address: pass --advertise-address")
