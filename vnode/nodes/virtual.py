@@ -201,8 +201,8 @@ def has_status(node: Object, wanted: Object) -> bool:
             return False
 
     for condition in wanted["conditions"]:
-        known = objects.condition(node, condition["type"]) or {}
-        if any(known.get(field) != condition[field] for field in ("status", "reason", "message")):
+        current = objects.condition(node, condition["type"]) or {}
+        if any(current.get(field) != condition[field] for field in ("status", "reason", "message")):
             return False
 
     return (
@@ -234,8 +234,8 @@ def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool
 def _condition(
     node: Object, type_: str, status: str, reason: str, message: str, now: datetime
 ) -> Object:
-    known = objects.condition(node, type_)
-    since = known.get("lastTransitionTime") if known and known.get("status") == status else None
+    current = objects.condition(node, type_) or {}
+    since = current.get("lastTransitionTime") if current.get("status") == status else None
     return {
         "type": type_,
         "status": status,

@@ -127,7 +127,7 @@ class Elector:
     async def _renew(self) -> None:
         while True:
             await self._clock.sleep(self._timing.retry)
-            if self.is_leader:  # without a deadline a request could outlast the lease
+            if self.is_leader:  # else a request that hangs would outlast the lease
                 await self._attempt()
 
             holder_is_other = self.leader not in ("", self.identity)
