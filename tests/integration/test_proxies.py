@@ -77,14 +77,14 @@ async def test_a_pod_is_lost_only_if_its_target_says_so(
     pod = await bound_pod(client, pod_namespace, link)
     unseen = await chaperon(client, pod_namespace, "web-1", objects.uid(pod))
     answers: asyncio.Queue[Object | None] = asyncio.Queue()
-    ask = link.look_for_candidate
+    ask = link.fetch_candidate
 
     async def look(uid: str, namespace: str) -> Object | None:
         found = await ask(uid, namespace)
         answers.put_nowait(found)
         return found
 
-    monkeypatch.setattr(link, "look_for_candidate", look)
+    monkeypatch.setattr(link, "fetch_candidate", look)
     async with looked_after(client, pod_namespace, link):
         for _ in range(2):
             assert objects.uid(await answers.get() or {}) == objects.uid(unseen)

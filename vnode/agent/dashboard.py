@@ -49,7 +49,7 @@ class ServedDashboard:
         )
         proxies.subscribe(self._live_model.on_pod)
         context = OptionalClientCertContext(certificate.pair)
-        certificate.subscribe(lambda: context.show(certificate.pair))
+        certificate.subscribe(lambda: context.set_certificate(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])
         self.server = Server("dashboard", app, address, port, ssl_context=context, grace=_GRACE)
 

@@ -50,14 +50,14 @@ class Agent:
     async def run(self) -> None:
         """Serve, and lead whenever this replica has the Lease, until cancelled."""
         metrics.BUILD_INFO.labels(__version__).set(1)
-        await startup.answered(self._authority.load, self._shared.clock)
+        await startup.wait_for_answer(self._authority.load, self._shared.clock)
         async with supervise() as tasks:
             self._shared.start(tasks)
             tasks.start(self._authority.run(), "authority")
             await servers.start(self._shared, self._authority, tasks)
             await self._shared.targets.wait_synced()
             await self._shared.proxies.synced.wait()
-            memory.settle()
+            memory.freeze()
             await self._shared.connect(tasks)
             tasks.start(self._events.run(), "events")
             # Open streams need the connections to targets, so the kubelet API ends before them.

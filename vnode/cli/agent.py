@@ -71,7 +71,7 @@ def agent(
     credentials_dir: Path | None,
 ) -> None:
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
-    memory.save()
+    memory.configure()
     cluster_name = identities.check_name(cluster_name)
     endpoint = Access(kubeconfig, context).endpoint(home=False)
     options = AgentOptions(
@@ -124,7 +124,9 @@ async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None
     health.add(STARTING, lambda: "the API server has not answered yet")
     async with supervise() as tasks:
         tasks.start(server.run(), server.name)
-        identity = await startup.answered(lambda: _identify(client, cluster_name), SystemClock())
+        identity = await startup.wait_for_answer(
+            lambda: _identify(client, cluster_name), SystemClock()
+        )
         await Agent(client, identity, options, health).run()
 
 

@@ -20,7 +20,7 @@ from vnode.kubelet.auth import client_ca, client_certificates
 from vnode.kubelet.auth.authentication import Authenticator, UserInfo
 from vnode.kubelet.auth.authorization import ALLOWED_FOR, DENIED_FOR, subject
 from vnode.kubelet.auth.cache import ExpiringCache
-from vnode.kubelet.auth.tls import shown
+from vnode.kubelet.auth.tls import peer_certificates
 from vnode.runtime.serving import Handler
 
 PATH: Final = "/dashboard"
@@ -55,8 +55,8 @@ class AuthMiddleware:
         return check
 
     async def _check(self, request: web.Request) -> None:
-        certificate = client_certificates.verified(
-            shown(request), self._authorities.certificates, self._clock.now()
+        certificate = client_certificates.verify(
+            peer_certificates(request), self._authorities.certificates, self._clock.now()
         )
         caller = await self._authenticator.authenticate(
             certificate, request.headers.get("Authorization")

@@ -1,7 +1,7 @@
-"""From the pod that a caller names to the pod that runs its containers.
+"""Finds the delegate pod of the proxy pod that a request names.
 
-A request names a proxy pod of one virtual node; the chaperon that the node's target has for it
-carries name and namespace of the delegate.
+A request names a proxy pod of one virtual node; the chaperon of that pod in the node's target has
+the name and namespace of the delegate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vnode.kubelet.refusal import Refused
 from vnode.runtime.links import Link, Links
 
 FindPod = Callable[[str, str, str], Awaitable[Object | None]]
-"""(node, namespace, name) -> the proxy pod bound to that node, or None if there is none."""
+"""(node, namespace, name) -> the proxy pod bound to that node, or None."""
 
 ListPods = Callable[[str], list[Object]]
 """(node) -> the pods bound to that node."""
@@ -24,20 +24,20 @@ ListPods = Callable[[str], list[Object]]
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """A pod in a target, and the way to it."""
+    """Names a pod in a target, with the client to reach it."""
 
     client: Client
     namespace: str
     name: str
 
     def path(self, subresource: str) -> str:
-        """Where the target's API server serves that subresource of it."""
+        """Return the path of a subresource of the pod on the target's API server."""
         return kinds.PODS.path(self.namespace, self.name, subresource)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedNode:
-    """One virtual node, as its kubelet API sees the world."""
+    """Looks up what the kubelet API of one virtual node needs: pods, link, delegates."""
 
     name: str
     links: Links
@@ -50,23 +50,23 @@ class ServedNode:
         link = self.links.get(self.name)
         if link is None:
             text = f"virtual node {self.name} has no connection to its target"
-            # 500 and not 503, of which the API server shows users no text in a log's place.
+            # Not 503: when users ask for a log, the API server hides the text of that.
             raise Refused(500, f"{text}: see kubectl describe node {self.name}")
 
         return link
 
     def pods(self) -> list[Object]:
-        """The pods that are bound to the node. Raises Refused (501)."""
+        """Return the pods that are bound to the node. Raises Refused (501)."""
         if self.list_pods is None:
             raise Refused(501, "this agent does not list the pods of its virtual nodes")
 
         return self.list_pods(self.name)
 
     async def pod(self, namespace: str, name: str, uid: str = "") -> Object:
-        """The proxy pod. Raises Refused (404)."""
-        # What is no name must not become part of a path that the agent asks for.
-        named = names.SUBDOMAIN.fullmatch(namespace) and names.SUBDOMAIN.fullmatch(name)
-        pod = await self.find_pod(self.name, namespace, name) if named else None
+        """Return the proxy pod. Raises Refused (404)."""
+        # An invalid name must not become part of a path that the agent requests.
+        valid = names.SUBDOMAIN.fullmatch(namespace) and names.SUBDOMAIN.fullmatch(name)
+        pod = await self.find_pod(self.name, namespace, name) if valid else None
         if pod is None or objects.node_name(pod) != self.name:
             raise Refused(404, f'pod "{name}" does not exist')
 
@@ -76,7 +76,7 @@ class ServedNode:
         return pod
 
     def delegate(self, pod: Object) -> Delegate:
-        """The pod in the target that stands behind a proxy pod. Raises Refused."""
+        """Return the delegate of a proxy pod. Raises Refused."""
         link = self.link
         chaperon = link.candidate(objects.uid(pod))
         if chaperon is None and not link.synced:  # another cluster may answer
@@ -93,7 +93,7 @@ class ServedNode:
 
 
 def has_container(pod: Object, name: str) -> bool:
-    """The pod's spec names that container, of whatever kind."""
+    """Tell whether the pod's spec has a container of that name, of whatever kind."""
     spec = objects.spec(pod)
     return any(
         container.get("name") == name

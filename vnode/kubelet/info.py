@@ -1,6 +1,6 @@
-"""The routes that only look: `healthz`, `pods`, `runningpods`, `configz`.
+"""Serves the routes that only inform: `healthz`, `pods`, `runningpods`, `configz`.
 
-A pod list is what the source's API server knows; the target's truth reaches it by feedback.
+A pod list comes from the source's API server, which gets the status of delegates by feedback.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.refusal import Refused
 
 
-async def health(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """Sound as long as the target answers, which is all that a virtual node does."""
-    state = node.link.health
-    if not state.healthy:
-        raise Refused(500, f"[-]syncloop failed: {state.reason}: {state.message}\n")
+async def healthz(node: ServedNode, _request: web.Request) -> web.StreamResponse:
+    """Answer 200 while the target answers, on which a virtual node depends; else raise Refused."""
+    health = node.link.health
+    if not health.healthy:
+        raise Refused(500, f"[-]syncloop failed: {health.reason}: {health.message}\n")
 
     return web.Response(text="ok")
 
 
 async def ping(_node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """This process answers."""
+    """Answer 200, which shows that the process works."""
     return web.Response(text="ok")
 
 
 async def pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """The pods that are bound to the node."""
+    """Answer with the pods that are bound to the node."""
     return _json(_pod_list(node.pods()))
 
 
 async def running_pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """Those that run, in the short form of a kubelet: names, images, no status."""
+    """Answer with the running pods, in the short form of a kubelet: names, images, no status."""
     running = [pod for pod in node.pods() if objects.status(pod).get("phase") == "Running"]
     return _json(_pod_list([_short(pod) for pod in running]))
 
 
 async def configuration(_node: ServedNode, request: web.Request) -> web.StreamResponse:
-    """The little of a KubeletConfiguration that is true of a virtual node."""
+    """Answer with the few fields of a KubeletConfiguration that are true of a virtual node."""
     address = request.get_extra_info("sockname")
-    known = {
+    fields = {
         "kind": "KubeletConfiguration",
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "address": address[0],
@@ -53,7 +53,7 @@ async def configuration(_node: ServedNode, request: web.Request) -> web.StreamRe
         "enableProfilingHandler": False,
         "enableDebugFlagsHandler": False,
     }
-    return _json({"kubeletconfig": known})
+    return _json({"kubeletconfig": fields})
 
 
 def _pod_list(items: list[Object]) -> Object:

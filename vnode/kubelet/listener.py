@@ -1,7 +1,7 @@
-"""One HTTPS port: the kubelet API of one virtual node.
+"""Serves the kubelet API of one virtual node on an HTTPS port.
 
-Its TLS context is shared by all ports, and is what shows another certificate when there is one:
-nothing is opened or closed here for that, and connections go on as they began.
+All ports share one TLS context, which gets a renewed certificate: ports and connections stay open
+then, and connections keep their certificate.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LINE_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's serve
 _FIELD_LIMIT: Final = 64 * 1024  # bytes: a token is in a header
 _BACKLOG: Final = 512  # connections
 _HANDSHAKE: Final = 10.0  # seconds
-_FLUSH: Final = 60.0  # seconds for a slow caller to take the last bytes of a session
-_GOODBYE: Final = 1.0  # seconds for callers to answer a TLS close
-_GOODBYE_ROUNDS: Final = 40
-_SHORT_REQUESTS: Final = 2.0  # seconds that an ordinary answer gets when the server stops
+_FLUSH: Final = 60.0  # seconds for a slow caller to read the last bytes of a session
+_CLOSE_NOTIFY: Final = 1.0  # seconds for callers to answer a TLS close
+_CLOSE_CHECKS: Final = 40
+_SHORT_REQUESTS: Final = 2.0  # seconds that short requests get when the server stops
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +51,11 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Begin to accept."""
+        """Begin to accept connections."""
         runner = web.AppRunner(
             self._routes.application(),
             access_log=None,
-            handler_cancellation=True,  # a caller who leaves ends what runs for it
+            handler_cancellation=True,  # a caller that disconnects ends its handler
             shutdown_timeout=_SHORT_REQUESTS,
             max_line_size=_LINE_LIMIT,
             max_field_size=_FIELD_LIMIT,
@@ -74,7 +74,7 @@ class Listener:
         )
 
     async def close(self, grace: float) -> None:
-        """Accept no more; long requests get `grace` seconds, then they are ended."""
+        """Stop accepting; long requests get `grace` seconds, then they are ended."""
         if self._server is not None:
             self._server.close()
 
@@ -92,27 +92,27 @@ class Listener:
 
 
 async def _end(runner: web.AppRunner) -> None:
-    """Close what is left, and see it closed: a TLS connection says goodbye first."""
+    """Close the open connections and wait until they are closed: TLS exchanges a close_notify."""
     connections = runner.server.connections if runner.server is not None else []
     transports = [c.transport for c in connections if c.transport is not None]
     open_sockets = [t.get_extra_info("socket") for t in transports]
     await runner.cleanup()
-    for _ in range(_GOODBYE_ROUNDS):  # only aiohttp's own protocol is told of the end
+    for _ in range(_CLOSE_CHECKS):  # only aiohttp's own protocol is notified of the end
         if all(s is None or s.fileno() < 0 for s in open_sockets):
             break
 
-        await asyncio.sleep(_GOODBYE / _GOODBYE_ROUNDS)
+        await asyncio.sleep(_CLOSE_NOTIFY / _CLOSE_CHECKS)
 
-    for rude in open_sockets:
-        if rude is not None and rude.fileno() >= 0:
+    for left in open_sockets:
+        if left is not None and left.fileno() >= 0:
             with suppress(OSError):
-                rude.shutdown(socket.SHUT_RDWR)
+                left.shutdown(socket.SHUT_RDWR)
 
 
 def bind(address: str, first: int, wanted: int | None, used: Collection[int]) -> socket.socket:
-    """A listening socket on the wanted port if it is free, else on the next free one from `first`.
+    """Listen on the wanted port if it is free, else on the next free one from `first`.
 
-    Raises OSError if the address is not ours, or no port is free.
+    Raises OSError if the address is not one of this host, or no port is free.
     """
     if first == 0:
         return _listen(address, 0)

@@ -1,4 +1,4 @@
-"""`containerLogs`: the delegate's log, copied from the target's answer as it comes."""
+"""Serves `containerLogs`: the delegate's log, copied from the target's answer as it arrives."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ log = logging.getLogger(__name__)
 async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
     """Answer with the log of one container.
 
-    The target's request ends with the handler, which is cancelled when the caller leaves. A target
-    that breaks off in the middle ends the answer without its last chunk, so that the caller can
-    tell.
+    The request to the target ends with the handler, which is cancelled when the caller disconnects.
+    If the target breaks off in the middle, the answer ends without its last chunk, so that the
+    caller can tell.
     """
-    where = request.match_info
-    options = queries.logs(list(request.query.items()), where["container"])
-    pod = await node.pod(where["namespace"], where["pod"])
-    if not has_container(pod, where["container"]):
-        raise Refused(404, f'container "{where["container"]}" not found in pod "{where["pod"]}"')
+    path = request.match_info
+    options = queries.logs(list(request.query.items()), path["container"])
+    pod = await node.pod(path["namespace"], path["pod"])
+    if not has_container(pod, path["container"]):
+        raise Refused(404, f'container "{path["container"]}" not found in pod "{path["pod"]}"')
 
     delegate = node.delegate(pod)
     try:
@@ -46,29 +46,32 @@ async def _copy(
         "GET", delegate.path("log"), query=options, silence=None
     ) as answer:
         target_errors.check_log(delegate.client.name, answer)
-        if answer.connection is not None:  # a short answer has let its connection go already
+        if answer.connection is not None:  # a short answer has released its connection already
             sockets.keep_alive(answer.connection.transport)
 
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         response.enable_chunked_encoding()
         await response.prepare(request)
         try:
-            async for piece in answer.content.iter_any():
-                await response.write(piece)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
         except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:
-            _cut(request, delegate, error)
+            _abort(request, delegate, error)
 
         return response
 
 
-def _cut(request: web.Request, delegate: Delegate, error: Exception) -> None:
+def _abort(request: web.Request, delegate: Delegate, error: Exception) -> None:
     if request.transport is not None:
         log.info("log of %s/%s broke off: %s", delegate.namespace, delegate.name, error)
         request.transport.abort()
 
 
 def _refusal(delegate: Delegate, error: ApiError) -> Refused:
-    """The API server shows users the text of 400, 403 and 500 only: everything else becomes 400."""
+    """Return the refusal for an error of the target.
+
+    The API server shows users the text of 400, 403 and 500 only: all other codes become 400.
+    """
     kept = (HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR)
     if error.status == HTTPStatus.UNAUTHORIZED:
         return Refused(500, f"target {delegate.client.name} refuses the credentials we have")

@@ -1,7 +1,8 @@
-"""From the query of a kubelet request to that of the API server's subresource of the same use.
+"""Translates the query of a kubelet request for the subresource of the API server's pods.
 
 The two differ: a kubelet takes the container from the path and `input=1`, an API server takes
-`container=` and `stdin=true`. What a kubelet would refuse is refused here with its codes and words.
+`container=` and `stdin=true`. What a kubelet would refuse is refused here, with the same codes and
+messages.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ _INT64: Final = 2**63
 
 
 def logs(query: Query, container: str) -> list[tuple[str, str]]:
-    """Log options for `pods/log`.
+    """Return the options for `pods/log`.
 
-    Raises Refused: 400 for what is no number or no time, 422 for what does not go
-    together or is out of range.
+    Raises Refused: 400 for an invalid number or time, 422 for options that exclude each other or
+    are out of range.
     """
     given: dict[str, str] = {}
     for name, value in query:
         given.setdefault(name, value)
 
-    _take_old_tail(given)
+    _translate_tail(given)
     options = [("container", container)]
     options += [
         (name, "true") for name in _BOOLEANS if name in given and given[name].lower() not in _FALSE
@@ -52,8 +53,8 @@ def logs(query: Query, container: str) -> list[tuple[str, str]]:
     return options + _stream(given)
 
 
-def _take_old_tail(given: dict[str, str]) -> None:
-    """Old clients say `tail`: a number, or "all" for no limit."""
+def _translate_tail(given: dict[str, str]) -> None:
+    """Replace `tail` of old clients, a number or "all" for no limit, by `tailLines`."""
     if tail := given.pop("tail", ""):
         given["tailLines"] = tail
         if tail == "all":
@@ -105,24 +106,24 @@ def _time(text: str) -> str:
 
 
 def attach(query: Query, container: str) -> list[tuple[str, str]]:
-    """Stream options for `pods/attach`; Refused (400) if no stream is asked for."""
-    asked = {name for name, value in query if value == "1"}
-    if {"tty", "error"} <= asked:
-        asked.discard("error")  # a terminal has one output
+    """Return the stream options for `pods/attach`; Refused (400) if no stream is requested."""
+    requested = {name for name, value in query if value == "1"}
+    if {"tty", "error"} <= requested:
+        requested.discard("error")  # a terminal has one output
 
-    if not asked & {"input", "output", "error"}:
+    if not requested & {"input", "output", "error"}:
         raise Refused(400, "you must specify at least 1 of stdin, stdout, stderr")
 
-    streams = [(remote, "true" if local in asked else "false") for local, remote in _STREAMS]
+    streams = [(remote, "true" if local in requested else "false") for local, remote in _STREAMS]
     return [("container", container), *streams]
 
 
 def execute(query: Query, container: str) -> list[tuple[str, str]]:
-    """Stream options and the command, word by word, for `pods/exec`."""
+    """Return the stream options and the arguments of the command for `pods/exec`."""
     command = [(name, value) for name, value in query if name == "command"]
     return [*attach(query, container), *command]
 
 
 def port_forward(query: Query) -> list[tuple[str, str]]:
-    """Ports for `pods/portforward`: only WebSocket clients name them in advance."""
+    """Return the ports for `pods/portforward`: only WebSocket clients name them in advance."""
     return [("ports", value) for name, value in query if name == "port"]

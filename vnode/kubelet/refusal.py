@@ -1,5 +1,7 @@
-"""A request that is not served, as an exception: raised anywhere below a route, answered in one
-place with the status and the plain text that a kubelet would use.
+"""Defines the exception by which a handler refuses a request.
+
+It is raised anywhere below a route, and answered in one place with the status and the plain text
+that a kubelet would use.
 """
 
 from __future__ import annotations
@@ -8,9 +10,9 @@ from vnode.api.errors import VnodeError
 
 
 class Refused(VnodeError):
-    """The answer to give: an HTTP status and what the user is told.
+    """Carries the answer: an HTTP status and the text for the user.
 
-    `content_type` is other than plain text where the words are another server's.
+    `content_type` differs from plain text where the text is another server's.
     """
 
     def __init__(self, status: int, text: str, content_type: str = "text/plain") -> None:

@@ -1,4 +1,4 @@
-"""The paths of the kubelet API, and the frame around each of them: gate, errors, counting."""
+"""Routes the paths of the kubelet API; around each handler: the gate, errors, metrics."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class Routes:
-    """Builds the application of one virtual node; knows the long requests that are being served.
+    """Builds the application of one virtual node, and tracks the long requests being served.
 
-    `let_in` is told of each request that the gate lets pass.
+    `on_authorized` is called with each request that the gate lets pass.
     """
 
     def __init__(
@@ -48,18 +48,18 @@ class Routes:
         streams: Streams,
         clock: Clock | None = None,
         *,
-        let_in: Callable[[web.Request], None] = lambda _request: None,
+        on_authorized: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
         self._node = node
         self._usage = serving.UsageRoutes(node, clock or SystemClock())
         self._gate = gate
-        self._let_in = let_in
+        self._on_authorized = on_authorized
         self._streams = streams
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
 
     def application(self) -> web.Application:
-        """An application with all routes."""
-        app = web.Application(middlewares=[self._frame])
+        """Build the application with all routes."""
+        app = web.Application(middlewares=[self._middleware])
         for method, path, handler in self._table():
             app.router.add_route(method, path, self._bound(handler), name=None)
 
@@ -69,15 +69,15 @@ class Routes:
         streams, usage = self._streams, self._usage
         table: list[tuple[str, str, Handler]] = [
             ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
-            ("GET", "/healthz", info.health),
-            ("GET", "/healthz/syncloop", info.health),
+            ("GET", "/healthz", info.healthz),
+            ("GET", "/healthz/syncloop", info.healthz),
             ("GET", "/healthz/ping", info.ping),
             ("GET", "/healthz/log", info.ping),
             ("GET", "/pods", info.pods),
             ("GET", "/pods/", info.pods),
             ("GET", "/runningpods/", info.running_pods),
             ("GET", "/configz", info.configuration),
-            ("GET", "/metrics", serving.own),
+            ("GET", "/metrics", serving.kubelet),
             ("GET", "/metrics/resource", usage.resource),
             ("GET", "/metrics/cadvisor", serving.cadvisor),
             ("GET", "/metrics/probes", serving.probes),
@@ -112,7 +112,7 @@ class Routes:
         return serve
 
     @web.middleware
-    async def _frame(
+    async def _middleware(
         self,
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
@@ -122,8 +122,8 @@ class Routes:
             code = 499  # the caller left before there was an answer
             try:
                 await self._gate.check(self._node.name, request)
-                self._let_in(request)
-                response = await self._served(route, request, handler)
+                self._on_authorized(request)
+                response = await self._serve(route, request, handler)
                 code = response.status
             except Refused as refused:
                 code = refused.status
@@ -137,7 +137,7 @@ class Routes:
 
             return response
 
-    async def _served(
+    async def _serve(
         self,
         route: str,
         request: web.Request,
@@ -160,6 +160,6 @@ def _answer(refused: Refused) -> web.Response:
 
 
 def _route(path: str) -> str:
-    """The first part of the path: a label value, hence only what we know."""
+    """Return the first part of the path, as a label value: `other` unless it is a known one."""
     first = path.split("/", 2)[1]
     return first if first in _KNOWN else "other"

@@ -1,7 +1,7 @@
-"""`run`: one command in a container, its output as the answer. Old; `exec` has taken its place.
+"""Serves `run`: one command in a container, its output as the answer. `exec` has replaced it.
 
-The command runs by exec over WebSocket in the target. As with a kubelet whatever goes wrong, a
-command that fails included, is a 500 that says so.
+The command runs by exec over WebSocket in the target. As in a kubelet, every failure, also that of
+the command, is a 500 with the reason.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vnode.kubelet.refusal import Refused
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
 _STDOUT, _STDERR, _STATUS = 1, 2, 3
-_LIMIT: Final = 16 * 1024 * 1024  # bytes of output, what a container runtime lets a kubelet have
+_LIMIT: Final = 16 * 1024 * 1024  # bytes of output, the limit of a container runtime for a kubelet
 
 
 async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
-    """Run `?cmd=` (words by spaces, no shell) and answer with its output."""
-    where = request.match_info
-    pod = await node.pod(where["namespace"], where["pod"], where.get("uid", ""))
-    container = where["container"]
+    """Run `?cmd=` (split at spaces, no shell) and answer with its output."""
+    path = request.match_info
+    pod = await node.pod(path["namespace"], path["pod"], path.get("uid", ""))
+    container = path["container"]
     if not has_container(pod, container):
         raise Refused(500, f'container not found ("{container}")')
 
@@ -51,9 +51,9 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
 async def _run(
     delegate: Delegate, container: str, command: list[str]
 ) -> tuple[bytes, bytes, Object]:
-    """Standard output, standard error, and the status at the end."""
+    """Return standard output, standard error, and the final status."""
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
-    query += [("command", word) for word in command]
+    query += [("command", argument) for argument in command]
     parts: dict[int, bytearray] = {_STDOUT: bytearray(), _STDERR: bytearray(), _STATUS: bytearray()}
     async with websockets.connect(
         delegate.client, delegate.path("exec"), query, _PROTOCOL
@@ -76,17 +76,17 @@ async def _run(
 
 
 def failure(command: list[str], status: Object, printed: str) -> str:
-    """What a kubelet says of a command that failed, or could not be run."""
+    """Return a kubelet's message for a command that failed or could not be run."""
     try:
-        known = msgspec.convert(status, _ExitStatus)
+        parsed = msgspec.convert(status, _ExitStatus)
     except msgspec.ValidationError:
-        known = _ExitStatus()
+        parsed = _ExitStatus()
 
-    for cause in known.details.causes:
+    for cause in parsed.details.causes:
         if cause.reason == "ExitCode":
             return f"command '{' '.join(command)}' exited with {cause.message}: {printed}"
 
-    return known.message or "the command failed"
+    return parsed.message or "the command failed"
 
 
 class _ExitCause(msgspec.Struct):

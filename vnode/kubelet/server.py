@@ -1,8 +1,8 @@
-"""The kubelet API of all virtual nodes of this process: a port for each, while it has a link.
+"""Serves the kubelet API of all virtual nodes of this process: a port for each that has a link.
 
-Links come and go; a new one in the place of an old (other credentials) changes nothing here, so a
-port is given up only some time after its link. A port is written down on its Node by whoever
-registers nodes, and asked for again after a restart.
+A link may be replaced by another one (new credentials), so a port is closed only some time after
+its link was removed. The node controller records the port on its Node, and it is used again after
+a restart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vnode.runtime.links import Link, Links
 FIRST_PORT: Final = 10250
 STREAM_GRACE: Final = 20
 """Seconds that open streams get by default when their port closes."""
-_LINGER: Final = 30.0  # seconds that a port outlives its link
+_LINGER: Final = 30.0  # seconds that a port stays open after its link was removed
 _RETRY: Final = 5.0  # seconds until another attempt to open a port
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 class KubeletServer:
     """Serves every virtual node in `links` on `address`.
 
-    `certificate` gives the serving certificate as it is now. `recorded_ports` tells, by node, the
+    `certificate` returns the present serving certificate. `recorded_ports` returns, by node, the
     ports that nodes had before: no other node gets them, even if its link comes first. When a port
     closes, its open streams still get `grace` seconds, or `last_grace()` once `run` is cancelled.
     """
@@ -85,34 +85,34 @@ class KubeletServer:
             self._clock,
         )
         self._listeners: dict[str, Listener] = {}  # by node; only those that accept connections
-        self._left: dict[str, float] = {}  # nodes without a link -> since when (monotonic)
+        self._unlinked: dict[str, float] = {}  # node without a link -> since when (monotonic)
         self._subscribers: Listeners[str] = Listeners()
         self._wake = asyncio.Event()
         self._context: OptionalClientCertContext | None = None  # of all ports; made with the first
 
     def port_of(self, node_name: str) -> int | None:
-        """The port of a virtual node, None while it is not served."""
-        found = self._listeners.get(node_name)
-        return found.port if found else None
+        """Return the port of a virtual node, None while it is not served."""
+        served = self._listeners.get(node_name)
+        return served.port if served else None
 
     def subscribe(self, changed: Callable[[str], None]) -> None:
         """Call `changed(node_name)` when `port_of` of that node changes. Must not await."""
         self._subscribers.add(changed)
 
     def renew(self) -> None:
-        """There is another serving certificate: show it on connections from now on."""
+        """Use the present serving certificate for new connections; call it after a renewal."""
         if self._context is None:
             return
 
         try:
-            self._context.show(self._certificate())
+            self._context.set_certificate(self._certificate())
         except ConfigError as error:
-            log.warning("the kubelet API goes on with its former certificate: %s", error)
+            log.warning("the kubelet API keeps its former certificate: %s", error)
 
     async def run(self) -> None:
         """Serve until cancelled, then let open streams end within the grace."""
-        hangups = DisconnectWatch()
-        streams = Streams(hangups)
+        disconnects = DisconnectWatch()
+        streams = Streams(disconnects)
         self._links.subscribe(self._link_changed, self._link_changed)
         try:
             async with supervisor.supervise() as tasks:
@@ -120,38 +120,38 @@ class KubeletServer:
                 await self._authorities.wait()
                 while True:
                     self._wake.clear()
-                    await happens_within(self._wake, await self._adjust(streams))
+                    await happens_within(self._wake, await self._reconcile(streams))
         finally:
             await self._close(list(self._listeners), self._last_grace())
-            hangups.close()
+            disconnects.close()
 
     def _link_changed(self, _link: Link) -> None:
         self._wake.set()
 
-    async def _adjust(self, streams: Streams) -> float | None:
-        """Make listeners match links; returns when to look again, None for when woken."""
+    async def _reconcile(self, streams: Streams) -> float | None:
+        """Make listeners match links; return the seconds until the next call, None if woken."""
         linked = {link.node_name for link in self._links}
         await self._close(self._expired(linked), self._grace)
         missing = linked - self._listeners.keys()
         opened = [await self._open(node, streams) for node in sorted(missing)]
-        return _RETRY if not all(opened) else _LINGER if self._left else None
+        return _RETRY if not all(opened) else _LINGER if self._unlinked else None
 
     def _expired(self, linked: set[str]) -> list[str]:
         now = self._clock.monotonic()
         for node in self._listeners:
             if node in linked:
-                self._left.pop(node, None)
+                self._unlinked.pop(node, None)
             else:
-                self._left.setdefault(node, now)
+                self._unlinked.setdefault(node, now)
 
-        return [node for node, since in self._left.items() if now - since >= _LINGER]
+        return [node for node, since in self._unlinked.items() if now - since >= _LINGER]
 
     async def _open(self, node: str, streams: Streams) -> bool:
         routes = Routes(
             ServedNode(node, self._links, self._find_pod, self._list_pods),
             self._gate,
             streams,
-            let_in=self._unauthenticated.let_in,
+            on_authorized=self._unauthenticated.on_authorized,
         )
         recorded = dict(self._recorded_ports())
         wanted = recorded.pop(node, None)
@@ -167,14 +167,14 @@ class KubeletServer:
         except (OSError, VnodeError) as error:
             log.warning("cannot serve the kubelet API of %s: %s", node, error)
             return False
-        except Exception:  # one node's API is not those of all others
+        except Exception:  # must not stop the servers of all other nodes
             log.exception("cannot serve the kubelet API of %s", node)
             return False
 
         self._listeners[node] = served
         log.info("kubelet API of %s on %s port %d", node, self._address, served.port)
         if wanted is not None and served.port != wanted:
-            log.warning("port %d, which %s had before, is taken here", wanted, node)
+            log.warning("port %d, which %s had before, is already in use", wanted, node)
 
         self._subscribers.call(node)
         return True
@@ -183,7 +183,7 @@ class KubeletServer:
         closing = [(node, self._listeners.pop(node)) for node in nodes]
         async with asyncio.TaskGroup() as group:
             for node, served in closing:
-                self._left.pop(node, None)
+                self._unlinked.pop(node, None)
                 self._subscribers.call(node)
                 group.create_task(served.close(grace), name=f"kubelet-close-{node}")
 

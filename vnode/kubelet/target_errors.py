@@ -1,7 +1,7 @@
-"""Which words of a target's answer users are shown: those of an API server, and of a kubelet's few.
+"""Filters a target's answer for users: only text of an API server or a kubelet passes.
 
-A target may be anybody's, and whoever wrote its kubeconfig may have put another server of the
-agent's network in its place. Nobody is to read that by `kubectl exec` and `kubectl logs`.
+A target may be anybody's, and the author of its kubeconfig may have named another server of the
+agent's network. Nobody must be able to read that by `kubectl exec` and `kubectl logs`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOG: Final = "text/plain"
 
 
 def refusal(cluster: str, answer: http_upgrade.Answer, body: bytes) -> Refused:
-    """What the user is told when the target says no to an upgrade, with the target's status.
+    """Return the refusal for a target that refused an upgrade, with the target's status code.
 
     A 401 concerns our credentials, not the user's, and a success is no upgrade: both are 502.
     """
@@ -48,28 +48,28 @@ def refusal(cluster: str, answer: http_upgrade.Answer, body: bytes) -> Refused:
     if status := _status(body):
         return Refused(answer.status, msgspec.json.encode(status).decode(), "application/json")
 
-    # An API server passes a kubelet's answer on as it is, so these are no Status.
+    # An API server passes a kubelet's answer on unchanged, so these are no Status.
     text = body.decode(errors="replace").strip()
     if _KUBELETS.fullmatch(text):
         return Refused(answer.status, text)
 
     return Refused(
         answer.status,
-        f"target {cluster} did not open the stream (HTTP {answer.status}), and said why in other "
-        "words than an API server's: see whether the container runs (kubectl describe pod)",
+        f"target {cluster} did not open the stream (HTTP {answer.status}), and its answer is no "
+        "Kubernetes Status: check that the container runs (kubectl describe pod)",
     )
 
 
 def _status(body: bytes) -> Object | None:
-    """The Status that a body is, with its own fields only; None if it is something else."""
-    found = answers.status_of(body)
-    if found is None or found.get("apiVersion") != "v1":
+    """Return a body that is a Status, reduced to the fields of a Status, else None."""
+    status = answers.status_of(body)
+    if status is None or status.get("apiVersion") != "v1":
         return None
 
-    return {field: found[field] for field in _FIELDS if field in found}
+    return {field: status[field] for field in _FIELDS if field in status}
 
 
 def check_log(cluster: str, answer: aiohttp.ClientResponse) -> None:
-    """Raise Refused for what is no log: an API server gives logs the type of plain text, always."""
+    """Raise Refused unless an answer is a log: API servers always send logs as plain text."""
     if answer.content_type != _LOG:
         raise Refused(500, f"target {cluster} does not answer as an API server: no log is shown")

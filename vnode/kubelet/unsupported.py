@@ -1,4 +1,4 @@
-"""What a virtual node cannot have, said as a kubelet says it when the same is switched off."""
+"""Refuses what a virtual node cannot do, in the words of a kubelet where that is disabled."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DISABLED: Final[Mapping[str, tuple[int, str]]] = {
     "flagz": (404, "404 page not found: the agent's flags are in its configuration file"),
     "statusz": (404, "404 page not found: see healthz, and /readyz on the agent's health port"),
 }
-"""By the first part of the path."""
+"""First part of the path -> status code and text."""
 
 
 async def disabled(_node: ServedNode, request: web.Request) -> web.StreamResponse:
-    """Raises Refused."""
+    """Raise Refused."""
     status, text = DISABLED[request.path.split("/", 2)[1]]
     raise Refused(status, text)
 
 
 async def checkpoint(node: ServedNode, request: web.Request) -> web.StreamResponse:
-    """Raises Refused: 404 for what is not there, 500 for what is."""
-    where = request.match_info
-    pod = await node.pod(where["namespace"], where["pod"])
-    container = where["container"]
+    """Raise Refused: 404 for a pod or container that does not exist, else 500."""
+    path = request.match_info
+    pod = await node.pod(path["namespace"], path["pod"])
+    container = path["container"]
     if not has_container(pod, container):
         raise Refused(404, f"container {container} does not exist")
 
@@ -42,6 +42,6 @@ async def checkpoint(node: ServedNode, request: web.Request) -> web.StreamRespon
 
     raise Refused(
         500,
-        f"checkpointing of {where['namespace']}/{where['pod']}/{container} failed (it would be a "
+        f"checkpointing of {path['namespace']}/{path['pod']}/{container} failed (it would be a "
         f"file on a node of {node.link.target}, which no API server gives out: do it there)",
     )

@@ -1,8 +1,8 @@
-"""What a cluster offers, and what it has free: the contents of its ClusterSummary.
+"""Computes a cluster's capacity and free resources: the contents of its ClusterSummary.
 
 Pods change thousands of times as often as nodes do. So the requests of the pods on each node are
-kept as running sums, one addition or subtraction an event, and a summary costs one look at each
-node, whatever the number of pods.
+kept as running sums, one addition or subtraction an event, and a summary costs one pass over the
+nodes, whatever the number of pods.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ RUNNING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fai
 
 
 def trim_pod(pod: Object) -> Object:
-    """Where the pod is and what it asks for, which is all that is kept of it.
+    """Reduce a pod to its metadata's key fields, its node and its requests.
 
-    A request that cannot be read counts as none: no pod hides the rest of the cluster.
+    Requests that cannot be parsed count as none, so that no pod hides the rest of the cluster.
     """
     metadata = objects.metadata(pod)
     try:
@@ -43,7 +43,7 @@ def trim_pod(pod: Object) -> Object:
 
 
 def trim_node(node: Object) -> Object:
-    """Without images, volumes and annotations: most of a Node's bulk, and unread here."""
+    """Drop images, volumes and annotations: most of a Node's size, and not used here."""
     metadata, status = objects.metadata(node), objects.status(node)
     kept = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
     return {
@@ -58,20 +58,20 @@ def trim_node(node: Object) -> Object:
 
 
 class Usage:
-    """Sums of what the pods of each node ask for; fed with each change of a trimmed pod."""
+    """Sums the requests of the pods on each node; takes each change of a trimmed pod."""
 
     def __init__(self) -> None:
         # Node -> resource -> sum over `_counted`; no zeros, and no empty dicts.
         self._sums: dict[str, Resources] = {}
-        # Pod key -> the node that it is on, and what it is counted with there.
+        # Pod key -> its node, and the requests that are counted there.
         self._counted: dict[str, tuple[str, Mapping[str, int]]] = {}
 
     def of(self, node_name: str) -> Mapping[str, int]:
-        """The sum on one node; not to be changed."""
+        """Return the sum on one node; it must not be changed."""
         return self._sums.get(node_name, {})
 
     def change(self, old: Object | None, new: Object | None) -> bool:
-        """Count `new` in the place of `old`; tells whether any sum is different now."""
+        """Count `new` in place of `old`; return whether any sum has changed."""
         key = objects.key(new or old or {})
         before, after = self._counted.pop(key, None), _holding(new)
         if after is not None:
@@ -102,20 +102,20 @@ class Usage:
 
 
 def summary(nodes: Iterable[Object], usage: Usage, cluster: Identity | None = None) -> Object:
-    """The ClusterSummary of a cluster with these nodes; `cluster` says which one it is.
+    """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
-    count: some pods tolerate the taint, and a summary that hides them would keep those pods away,
-    while one that shows them only has a candidate rejected by the target's own scheduler.
+    count: some pods tolerate the taint, and would be kept away if the summary left these nodes out;
+    for others, the target's own scheduler rejects the candidate.
     """
-    every = list(nodes)
-    usable = [node for node in every if is_usable(node)]
+    nodes = list(nodes)
+    usable = [node for node in nodes if is_usable(node)]
     capacity = _sum(_amounts(node, "capacity") for node in usable)
     allocatable = {objects.name(node): _amounts(node, "allocatable") for node in usable}
     return {
         "metadata": {
             "name": keys.SUMMARY_NAME,
-            "labels": common_labels(every),
+            "labels": common_labels(nodes),
             "annotations": {
                 keys.AGENT_VERSION: __version__,
                 **_named(cluster),
@@ -132,7 +132,7 @@ def _named(cluster: Identity | None) -> dict[str, str]:
 
 
 def is_usable(node: Object) -> bool:
-    """Ready, not cordoned, and not being removed."""
+    """Tell whether a node is ready, not cordoned, and not being deleted."""
     ready = objects.condition(node, "Ready")
     return (
         ready is not None
@@ -143,21 +143,21 @@ def is_usable(node: Object) -> bool:
 
 
 def common_labels(nodes: Iterable[Object]) -> dict[str, str]:
-    """Labels that have one single value among the nodes that carry them."""
+    """Return the labels that have the same value on all nodes that have them."""
     values: dict[str, set[str]] = {}
     for node in nodes:
         for key, value in objects.labels(node).items():
             values.setdefault(key, set()).add(value)
 
-    return {key: next(iter(found)) for key, found in values.items() if len(found) == 1}
+    return {key: next(iter(of_key)) for key, of_key in values.items() if len(of_key) == 1}
 
 
 def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
-    """JSON: `sum` of what is free over all nodes, `largest` amount on any one, number of `nodes`.
+    """Return JSON: free `sum` over all nodes, `largest` amount on one node, number of `nodes`.
 
-    `largest` is taken for each resource by itself, so it is an upper bound: the node with the most
-    free CPU need not be the one with the most free memory. A node that is overcommitted (static
-    pods may be) counts as having nothing free, and takes nothing from the others.
+    `largest` is taken for each resource separately, so it is an upper bound: the node with the most
+    free CPU need not be the one with the most free memory. An overcommitted node (static pods may
+    cause that) counts as having nothing free, and does not reduce the sum.
     """
     free = [
         {name: max(0, amount) for name, amount in left.items()}
@@ -172,7 +172,7 @@ def free_resources(allocatable: Mapping[str, Resources], usage: Usage) -> str:
 
 
 def _holding(pod: Object | None) -> tuple[str, Mapping[str, int]] | None:
-    """The node on which a trimmed pod holds resources, and which; None if it holds none."""
+    """Return the node on which a trimmed pod holds resources, and these; None if it holds none."""
     node_name = objects.node_name(pod) if pod else ""
     return (node_name, pod["requests"]) if pod and node_name else None
 

@@ -1,14 +1,14 @@
-"""Virtual Nodes in the source: one for each Target, as long as there is the Target.
+"""Reconciles virtual Nodes in the source: one for each Target, as long as the Target exists.
 
-What a Node should be follows from the Targets that exist, from the links to them, and from nothing
-else, so a restarted agent carries on. A Target comes or goes, a link, its health or its summary
-changes, somebody edits or deletes the Node: each puts the Node's name into the queue, and one
-reconciliation makes it right, writing only what differs. A Target that cannot be connected has a
-Node that is not ready and says so.
+The desired Node depends only on the existing Targets and the links to them, so a restarted agent
+continues. When a Target is created or deleted, a link, its health or its summary changes, or
+somebody edits or deletes the Node, the Node's name is put into the queue, and one reconciliation
+corrects it, writing only what differs. The Node of a Target that cannot be connected is not ready,
+and says so.
 
-The Lease alone says that the agent lives, and is renewed whatever the target does; whether the
-target lives is said by the condition Ready, at once and with the reason. With leases, a status that
-changes nothing needs writing only now and then: every five minutes, as the kubelet does.
+The Lease shows only that the agent lives, and is renewed whatever the target does; the condition
+Ready shows at once whether the target lives, with the reason. With leases, a status that changes
+nothing is written only every five minutes, as by the kubelet.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth, Lin
 from vnode.telemetry import logs
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
-PATIENCE: Final = 10.0  # seconds for a connection to be made before the Node is not ready
+CONNECT_TIMEOUT: Final = 10.0  # seconds without a connection before the Node is not ready
 _RENEW_AGAIN: Final = 2.0  # seconds after a renewal that failed
 
 log = logging.getLogger(__name__)
 
 
 class Lister(Protocol):
-    """The Target objects of this cluster, whether they work or not."""
+    """Lists the Targets of this cluster, whether they work or not."""
 
     async def wait_synced(self) -> None:
-        """Return once all Targets are known: before that, an absent one means nothing."""
+        """Wait until all Targets are known: before that, a missing one means nothing."""
 
     def keys(self) -> Collection[TargetKey]:
-        """Those that exist."""
+        """Return the Targets that exist."""
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever one comes or goes."""
+        """Set `changed` whenever a Target is created or deleted."""
 
 
 def informer(client: Client) -> Informer:
-    """Of all virtual nodes."""
+    """Make an informer for all virtual nodes."""
     selector = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
     return Informer(client, kinds.NODES, label_selector=selector)
 
@@ -62,9 +62,9 @@ def informer(client: Client) -> Informer:
 class NodeController:
     """Keeps the virtual Nodes of the local cluster in step with Targets and links.
 
-    `port_of` gives the port of the kubelet API of a virtual node, None while it has none.
-    `certificate_health` says whether that API shows a certificate from elsewhere, None if it is not
-    to. `nodes` is an `informer` that the caller runs, in every replica.
+    `port_of` returns the port of the kubelet API of a virtual node, None while it has none.
+    `certificate_health` returns the health of that API's certificate from a signer or files, None
+    without one. `nodes` is an `informer` that the caller runs, in every replica.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class NodeController:
         self._controller: Controller[str] = Controller("virtual-nodes", self._reconcile, workers=4)
         self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
-        self._written: dict[str, Written] = {}  # by name of the node
+        self._written: dict[str, Written] = {}  # by node name
         self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
         self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
-        self._server_version = ""  # "" until asked for
+        self._server_version = ""  # "" until it was requested
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -107,11 +107,11 @@ class NodeController:
             await self._controller.run()
 
     def refresh(self, node_name: str) -> None:
-        """Look at a Node again: something that it shows, as its port, may have changed."""
+        """Reconcile a Node: something that it depends on, such as its port, may have changed."""
         self._controller.add(node_name)
 
     def refresh_all(self) -> None:
-        """Look at all Nodes again: something that they all show may have changed."""
+        """Reconcile all Nodes: something that they all depend on may have changed."""
         for name in self._wanted:
             self.refresh(name)
 
@@ -149,24 +149,24 @@ class NodeController:
                 return None
 
             if node is not None and self._expectations.pending(name, node):
-                return None  # our last write is on its way; it wakes us
+                return None  # the event of our last write wakes us
 
             link = self._links.get(name)
-            if node is not None and (wait := self._patience(name, link)) > 0:
+            if node is not None and (wait := self._wait_for_link(name, link)) > 0:
                 return wait
 
             if node is None:
                 node = await self._register(target)
 
-            if objects.uid(node) != self._memory(node).uid:
-                await self._remember(name)
+            if objects.uid(node) != self._last_written(node).uid:
+                await self._recall(name)
 
             node = await self._taint(node)
             node = await self._describe(node, target, link)
             return await self._report(node, target, link)
 
-    def _patience(self, name: str, link: Link | None) -> float:
-        """Seconds for which a Node stays as it is, because its link is only just being made.
+    def _wait_for_link(self, name: str, link: Link | None) -> float:
+        """Return the seconds for which a Node is left unchanged because its link is being made.
 
         Otherwise each restart of the agent, and each new token, would turn Nodes not ready.
         """
@@ -179,10 +179,10 @@ class NodeController:
             return 0.0
 
         now = self._clock.monotonic()
-        return self._unconnected.setdefault(name, now) + PATIENCE - now
+        return self._unconnected.setdefault(name, now) + CONNECT_TIMEOUT - now
 
     async def _remove(self, name: str, node: Object | None) -> None:
-        """The Target is gone, now or while no agent ran; a Node that is not ours stays."""
+        """Delete the Node of a Target that is gone; a Node that is not ours stays."""
         self._written.pop(name, None)
         self._unconnected.pop(name, None)
         self._expectations.forget(name)
@@ -201,11 +201,11 @@ class NodeController:
         self._written[target.node_name] = Written(objects.uid(node))
         return node
 
-    async def _remember(self, name: str) -> None:
-        """A Node that this process has not written to yet: ask what was written before."""
+    async def _recall(self, name: str) -> None:
+        """Read what earlier processes wrote to a Node that this one has not written to yet."""
         node = await self._client.get(kinds.NODES, name)
         now, monotonic = self._clock.now(), self._clock.monotonic()
-        self._written[name] = written.remembered(node, now, monotonic)
+        self._written[name] = written.recall(node, now, monotonic)
 
     async def _taint(self, node: Object) -> Object:
         taints = virtual.tainted(node)
@@ -215,10 +215,10 @@ class NodeController:
         version = {"resourceVersion": objects.resource_version(node)}
         body = {"metadata": version, "spec": {"taints": taints}}
         after = await self._client.patch(kinds.NODES, objects.name(node), body)
-        return self._wrote(node, after)
+        return self._expect(node, after)
 
     async def _describe(self, node: Object, target: TargetKey, link: Link | None) -> Object:
-        """Labels and annotations; left as they are while the target's summary is not known."""
+        """Apply labels and annotations, once the target's summary is known."""
         if link is None or not link.summaries.synced.is_set():
             return node
 
@@ -228,20 +228,20 @@ class NodeController:
             virtual.labels(target, shared, link.labels_excluded),
             self._port(node),
         )
-        memory, fields = self._memory(node), written.described(wanted)
-        if memory.description == fields and _has(node, wanted):
+        last, fields = self._last_written(node), written.described(wanted)
+        if last.description == fields and _has(node, wanted):
             return node
 
         after = await self._client.apply(kinds.NODES, wanted)
-        memory.description = fields
-        return self._wrote(node, after)
+        last.description = fields
+        return self._expect(node, after)
 
     def _port(self, node: Object) -> int | None:
-        """While nothing serves it, a Node keeps its port: the default one may be another's."""
+        """Return the served port, else the recorded one: the default may be another Node's."""
         return self._port_of(objects.name(node)) or virtual.recorded_port(node)
 
     async def _report(self, node: Object, target: TargetKey, link: Link | None) -> float:
-        """Status; the capacity stays as it is while the target's summary is not known."""
+        """Apply the status; the capacity is kept while the target's summary is not known."""
         name = target.node_name
         source = objects.status(node)
         if link is not None and link.summaries.synced.is_set():
@@ -262,23 +262,23 @@ class NodeController:
             server_version=await self._version(),
             now=self._clock.now(),
         )
-        memory, fields, now = self._memory(node), written.offered(wanted), self._clock.monotonic()
-        due = memory.status_at + HEARTBEAT - now
-        if due > 0 and memory.offer == fields and virtual.shows(node, wanted):
+        last, fields = self._last_written(node), written.offered(wanted)
+        now = self._clock.monotonic()
+        due = last.status_at + HEARTBEAT - now
+        if due > 0 and last.offer == fields and virtual.has_status(node, wanted):
             return due
 
         body = {"metadata": {"name": name}, "status": wanted}
-        self._wrote(node, await self._client.apply(kinds.NODES, body, subresource="status"))
-        memory.offer, memory.status_at = fields, now
+        self._expect(node, await self._client.apply(kinds.NODES, body, subresource="status"))
+        last.offer, last.status_at = fields, now
         return HEARTBEAT
 
-    def _wrote(self, before: Object, after: Object) -> Object:
-        """The Node as we have just left it; until the store has it so, nothing is decided anew."""
+    def _expect(self, before: Object, after: Object) -> Object:
+        """Return the Node after a write; wait for the store before the next reconciliation."""
         self._expectations.expect(objects.name(after), before, after)
         return after
 
-    def _memory(self, node: Object) -> Written:
-        """What was written to the Node of that name."""
+    def _last_written(self, node: Object) -> Written:
         return self._written.get(objects.name(node)) or Written("")
 
     def _no_link(self, target: TargetKey) -> LinkHealth:
@@ -297,7 +297,7 @@ class NodeController:
     async def _renew(self, name: str) -> float | None:
         node = self._nodes.store.get(name)
         if node is None or name not in self._wanted:
-            return None  # the Node's or the Target's next event starts again
+            return None  # the Node's or the Target's next event adds it again
 
         try:
             await leases.renew_for_node(self._client, node, self._clock.now())

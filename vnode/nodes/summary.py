@@ -1,8 +1,8 @@
-"""Every cluster tells what it has: the ClusterSummary `singleton`, which its sources watch.
+"""Writes a cluster's capacity to the ClusterSummary `singleton`, which its sources watch.
 
 Informers of nodes and pods feed the running sums of `capacity`; a change of either, or of the
 summary itself by somebody else, leads to a write, at most one a second and only if the summary
-would be different. The source's scheduler lives on the free resources in it, so the first change
+would be different. The source's scheduler depends on the free resources in it, so the first change
 after a quiet second is written at once.
 """
 
@@ -58,7 +58,7 @@ class SummaryWriter:
         informers = (self._nodes, self._pods, self._summaries)
         async with supervisor.supervise() as tasks:
             self._pods.subscribe(self._on_pod)
-            self._nodes.subscribe(lambda _old, _new: self._touch())
+            self._nodes.subscribe(lambda _old, _new: self._enqueue())
             self._summaries.subscribe(self._on_summary)
             for informer in informers:
                 tasks.start(informer.run(), f"summary-{informer.kind.plural}")
@@ -66,19 +66,19 @@ class SummaryWriter:
             for informer in informers:
                 await informer.synced.wait()
 
-            self._touch()
+            self._enqueue()
             await self._controller.run()
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._usage.change(old, new):
-            self._touch()
+            self._enqueue()
 
     def _on_summary(self, _old: Object | None, new: Object | None) -> None:
-        """Ours coming back, somebody else's change, or its deletion: what is there counts."""
+        """Take the summary as it is now: after our write, a change by others, or a deletion."""
         self._last = new
-        self._touch()
+        self._enqueue()
 
-    def _touch(self) -> None:
+    def _enqueue(self) -> None:
         wait = self._written_at + INTERVAL - self._clock.monotonic()
         if wait > 0:
             self._controller.add_after(keys.SUMMARY_NAME, wait)
@@ -103,7 +103,7 @@ class SummaryWriter:
         return None
 
     async def _create(self, wanted: Object) -> None:
-        """AlreadyExists is an error like others: by the next attempt the informer shows it."""
+        """Create the summary; after AlreadyExists the informer has it by the next attempt."""
         kind = kinds.CLUSTER_SUMMARIES
         self._written_at = self._clock.monotonic()
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **wanted}
@@ -111,7 +111,7 @@ class SummaryWriter:
 
 
 def _comparable(summary: Object) -> Object:
-    """The parts of a summary that we decide, among them all labels: they travel to the sources."""
+    """Return the parts of a summary that we own, with all labels, which the sources read."""
     annotations = objects.annotations(summary)
     return {
         "metadata": {

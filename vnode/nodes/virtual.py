@@ -1,9 +1,9 @@
-"""What the virtual Node of a target looks like: pure functions, from what is known of the target.
+"""Builds the virtual Node of a target. Pure.
 
 Three writers share a Node: we, the node lifecycle controller (conditions that it turns Unknown,
-taints that evict), and people (labels, cordons). So it is never written whole: labels and status
-are server-side applies, which own only the fields named here, and the one list that cannot be
-owned in parts, the taints, gets ours added to whatever is there.
+taints that evict), and people (labels, cordons). So it is never written as a whole: labels and
+status are server-side applies, which own only the fields named here, and our taint is added to the
+present ones, because a list of taints cannot be owned in parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vnode.api.objects import Object, Objects
 from vnode.runtime.links import LinkHealth, TargetKey
 
 MOST_LABELS: Final = 500
-"""Labels that a virtual node takes over from its target; real nodes have some dozens."""
+"""Labels that a virtual node takes from its target; real nodes have some dozens."""
 
 _ISOLATION: Final = "node-restriction.kubernetes.io"
 _BASE_LABELS: Final = {
@@ -39,12 +39,12 @@ _FALSE_CONDITIONS: Final = {
 
 
 def identity_labels(target: TargetKey) -> dict[str, str]:
-    """The labels by which we know the Node as ours; nothing from a target replaces them."""
+    """Return the labels that identify the Node as ours; no label of the target replaces them."""
     return virtual_constraints.identity_labels(target.namespace, target.name)
 
 
 def target_of(node: Object) -> TargetKey | None:
-    """The target that a Node stands for; None if vnode or Admiralty did not make it."""
+    """Return the target of a virtual Node; None if vnode or Admiralty did not make it."""
     labels = objects.labels(node)
     if labels.get(keys.PROVIDER_LABEL) != keys.PROVIDER:
         return None
@@ -60,10 +60,10 @@ def target_of(node: Object) -> TargetKey | None:
 def labels(
     target: TargetKey, shared: Mapping[str, str], excluded: Callable[[str], bool] | None
 ) -> dict[str, str]:
-    """All labels that we own: the base, what the target's nodes have in common, the identity.
+    """Return all labels that we own: base, common labels of the target's nodes, identity.
 
-    `excluded` tells for "key=value" which of the common ones stay hidden. So do those that isolate
-    nodes from each other: a target must not choose them for itself, any more than a kubelet.
+    `excluded` tells for "key=value" which of the common ones are left out. So are those that
+    isolate nodes from each other: like a kubelet, a target must not choose them for itself.
     """
     common = {
         key: value
@@ -77,13 +77,13 @@ def labels(
 
 
 def _isolates(key: str) -> bool:
-    """A label of node-restriction.kubernetes.io, which the NodeRestriction plugin guards."""
+    """Tell whether the NodeRestriction plugin guards a label: node-restriction.kubernetes.io."""
     domain = key.partition("/")[0]
     return domain == _ISOLATION or domain.endswith("." + _ISOLATION)
 
 
 def registration(target: TargetKey) -> Object:
-    """The Node to create. It has the taint from its first moment, and no capacity yet."""
+    """Build the Node to create, with the taint from the start and without capacity."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -96,7 +96,7 @@ def registration(target: TargetKey) -> Object:
 
 
 def tainted(node: Object) -> Objects | None:
-    """The Node's taints with ours among them; None if it is there already."""
+    """Return the Node's taints with ours added; None if the Node has it already."""
     present: Objects = objects.spec(node).get("taints") or []
     wanted = keys.PROVIDER_TAINT
     if any(wanted.items() <= taint.items() for taint in present):
@@ -111,7 +111,7 @@ def tainted(node: Object) -> Objects | None:
 
 
 def description(target: TargetKey, all_labels: Mapping[str, str], port: int | None) -> Object:
-    """The metadata to apply."""
+    """Build the metadata to apply."""
     metadata: Object = {"name": target.node_name, "labels": dict(all_labels)}
     if port is not None:
         metadata["annotations"] = {keys.KUBELET_PORT: str(port)}
@@ -120,28 +120,28 @@ def description(target: TargetKey, all_labels: Mapping[str, str], port: int | No
 
 
 def recorded_port(node: Object) -> int | None:
-    """The port of its kubelet API that a Node says it had, if it says so sensibly."""
+    """Return the port of the kubelet API that is recorded on a Node, None if it is not valid."""
     text = objects.annotations(node).get(keys.KUBELET_PORT, "")
     port = int(text) if text.isascii() and text.isdigit() else 0
     return port if 0 < port < 65536 else None
 
 
 def recorded_ports(nodes: Iterable[Object], targets: Iterable[TargetKey]) -> dict[str, int]:
-    """By name of a Node, the port of its kubelet API, as far as they are written down.
+    """Return the recorded ports of kubelet APIs, by name of the Node.
 
     Those of Nodes whose Target is gone are free again.
     """
     present = set(targets)
-    found = {objects.name(n): recorded_port(n) for n in nodes if target_of(n) in present}
-    return {name: port for name, port in found.items() if port is not None}
+    ports = {objects.name(n): recorded_port(n) for n in nodes if target_of(n) in present}
+    return {name: port for name, port in ports.items() if port is not None}
 
 
 def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:
-    """A resource list of a target, without what the API server would refuse in a Node.
+    """Return a resource list of a target, without what the API server would refuse in a Node.
 
     Another cluster wrote it, and its schema checks little: one bad entry must not hide the rest.
     """
-    good: dict[str, str] = {}
+    valid: dict[str, str] = {}
     for name, quantity in (listed or {}).items():
         try:
             amount = resources.parse({name: quantity})[name]
@@ -149,9 +149,9 @@ def offered(listed: Mapping[str, str | int] | None) -> dict[str, str]:
             continue
 
         if amount >= 0:
-            good[name] = resources.format_amount(name, amount)
+            valid[name] = resources.format_amount(name, amount)
 
-    return good
+    return valid
 
 
 def status(
@@ -166,16 +166,16 @@ def status(
     server_version: str,
     now: datetime,
 ) -> Object:
-    """The status to apply. `node` is the Node as it is: a condition that stays keeps its time."""
+    """Build the status to apply; conditions of `node` that do not change keep their time."""
     ready = ("True" if health.healthy else "False", health.reason, health.message)
     conditions = [_condition(node, "Ready", *ready, now)]
     for type_, (reason, message) in _FALSE_CONDITIONS.items():
         conditions.append(_condition(node, type_, "False", reason, message, now))
 
     if certificate is not None:
-        good = "True" if certificate.healthy else "False"
-        known = (good, certificate.reason, certificate.message)
-        conditions.append(_condition(node, keys.KUBELET_CERTIFICATE, *known, now))
+        value = "True" if certificate.healthy else "False"
+        valid = (value, certificate.reason, certificate.message)
+        conditions.append(_condition(node, keys.KUBELET_CERTIFICATE, *valid, now))
 
     wanted: Object = {
         "capacity": dict(capacity),
@@ -184,7 +184,7 @@ def status(
         "conditions": conditions,
         "nodeInfo": _node_info(node, server_version),
     }
-    if declared := _declared(server_version):
+    if declared := _declared_features(server_version):
         wanted["declaredFeatures"] = declared
 
     if port is not None:
@@ -193,16 +193,16 @@ def status(
     return wanted
 
 
-def shows(node: Object, wanted: Object) -> bool:
-    """The Node has this status already, whatever its heartbeat times are."""
+def has_status(node: Object, wanted: Object) -> bool:
+    """Tell whether the Node has this status already, whatever its heartbeat times are."""
     present = objects.status(node)
     for field in ("capacity", "allocatable"):
         if not _same_amounts(present.get(field) or {}, wanted[field]):
             return False
 
     for condition in wanted["conditions"]:
-        known = objects.condition(node, condition["type"]) or {}
-        if any(known.get(field) != condition[field] for field in ("status", "reason", "message")):
+        current = objects.condition(node, condition["type"]) or {}
+        if any(current.get(field) != condition[field] for field in ("status", "reason", "message")):
             return False
 
     return (
@@ -213,18 +213,18 @@ def shows(node: Object, wanted: Object) -> bool:
     )
 
 
-def _declared(server_version: str) -> list[str]:
-    """What a kubelet of ours can do that the API server has to be told.
+def _declared_features(server_version: str) -> list[str]:
+    """Return the features of our kubelet API that the API server has to know.
 
-    WebSockets of kubectl then come here as they are, and go on to the target's API server, instead
-    of being translated on the way. Servers before 1.36 do not know the field, or refuse it.
+    It then passes WebSockets of kubectl on unchanged, and we pass them on to the target's API
+    server, instead of translating them. Servers before 1.36 do not know the field, or refuse it.
     """
     numbers = [int(n) for n in re.findall(r"\d+", server_version)[:2]]
     return ["ExtendWebSocketsToKubelet"] if numbers >= [1, 36] else []
 
 
 def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """All that is wanted is there, in whichever spelling; others may have added more."""
+    """Tell whether all wanted amounts are present, in any spelling; others may have added more."""
     return all(
         name in present and quantities.nano(present[name]) == quantities.nano(quantity)
         for name, quantity in wanted.items()
@@ -234,8 +234,8 @@ def _same_amounts(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool
 def _condition(
     node: Object, type_: str, status: str, reason: str, message: str, now: datetime
 ) -> Object:
-    known = objects.condition(node, type_)
-    since = known.get("lastTransitionTime") if known and known.get("status") == status else None
+    current = objects.condition(node, type_) or {}
+    since = current.get("lastTransitionTime") if current.get("status") == status else None
     return {
         "type": type_,
         "status": status,
@@ -247,12 +247,12 @@ def _condition(
 
 
 def _node_info(node: Object, server_version: str) -> dict[str, str]:
-    """Of the version that the local API server has: it speaks to us as to a kubelet of its own."""
-    shown = objects.labels(node)
+    """Return a nodeInfo with the local API server's version, which treats us as its kubelet."""
+    labels = objects.labels(node)
     release = server_version.partition("+")[0].partition("-")[0]
     return {
         "kubeletVersion": f"{release}-vnode-{__version__}",
         "containerRuntimeVersion": f"vnode://{__version__}",
-        "operatingSystem": shown.get("kubernetes.io/os", "linux"),
-        "architecture": shown.get("kubernetes.io/arch", ""),
+        "operatingSystem": labels.get("kubernetes.io/os", "linux"),
+        "architecture": labels.get("kubernetes.io/arch", ""),
     }

@@ -1,8 +1,8 @@
-"""What we wrote on a Node, as the API server remembers it: pure.
+"""Compares with our last writes to a Node, which `managedFields` preserve. Pure.
 
-An apply takes away what an earlier one had and it has not, so whoever wants to know whether an
-apply would change anything must know what the last one had. Our own memory ends with the process;
-the Node's `managedFields` do not, and a restarted agent need not write to find out.
+An apply removes the fields of the last one that it does not have, so whether it would change
+anything depends on what the last one had. After a restart the Node's `managedFields` still show
+that, so a restarted agent need not write to find out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.objects import Object
 
-_MANAGER: Final = "vnode"  # of `Client.apply`
+_MANAGER: Final = "vnode"  # field manager of `Client.apply`
 _DESCRIPTION: Final = ("labels", "annotations")
 _OFFER: Final = ("capacity", "allocatable")
 
@@ -25,7 +25,7 @@ Fields = frozenset[tuple[str, str]]
 
 @dataclass(slots=True)
 class Written:
-    """Our last writes to one Node, of this UID."""
+    """Holds our last writes to the Node with this UID."""
 
     uid: str
     description: Fields = frozenset()
@@ -34,17 +34,17 @@ class Written:
 
 
 def described(wanted: Object) -> Fields:
-    """The fields of a description that is applied."""
+    """Return the fields of an applied description."""
     return _fields(objects.metadata(wanted), _DESCRIPTION)
 
 
 def offered(status: Object) -> Fields:
-    """The resources of a status that is applied."""
+    """Return the resources of an applied status."""
     return _fields(status, _OFFER)
 
 
-def remembered(node: Object, now: datetime, monotonic: float) -> Written:
-    """Our last writes to this Node, which has its `managedFields`; nothing if there were none."""
+def recall(node: Object, now: datetime, monotonic: float) -> Written:
+    """Return our last writes to a Node by its `managedFields`; empty if there were none."""
     heartbeat = (objects.condition(node, "Ready") or {}).get("lastHeartbeatTime")
     at = objects.parse_timestamp(str(heartbeat)) if heartbeat else None
     offer = frozenset(_applied(node, "status", "f:status", _OFFER))

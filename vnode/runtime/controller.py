@@ -1,10 +1,10 @@
-"""The loop around a reconcile function, the same for every controller.
+"""Runs a reconcile function on the keys of a work queue, the same way for every controller.
 
-Reconciliation is level-triggered: the function gets a key, reads the present state, and makes it
-right; it never learns which event woke it. It answers None (all is right), or a number of seconds
-after which it wants to look again. An error means back-off: 50 ms doubling to 30 s, or what the
-server asked for. Controllers whose work asks targets put the keys of each target into a lane of its
-own (`vnode.runtime.queue`).
+Reconciliation is level-triggered: the function gets a key, reads the present state, and corrects
+it; it never learns which event woke it. It returns None (done), or the seconds after which to call
+it again. An error means back-off: 50 ms doubling to 30 s, or what the server asked for. Controllers
+that send requests to targets put the keys of each target into a lane of its own
+(`vnode.runtime.queue`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ K = TypeVar("K", bound=Hashable)
 
 _BACKOFF_FIRST: Final = 0.05  # seconds
 _BACKOFF_LIMIT: Final = 30.0  # seconds
-_LOUD_AFTER: Final = 4  # failures in a row that are ordinary (a cut) before they are warned of
+_WARN_AFTER: Final = 4  # failures in a row; fewer are ordinary (a lost connection)
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Controller(Generic[K]):
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
         self._results["error"].inc()
-        quiet = count < _LOUD_AFTER or isinstance(error, Conflict)
+        quiet = count < _WARN_AFTER or isinstance(error, Conflict)
         log.log(logging.DEBUG if quiet else logging.WARNING, "%s: %s: %s", self.name, key, error)
         delay = min(_BACKOFF_FIRST * 2.0 ** min(count, 16), _BACKOFF_LIMIT)
         return max(delay, error.retry_after) if isinstance(error, TooManyRequests) else delay

@@ -1,13 +1,13 @@
-"""Writes whose echo has not come back through the informer yet.
+"""Remembers writes until the informer has seen them.
 
-An informer is a moment behind. Whoever decides from its store right after a write would decide the
-same again, and write it again. So a writer notes which version it wrote upon; until the store shows
-another one, there is nothing to decide, and the event that brings it wakes the reconciler anyway.
+An informer lags behind. A reconciler that reads its store right after a write would decide the same
+again, and write again. So a writer notes which version it changed; until the store has another one,
+there is nothing to decide, and the event that brings it wakes the reconciler anyway.
 
-An echo that does not come for minutes never will: nobody listens for it (a target's chaperons that
-only one writer reads), or the API server was restored from a backup and has forgotten the write, or
-counts its versions from a lower number now. By then every watch has been resumed or failed, so what
-the store shows is what there is, and the key is looked at again.
+A write that is not seen for minutes will never be: no informer watches it (a target's chaperons
+that only one writer reads), or the API server was restored from a backup and has lost the write, or
+counts its versions from a lower number now. By then every watch has been resumed or failed, so the
+store is current, and the key is reconciled again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-LOST_AFTER: Final = 180.0  # seconds; a watch that says nothing is noticed in half of that
+LOST_AFTER: Final = 180.0  # seconds; a silent watch is noticed in half of that
 
 
 class _Write(NamedTuple):
@@ -33,14 +33,14 @@ class _Write(NamedTuple):
 
 
 class Expectations:
-    """For each key, our last write, until its version or a newer one is seen, or it is lost.
+    """Keeps, for each key, our last write until its version or a newer one is seen, or it is lost.
 
-    `wake` hears of the keys whose echo was lost.
+    `wake` is called with the keys of lost writes.
     """
 
     def __init__(self, wake: Callable[[Any], None] = lambda _key: None) -> None:
         self._wake = wake
-        self._writes: dict[Hashable, _Write] = {}  # oldest first; no entry: none is under way
+        self._writes: dict[Hashable, _Write] = {}  # oldest first; no entry: nothing to wait for
         self._timer: asyncio.TimerHandle | None = None  # set while there are entries
 
     async def patch(
@@ -74,15 +74,15 @@ class Expectations:
         return after
 
     def expect(self, key: Hashable, before: Object, after: Object) -> None:
-        """A write turned the version `before` into `after`; the same version means no event."""
+        """Note a write that changed `before` into `after`; the same version means no event."""
         old, new = objects.resource_version(before), objects.resource_version(after)
         if old != new:
             self._writes.pop(key, None)  # to be the last
             self._writes[key] = _Write(old, new, asyncio.get_running_loop().time())
-            self._look_later()
+            self._set_timer()
 
     def pending(self, key: Hashable, current: Object) -> bool:
-        """The store shows a version from before our last write."""
+        """Tell whether `current`, from the store, is older than our last write."""
         write = self._writes.get(key)
         if write is None:
             return False
@@ -94,11 +94,11 @@ class Expectations:
         return False
 
     def forget(self, key: Hashable) -> None:
-        """The object is gone."""
+        """Drop the write of an object that is gone."""
         self._writes.pop(key, None)
 
-    def _look_later(self) -> None:
-        """At the oldest write, once its echo must have come."""
+    def _set_timer(self) -> None:
+        """Set the timer at which the oldest write is lost."""
         if self._timer is None and self._writes:
             oldest = next(iter(self._writes.values()))
             loop, me = asyncio.get_running_loop(), weakref.ref(self)
@@ -111,17 +111,17 @@ class Expectations:
             del self._writes[key]
             self._wake(key)
 
-        self._look_later()
+        self._set_timer()
 
 
 def _drop_lost(expectations: weakref.ref[Expectations], until: float) -> None:
-    """Drop what is lost, unless nobody has use for it: a timer must not keep a term in memory."""
+    """Drop lost writes; the reference is weak, since a timer must not keep a term in memory."""
     if (alive := expectations()) is not None:
         alive.drop_lost(until)
 
 
 def _is_before(current: str, old: str, new: str) -> bool:
-    """Versions of one kind compare as numbers (Kubernetes 1.35); any others for equality only."""
+    """Compare versions of one kind as numbers (Kubernetes 1.35), all others for equality only."""
     if current.isdecimal() and new.isdecimal():
         return int(current) < int(new)
 

@@ -1,7 +1,7 @@
-"""What the cluster asks an agent: does it live, is it ready, what has it counted.
+"""Serves liveness, readiness and metrics of an agent.
 
-Plain HTTP, as probes and Prometheus expect. Whoever must work for the agent to be of use registers
-a named check, which answers None, or in a few words why not.
+It is plain HTTP, as probes and Prometheus expect. Each part without which the agent is not ready
+registers a named check, which returns None, or in a few words why not.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ log = logging.getLogger(__name__)
 
 
 class ProcessHealth:
-    """Named checks and the three pages."""
+    """Keeps named checks and serves the three pages."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
         self._gauges: Listeners[[]] = Listeners()
 
     def on_scrape(self, update: Callable[[], None]) -> None:
-        """Call `update` before metrics are shown, for gauges that are cheaper asked than kept."""
+        """Call `update` before each scrape, for gauges that are cheaper to compute than to keep."""
         self._gauges.add(update)
 
     def add(self, name: str, check: Check) -> None:
-        """Be ready only if this check answers None. It must be quick; an exception is a failure."""
+        """Add a check for readiness: it must be quick; an exception counts as a failure."""
         self._checks[name] = check
 
     def add_event(self, name: str, event: asyncio.Event) -> None:
-        """Be ready only while the event is set."""
+        """Add a check for readiness that passes while the event is set."""
         self.add(name, lambda: None if event.is_set() else "not yet")
 
     def remove(self, name: str) -> None:
-        """Ask that check no more."""
+        """Remove a check."""
         self._checks.pop(name, None)
 
     def failures(self) -> dict[str, str]:
-        """The checks that fail, and why; empty if the agent is ready."""
-        return {name: why for name, check in self._checks.items() if (why := _ask(check))}
+        """Return the checks that fail, and why; empty if the agent is ready."""
+        return {name: why for name, check in self._checks.items() if (why := _run(check))}
 
     def app(self) -> web.Application:
-        """The application with /healthz, /readyz and /metrics."""
+        """Build the application with /healthz, /readyz and /metrics."""
         app = web.Application()
         app.add_routes(
             [
@@ -63,7 +63,7 @@ class ProcessHealth:
         return app
 
     async def _healthz(self, _request: web.Request) -> web.Response:
-        """The event loop turns, or there would be no answer."""
+        """Answer 200, which shows that the event loop runs."""
         return web.Response(text="ok\n")
 
     async def _readyz(self, _request: web.Request) -> web.Response:
@@ -81,7 +81,7 @@ class ProcessHealth:
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
 
 
-def _ask(check: Check) -> str | None:
+def _run(check: Check) -> str | None:
     try:
         return check()
     except Exception as error:

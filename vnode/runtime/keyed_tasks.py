@@ -1,9 +1,8 @@
-"""Tasks that come and go with what they are about: a link, a Secret, a virtual node.
+"""Runs tasks that live as long as their object: a link, a Secret, a virtual node.
 
-Whoever wrote that object, or answers behind that link, need not be honest, nor type without a slip;
-and no check foresees everything. So nothing that goes wrong in such a task ends another one: it is
-logged, told to whoever asked for that, and the task is started again after a pause. Tasks without
-which the process is no good are a Supervisor's.
+The author of that object, or the server behind that link, may be wrong or dishonest, and no check
+foresees everything. So no failure of such a task ends another one: it is logged and reported, and
+the task is started again after a pause. Tasks that the process needs are a Supervisor's.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Report = Callable[[K, str, Exception | None], None]
 
 _BACKOFF_FIRST: Final = 1.0  # seconds
 _BACKOFF_LIMIT: Final = 30.0  # seconds
-_SETTLED: Final = 60.0  # seconds after which a task that was started again is all right
+_SETTLED: Final = 60.0  # seconds after which a restarted task counts as working
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +30,8 @@ log = logging.getLogger(__name__)
 class KeyedTasks(Generic[K]):
     """Starts tasks in a TaskGroup, by key; made by `Supervisor.keyed`.
 
-    `report` hears of the key and the name of a task that failed, and, with None, when it works
-    again or has ended.
+    `report` is called with key, name and error of a task that failed, and with None in place of the
+    error when it works again or has ended.
     """
 
     def __init__(
@@ -44,13 +43,13 @@ class KeyedTasks(Generic[K]):
         self._tasks: dict[K, set[asyncio.Task[None]]] = {}  # not ended; no empty sets
 
     def start(self, key: K, run: Run, name: str) -> None:
-        """Run `run()`, and again after a pause whenever it fails; it may end by itself."""
+        """Run `run()`, and again after a pause whenever it fails; it may return."""
         task = self._group.create_task(self._guard(key, run, name), name=name)
         self._tasks.setdefault(key, set()).add(task)
         task.add_done_callback(lambda task: self._ended(key, task))
 
     def is_active(self, key: K) -> bool:
-        """A task of that key runs, or waits to be started again, and is not to end."""
+        """Tell whether a task of that key runs or waits for a restart, and is not cancelled."""
         tasks = self._tasks.get(key, ())
         return any(not task.done() and not task.cancelling() for task in tasks)
 
@@ -76,7 +75,7 @@ class KeyedTasks(Generic[K]):
         if not tasks:
             del self._tasks[key]
 
-        self._tell(key, task.get_name(), None)
+        self._call_report(key, task.get_name(), None)
 
     async def _guard(self, key: K, run: Run, name: str) -> None:
         delay, failed = _BACKOFF_FIRST, False
@@ -91,7 +90,7 @@ class KeyedTasks(Generic[K]):
                 if self._clock.monotonic() - started >= _SETTLED:
                     delay = _BACKOFF_FIRST
 
-                self._tell(key, name, error)
+                self._call_report(key, name, error)
             else:
                 return
             finally:
@@ -103,18 +102,18 @@ class KeyedTasks(Generic[K]):
 
     def _settle_later(self, key: K, name: str) -> asyncio.TimerHandle:
         loop = asyncio.get_running_loop()
-        return loop.call_later(_SETTLED, self._tell, key, name, None)
+        return loop.call_later(_SETTLED, self._call_report, key, name, None)
 
-    def _tell(self, key: K, name: str, error: Exception | None) -> None:
+    def _call_report(self, key: K, name: str, error: Exception | None) -> None:
         try:
             if self._report is not None:
                 self._report(key, name, error)
         except Exception:
-            log.exception("nobody could be told of %s", name)
+            log.exception("the failure of %s could not be reported", name)
 
 
 def explain(error: BaseException) -> str:
-    """Why a task failed; only our own errors are known to name no credentials."""
+    """Return why a task failed; only our own errors are known to contain no credentials."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
 

@@ -1,10 +1,10 @@
-"""Leader election: of all replicas of an agent, one runs the controllers.
+"""Elects a leader: of all replicas of an agent, one runs the controllers.
 
 The protocol is client-go's: a Lease that its holder renews, and that another may take once it has
-not changed for its whole duration. It is shorter than client-go's 15 s, because while nobody leads
-no pod is scheduled and no virtual node has an address: see docs/reliability.md. Only the local
-monotonic clock is used for that, counted from when a change was *observed*; the times in the Lease
-are for people. A leader that cannot renew stops its work well before anybody may follow it.
+not changed for its whole duration. It is shorter than client-go's 15 s, because without a leader no
+pod is scheduled and no virtual node has an address: see docs/reliability.md. Durations are measured
+by the local monotonic clock only, from when a change was *observed*; the times in the Lease are for
+people. A leader that cannot renew stops its work well before another may lead.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ AGENT_LEASE: Final = "vnode-agent"
 
 _JITTER: Final = 1.2  # a follower waits retry..retry*(1+this), as client-go does
 _MARGIN: Final = 0.05  # seconds after the end of a lease until it is taken
-_FAREWELL: Final = 2.0  # seconds that releasing the lease may take
+_RELEASE_TIMEOUT: Final = 2.0  # seconds
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """In seconds. A follower is in charge at most 2.2 `retry` + `lease` after a leader's crash.
+    """Holds durations in seconds. A follower leads at most 2.2 `retry` + `lease` after a crash.
 
     A lease not renewed for `lease` may be taken by another. A leader that could not renew for
     `renew` stops. `retry` passes between two attempts.
@@ -52,10 +52,9 @@ class _Lost(Exception):
 
 
 class Elector:
-    """One candidate for a Lease; `identity` must be unique among all of them.
+    """Campaigns for a Lease; `identity` must be unique among all candidates.
 
-    `has_ended` tells of another holder whether it is surely no more, so that its lease need not run
-    out.
+    `has_ended` tells whether another holder has certainly ended, so that its lease need not expire.
     """
 
     def __init__(
@@ -78,26 +77,26 @@ class Elector:
         self._clock: Clock = clock or SystemClock()
         self._chance = chance
         self._has_ended = has_ended
-        self._seen: Object = {}  # the lease as last observed
-        self._seen_at = float("-inf")  # monotonic; when its content was first observed
+        self._observed: Object = {}  # the lease as last observed
+        self._observed_at = float("-inf")  # monotonic; when its content was first observed
         self._until = float("-inf")  # monotonic; work is allowed before this moment only
 
     @property
     def is_leader(self) -> bool:
-        """We lead at this very moment, also if the process was frozen a moment ago."""
+        """Whether we lead at this moment, even if the process was frozen until now."""
         return self._clock.monotonic() < self._until
 
     @property
     def leader(self) -> str:
-        """Who was last seen to lead, "" if nobody."""
-        return str(objects.spec(self._seen).get("holderIdentity") or "")
+        """The last observed holder of the lease, "" if it had none."""
+        return str(objects.spec(self._observed).get("holderIdentity") or "")
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Campaign, and run `work()` while leading; again and again until cancelled.
 
-        When the lease is lost, the work is cancelled and its end awaited; a later term calls
-        `work` anew. An error of the work is raised, and its end ends this too; in these cases, and
-        when cancelled, the lease is released.
+        When the lease is lost, the work is cancelled and awaited; a later term calls `work` again.
+        An error of the work is raised, and if it returns, so does `run`; then, and when cancelled,
+        the lease is released.
         """
         while True:
             await self._campaign()
@@ -128,7 +127,7 @@ class Elector:
     async def _renew(self) -> None:
         while True:
             await self._clock.sleep(self._timing.retry)
-            if self.is_leader:  # one that hangs would outlast the lease
+            if self.is_leader:  # else a request that hangs would outlast the lease
                 await self._attempt()
 
             holder_is_other = self.leader not in ("", self.identity)
@@ -137,9 +136,9 @@ class Elector:
                 raise _Lost
 
     async def _attempt(self) -> bool:
-        """Take or renew the lease; False if it is another's, or the API server does not answer.
+        """Take or renew the lease; False if another holds it, or the API server does not answer.
 
-        An attempt ends in time for one more before a leader must stop.
+        An attempt ends in time for another one before a leader must stop.
         """
         started = self._clock.monotonic()
         limit = self._until - started if self.is_leader else self._timing.renew
@@ -182,10 +181,10 @@ class Elector:
         return True
 
     def _observe(self, lease: Object) -> None:
-        if objects.spec(lease) != objects.spec(self._seen):
-            self._seen, self._seen_at = lease, self._clock.monotonic()
+        if objects.spec(lease) != objects.spec(self._observed):
+            self._observed, self._observed_at = lease, self._clock.monotonic()
         else:
-            self._seen = lease
+            self._observed = lease
 
     def _may_take(self) -> bool:
         if self.leader in ("", self.identity) or self._has_ended(self.leader):
@@ -194,23 +193,23 @@ class Elector:
         return self._clock.monotonic() > self._expires_at()
 
     def _expires_at(self) -> float:
-        duration = float(objects.spec(self._seen).get("leaseDurationSeconds") or 0)
-        return self._seen_at + max(duration, self._timing.lease)
+        duration = float(objects.spec(self._observed).get("leaseDurationSeconds") or 0)
+        return self._observed_at + max(duration, self._timing.lease)
 
     def _expires_in(self) -> float:
-        """Until the lease may be taken, if it does not change; infinite if it might be now."""
+        """Return the seconds until an unchanged lease may be taken; infinite if it may be now."""
         left = self._expires_at() - self._clock.monotonic()
         return left + _MARGIN if left > 0 else float("inf")
 
     async def _release(self) -> None:
-        """Let go at once, so that another need not wait; no harm if that fails."""
+        """Release the lease, so that another replica need not wait; it expires if that fails."""
         self._until = float("-inf")
         if self.leader != self.identity:
             return
 
-        body = leases.release(self._seen, self._clock.now())
+        body = leases.release(self._observed, self._clock.now())
         try:
-            async with asyncio.timeout(_FAREWELL):
+            async with asyncio.timeout(_RELEASE_TIMEOUT):
                 self._observe(
                     await self._client.patch(kinds.LEASES, self._name, body, self._namespace)
                 )

@@ -1,10 +1,10 @@
-"""Who holds a lease, and whether that process has ended.
+"""Names the holder of a lease, and tells whether that process has ended.
 
-An agent that was killed did not release its lease, and whoever starts in its place would wait for
-its end. In a pod it need not: the holder is the pod, whose container the kubelet starts only after
-the one before has ended. Anywhere else the holder names the process, and, by the boot of its kernel
-and its table of processes, where a process of that number would be: a successor there asks the
-kernel. From anywhere else nothing can be told, and a lease has to run out.
+An agent that was killed did not release its lease, and its successor would wait until it expires.
+In a pod it need not: the holder is the pod, whose container the kubelet starts only after the
+previous one has ended. Outside of pods the holder names the process, and, by boot id and PID
+namespace, where its number is valid: a successor there asks the kernel. A successor anywhere else
+cannot tell, and the lease has to expire.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _PROCESSES: Final = Path("/proc/self/ns/pid")
 
 
 def own(environment: Mapping[str, str]) -> str:
-    """What this process calls itself in a lease: `POD_1`, or `HOST_PLACE_PID`."""
+    """Return the identity of this process in a lease: `POD_1`, or `HOST_NAMESPACE_PID`."""
     if pod := environment.get("POD_NAME"):
         return f"{pod}_{os.getpid()}"
 
-    return f"{socket.gethostname()}_{_place()}_{os.getpid()}"
+    return f"{socket.gethostname()}_{_pid_namespace()}_{os.getpid()}"
 
 
 def has_ended(holder: str) -> bool:
-    """The holder was a process of this machine and is none any more. False if in doubt."""
+    """Tell whether the holder was a process of this machine that has ended. False if in doubt."""
     before, _, number = holder.rpartition("_")
-    place = _place()
-    if not place or before.rpartition("_")[2] != place or not number.isdecimal():
+    namespace = _pid_namespace()
+    if not namespace or before.rpartition("_")[2] != namespace or not number.isdecimal():
         return False
 
     try:
@@ -40,13 +40,13 @@ def has_ended(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        return False  # it may be somebody else's
+        return False  # it may belong to another user
 
     return _is_zombie(number)
 
 
 def _is_zombie(number: str) -> bool:
-    """It has ended, and whoever started it has not taken note."""
+    """Tell whether a process has ended and its parent has not waited for it."""
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -55,11 +55,11 @@ def _is_zombie(number: str) -> bool:
     return state in ("Z", "X")
 
 
-def _place() -> str:
-    """The same for all processes that see each other, and for no others; "" if not to be had."""
+def _pid_namespace() -> str:
+    """Return a hash of boot id and PID namespace, shared by the processes there; "" if unknown."""
     try:
-        what = f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
+        text = f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
     except OSError:
         return ""
 
-    return hashlib.sha256(what.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""Links: the live connections to targets, as everybody but `vnode.targets` sees them.
+"""Holds the live connections to targets, as all packages but `vnode.targets` see them.
 
-`vnode.targets` makes a Link for each Target that can work and takes it away again; virtual nodes,
-pods and the kubelet API find it here. A changed Target, Secret or token is a new Link in the place
-of the old one; whoever keeps something per link follows `subscribe`.
+`vnode.targets` adds a Link for each Target that can work, and removes it; virtual nodes, pods and
+the kubelet API find it here. A changed Target, Secret or token is a new Link in place of the old
+one; code that keeps state per link uses `subscribe`.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from vnode.runtime.keyed_tasks import explain
 PARENT_UID_INDEX: Final = "parent-uid"
 PARENT_KEY_INDEX: Final = "parent-key"
 OTHERS_INDEX: Final = "others-parent-key"
-"""Of the chaperons that another Target of this cluster sent, by the key of the parent."""
+"""Index of the chaperons that another Target of this cluster sent, by the key of the parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetKey:
-    """A Target, or a ClusterTarget where `namespace` is ""."""
+    """Identifies a Target, or a ClusterTarget where `namespace` is ""."""
 
     namespace: str
     name: str
 
     @property
     def node_name(self) -> str:
-        """The name of its virtual node."""
+        """The name of the Target's virtual node."""
         return names.virtual_node(self.namespace, self.name)
 
     @property
     def finalizer(self) -> str:
-        """The finalizer that it has on proxy pods."""
+        """The Target's finalizer on proxy pods."""
         return names.finalizer(self.namespace, self.name)
 
     @property
     def fits_label(self) -> bool:
-        """Its name can be a label's value, which identifies its virtual node."""
+        """Whether the name can be a label's value, which identifies the virtual node."""
         return names.LABEL_VALUE.fullmatch(self.name) is not None
 
     def sent(self, chaperon: Object) -> bool:
-        """It came by this Target, or does not say by which, as Admiralty's do not."""
+        """Tell whether a chaperon came by this Target, or names none, as Admiralty's do not."""
         return objects.annotations(chaperon).get(keys.TARGET, str(self)) == str(self)
 
     def __str__(self) -> str:
@@ -57,12 +57,12 @@ class TargetKey:
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """What a Target asks for beyond a connection.
+    """Holds the options of a Target.
 
     `storage_classes` maps classes of the source to those of the target for claims that follow, ""
     standing for a cluster's default; None means that claims do not follow. `source_api` is the host
     and port by which pods there reach the source's API server with a token of the source; None
-    means that the target's own accounts give them theirs.
+    means that they get tokens of the target's own service accounts.
     """
 
     storage_classes: Mapping[str, str] | None = None
@@ -74,17 +74,17 @@ NO_OPTIONS: Final = TargetOptions()
 
 
 CONNECTING: Final = "Connecting"
-"""The reason of a health before the target's first word: it says nothing of the target."""
+"""The reason of a health before the first answer: the target is neither healthy nor unhealthy."""
 UNREACHABLE: Final = "Unreachable"
 """The reason of a health while the target does not answer."""
 
 OTHER_CLUSTER: Final = "OtherCluster"
-"""The reason of a health where not the cluster of the Target answers, but another one."""
+"""The reason of a health if another cluster than the Target's answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkHealth:
-    """Whether a target answers; `reason` is a CamelCase word, `message` is for people."""
+    """Says whether a target answers; `reason` is a CamelCase word, `message` is for people."""
 
     healthy: bool
     reason: str
@@ -93,7 +93,7 @@ class LinkHealth:
 
 
 class Link:
-    """A connection to one target, alive until it is taken out of `Links`.
+    """Connects to one target, until it is removed from `Links`.
 
     `chaperons` holds the PodChaperons of this cluster in the target, indexed by parent UID and by
     the key of the parent; `summaries` its ClusterSummary.
@@ -116,11 +116,11 @@ class Link:
         self.chaperons = chaperons
         self.summaries = summaries
         self.health = health
-        self.labels_excluded = labels_excluded  # tells, for "key=value", what nodes do not show
+        self.labels_excluded = labels_excluded  # for "key=value": not to be put on the node
         self.is_self = is_self  # the target is this cluster itself
         self.options = options
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
-        self.recognized_uid = ""  # which cluster it is, where its summary does not say so
+        self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._listeners: Listeners[[]] = Listeners()
 
     @property
@@ -130,12 +130,12 @@ class Link:
 
     @property
     def failure(self) -> str:
-        """Why something of ours about this target does not work; "" while all does."""
+        """Why one of our tasks about this target failed; "" while all work."""
         return next(iter(self._failures.values()), "")
 
     @property
     def synced(self) -> bool:
-        """A complete list of our chaperons in the target has been seen.
+        """Whether there has been a complete list of our chaperons in the target.
 
         Nothing is listed before the cluster that answers is known to be the Target's own.
         """
@@ -143,51 +143,54 @@ class Link:
 
     @property
     def answers(self) -> bool:
-        """The target answers requests, as far as known; one that does not is asked nothing."""
+        """Whether the target answers, as far as known; send no requests to one that does not."""
         return self.health.healthy or self.health.reason != UNREACHABLE
 
     @property
     def summary(self) -> Object | None:
-        """The target's ClusterSummary, as last seen."""
+        """The target's ClusterSummary, as last received."""
         return self.summaries.store.get(keys.SUMMARY_NAME)
 
     @property
     def runs_vnode(self) -> bool:
-        """The target's agent is vnode, so that chaperons may carry its finalizer."""
+        """Whether the target's agent is vnode, so that chaperons may have its finalizer."""
         return keys.AGENT_VERSION in objects.annotations(self.summary or {})
 
     @property
     def cluster_uid(self) -> str | None:
-        """Which cluster the target is; "" if it does not say so, None as long as unknown."""
+        """The UID of the target's cluster; "" if it has none, None while it is unknown."""
         if (summary := self.summary) is None:
             return self.recognized_uid or None
 
         return objects.annotations(summary).get(keys.CLUSTER_UID) or self.recognized_uid
 
     def covers(self, namespace: str) -> bool:
-        """Pods of that namespace may go to this target."""
+        """Tell whether pods of that namespace may go to this target."""
         return self.target.namespace in ("", namespace)
 
     def candidate(self, pod_uid: str) -> Object | None:
-        """The chaperon of the proxy pod with that UID, if the target has one."""
-        found = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
-        return found[0] if found else None
+        """Return the chaperon of the proxy pod with that UID, if the target has one."""
+        chaperons = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
+        return chaperons[0] if chaperons else None
 
-    async def look_for_candidate(self, pod_uid: str, namespace: str) -> Object | None:
-        """The same, asked of the target itself: for who deletes what has none."""
-        found = await self.client.list(
+    async def fetch_candidate(self, pod_uid: str, namespace: str) -> Object | None:
+        """Return what `candidate` does, from the target's API server.
+
+        Call it before deleting a pod that seems to have no chaperon.
+        """
+        chaperons = await self.client.list(
             kinds.POD_CHAPERONS, namespace, label_selector=f"{keys.PARENT_UID}={pod_uid}"
         )
-        return next(filter(self.target.sent, found), None)
+        return next(filter(self.target.sent, chaperons), None)
 
     def candidates(self) -> Iterator[tuple[str, Object]]:
-        """All chaperons of this cluster in the target, with the UIDs of their pods."""
+        """Yield all chaperons of this cluster in the target, with the UIDs of their pods."""
         for uid in self.chaperons.store.values_of(PARENT_UID_INDEX):
             for chaperon in self.chaperons.store.by_index(PARENT_UID_INDEX, uid):
                 yield uid, chaperon
 
     def set_health(self, health: LinkHealth) -> None:
-        """Record what the last probe found; listeners hear of changes only."""
+        """Record the result of a probe; call listeners if it changed."""
         changed = (health.healthy, health.reason, health.message) != (
             self.health.healthy,
             self.health.reason,
@@ -198,11 +201,14 @@ class Link:
             self._listeners.call()
 
     def report(self, task: str, error: Exception | None) -> None:
-        """A task about this link failed, or, with None, works again; as `KeyedTasks` reports."""
+        """Record that a task about this link failed, or, with None, that it works again.
+
+        This is a `report` of `KeyedTasks`.
+        """
         before = self.failure
         self._failures.pop(task, None)
         if error is not None:
-            self._failures[task] = f"{task} failed: {explain(error)}; it is tried again"
+            self._failures[task] = f"{task} failed: {explain(error)}; it is retried"
 
         if self.failure != before:
             self._listeners.call()
@@ -213,7 +219,7 @@ class Link:
 
 
 class Links:
-    """All links, by the name of their virtual node."""
+    """Holds all links, by the name of their virtual node."""
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
@@ -227,26 +233,26 @@ class Links:
         return len(self._links)
 
     def get(self, node_name: str) -> Link | None:
-        """The link behind a virtual node, or None."""
+        """Return the link of a virtual node, or None."""
         return self._links.get(node_name)
 
     def covering(self, namespace: str) -> list[Link]:
-        """The links that pods of that namespace may use."""
+        """Return the links that pods of that namespace may use."""
         return [link for link in self._links.values() if link.covers(namespace)]
 
     def add(self, link: Link) -> None:
-        """Make a link known; there must be none of its name."""
+        """Add a link; there must be none of its name."""
         self._links[link.node_name] = link
         self._added.call(link)
 
     def remove(self, link: Link) -> None:
-        """Take a link away; its client is closed afterwards."""
+        """Remove a link; its client is closed afterwards."""
         if self._links.get(link.node_name) is link:
             del self._links[link.node_name]
             self._removed.call(link)
 
     def subscribe(self, added: Callable[[Link], None], removed: Callable[[Link], None]) -> None:
-        """Hear of links that come and go, and at once of those that are there. Must not await."""
+        """Call `added`, also for present links, and `removed`. They must not await."""
         self._added.add(added)
         self._removed.add(removed)
         for link in self:

@@ -1,11 +1,12 @@
-"""A queue of keys that orders work without ever doing one key twice at once.
+"""Queues keys, and never hands out a key that is being worked on.
 
 A key is in one of four states: absent, waiting, in work, or in work and dirty (added again
 meanwhile; it waits again as soon as the work on it is done). Adding a waiting key changes nothing:
-that is how a hundred events become one reconciliation.
+so a hundred events become one reconciliation.
 
-Keys wait in lanes, one for each target where their work asks targets. A lane has a limit of keys in
-work, and lanes take turns, so that a target that does not answer holds up its own keys only.
+Keys wait in lanes, one for each target if their work sends requests to targets. A lane has a limit
+of keys in work, and lanes take turns, so that a target that does not answer delays its own keys
+only.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ K = TypeVar("K", bound=Hashable)
 class WorkQueue(Generic[K]):
     """Hands out keys in the order of their first addition, within each lane.
 
-    At most `limit` keys of a lane are in work at once; None means any number. `lane` is asked when
-    a key begins to wait, and what it says holds until the work on that key is done.
+    At most `limit` keys of a lane are in work at once; None means any number. `lane` is called when
+    a key begins to wait, and its result holds until the work on that key is done.
     """
 
     def __init__(
@@ -56,13 +57,13 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Add the key after that many seconds, unless it is added before or waits already."""
         loop = asyncio.get_running_loop()
-        known = self._timers.get(key)
+        timer = self._timers.get(key)
         waits = key in self._lane_of and key not in self._working
-        if waits or (known and known.when() <= loop.time() + seconds):
+        if waits or (timer and timer.when() <= loop.time() + seconds):
             return
 
-        if known:
-            known.cancel()
+        if timer:
+            timer.cancel()
 
         self._timers[key] = loop.call_later(seconds, self.add, key)
 
@@ -112,7 +113,7 @@ class WorkQueue(Generic[K]):
         self._settle(lane)
 
     def _settle(self, lane: Hashable) -> None:
-        """Make `_ready` true of a lane whose keys have changed."""
+        """Update `_ready` for a lane whose keys have changed."""
         if lane in self._waiting and (self._limit is None or self._count[lane] < self._limit):
             self._ready.setdefault(lane)
             self._arrived.set()

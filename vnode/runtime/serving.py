@@ -1,7 +1,7 @@
-"""Serving an aiohttp application on an address, as a task that lives as long as its group.
+"""Serves an aiohttp application on an address, until its task is cancelled.
 
-Webhook, extender, kubelet API and health are four of these. Being cancelled is how a server is
-stopped: it takes no more connections, gives running handlers a while, and then closes them.
+Webhook, extender, dashboard and health are such servers. A cancelled server accepts no more
+connections, gives running handlers some seconds, and then closes their connections.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRACE: Final = 5.0  # seconds that running handlers get at the end
 
 
 class Server:
-    """One application on one address. `ready` is set while it listens; then `port` is known."""
+    """Serves an application. `ready` is set while it listens; then `port` is known."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Server:
         self._grace = grace
 
     async def run(self) -> None:
-        """Listen until cancelled; ConfigError if the address cannot be had.
+        """Listen until cancelled; ConfigError if that is impossible on the address.
 
-        A handler runs to its end even if its client goes away.
+        A handler runs to its end even if its client disconnects.
         """
         runner = web.AppRunner(
             self._app,
@@ -70,7 +70,7 @@ class Server:
         except OSError as error:
             raise ConfigError(
                 f"{self.name} cannot listen on {self.host} port {self.port}: {error.strerror}: "
-                f"end what listens there, or choose another address"
+                f"stop the process that listens there, or choose another address"
             ) from error
 
         self.port = int(runner.addresses[0][1])
@@ -78,9 +78,9 @@ class Server:
 
 
 def peer_name(request: web.Request) -> str | None:
-    """The common name in the client certificate of a request, None if it came without one.
+    """Return the common name in the client certificate of a request, None without a certificate.
 
-    What the certificate says was checked by the TLS handshake, against the CA of the server.
+    The TLS handshake has verified the certificate by the CA of the server.
     """
     transport = request.transport
     tls = transport.get_extra_info("ssl_object") if transport is not None else None
@@ -89,12 +89,12 @@ def peer_name(request: web.Request) -> str | None:
         return None
 
     subject = x509.load_der_x509_certificate(encoded).subject
-    found = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[0].value) if found else None
+    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else None
 
 
-def only(common_name: str) -> Any:
-    """A middleware that answers 403 to everybody but the client certificate of that name."""
+def only_client(common_name: str) -> Any:
+    """Return a middleware that answers 403 unless the client certificate has that name."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:

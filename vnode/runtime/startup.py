@@ -1,7 +1,8 @@
-"""The first answers of an API server, which an agent cannot do without.
+"""Waits for the first answers of an API server at startup, which an agent needs.
 
-After an outage of a whole cluster agents may start before their API server does. One that gave up
-would be started again, each time later, up to minutes after the API server is back: so it waits.
+After an outage of a whole cluster agents may start before their API server does. An agent that gave
+up would be restarted with a growing back-off, up to minutes after the API server is back: so it
+waits.
 """
 
 from __future__ import annotations
@@ -23,33 +24,34 @@ from vnode.api.errors import (
 
 _FIRST: Final = 0.25  # seconds until the second try; then twice as long, up to the limit
 _LIMIT: Final = 4.0  # seconds
-_STARTING: Final = 15.0  # seconds in which an API server that has just started may refuse anybody
+_STARTING: Final = 15.0  # seconds in which an API server that has just started may deny everything
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-async def answered(ask: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """What `ask` returns, however long it takes until it can; it is called again and again.
+async def wait_for_answer(request: Callable[[], Awaitable[T]], clock: Clock) -> T:
+    """Call `request` until the API server answers, and return its result.
 
-    Raises what waiting does not mend: ConfigError, NotFound, Invalid, and Denied if that lasts.
+    Raises errors that do not pass by waiting: ConfigError, NotFound, Invalid, and Denied if it
+    lasts.
     """
-    began, delay, said = clock.monotonic(), _FIRST, ""
+    began, delay, logged = clock.monotonic(), _FIRST, ""
     while True:
         try:
-            return await ask()
+            return await request()
         except (Unreachable, ServerError, TooManyRequests, Conflict, Gone) as error:
-            trouble: VnodeError = error
+            failure: VnodeError = error
         except Denied as error:
             if clock.monotonic() - began > _STARTING:
                 raise
 
-            trouble = error
+            failure = error
 
-        if str(trouble) != said:
-            said = str(trouble)
-            log.warning("waiting for the API server: %s", said)
+        if str(failure) != logged:
+            logged = str(failure)
+            log.warning("waiting for the API server: %s", logged)
 
         await clock.sleep(delay)
         delay = min(2 * delay, _LIMIT)

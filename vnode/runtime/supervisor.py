@@ -1,11 +1,11 @@
-"""Named tasks that run for as long as their owner does.
+"""Runs named tasks for as long as their owner runs.
 
-A task given to a supervisor is expected never to end: one that returns is as much a fault as one
-that raises, and either ends the group, hence the process, which the cluster starts again with clean
-state. Only cancellation is a good end.
+A task given to a supervisor must never end: one that returns is as much a fault as one that raises,
+and either ends the group, hence the process, which the cluster restarts with clean state. Only
+cancellation is a good end.
 
-So such a task must be about the agent as a whole. What is about one link, or one object, is for
-`keyed`: there is one guard for all of it, and its faults stay where they are.
+So such a task must be about the agent as a whole. A task about one link or one object is for
+`keyed`, where its failure ends nothing else.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Supervisor:
         task.add_done_callback(self._tasks.discard)
 
     def keyed(self, report: Report[K] | None = None, clock: Clock | None = None) -> KeyedTasks[K]:
-        """Tasks about one thing each, which end with the supervisor's own."""
-        made: KeyedTasks[K] = KeyedTasks(self._group, report, clock)
-        self._keyed.append(made)
-        return made
+        """Return tasks about one object each, which end with the supervisor's own."""
+        tasks: KeyedTasks[K] = KeyedTasks(self._group, report, clock)
+        self._keyed.append(tasks)
+        return tasks
 
     def stop(self) -> None:
         """Cancel all tasks; the end of the `supervise` block waits for them."""
@@ -55,7 +55,7 @@ async def _guard(coroutine: Coroutine[Any, Any, None], name: str) -> None:
 
 @asynccontextmanager
 async def supervise() -> AsyncIterator[Supervisor]:
-    """Tasks started inside are cancelled, and waited for, at the end of the block."""
+    """Yield a supervisor whose tasks are cancelled and awaited at the end of the block."""
     async with asyncio.TaskGroup() as group:
         supervisor = Supervisor(group)
         try:

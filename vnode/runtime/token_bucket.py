@@ -1,4 +1,4 @@
-"""A limit on how often something is done: bursts pass, the average over time is bounded."""
+"""Limits how often something is done: bursts pass, the average over time is bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TokenBucket:
         self._filled: float | None = None  # monotonic; None before the first `take`
 
     def take(self, now: float) -> bool:
-        """Take a token; False if there is none at this moment of the monotonic clock."""
+        """Take a token; False if there is none at `now`, a moment of the monotonic clock."""
         if self._filled is not None:
             self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
 

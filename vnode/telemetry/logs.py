@@ -1,7 +1,7 @@
-"""Log lines: JSON for machines, one readable line for people at a terminal.
+"""Formats log lines: JSON for machines, one readable line for people at a terminal.
 
-Fields that apply to everything below a point (the target, the pod) are set once with `context` and
-appear in each line that is written inside it, in whichever module.
+Fields that apply to a whole task (the target, the pod) are set once with `context` and appear in
+each line that is logged inside it, in any module.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def context(**fields: str) -> Iterator[None]:
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
-    given = {k: v for k, v in vars(record).items() if k not in _STANDARD}
-    return {**(_fields.get() or {}), **given}
+    fields = {k: v for k, v in vars(record).items() if k not in _STANDARD}
+    return {**(_fields.get() or {}), **fields}
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -41,10 +41,10 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """`time`, `level`, `logger`, `msg`, the fields, and `error` with a trace if there is."""
+        """Write `time`, `level`, `logger`, `msg`, the fields, and a traceback as `error`."""
         line = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -59,17 +59,17 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line for a person; a trace below it if there is one."""
+    """Formats a record as one line for people, with a traceback below it if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message, then `field=value` pairs."""
+        """Write time, level, message, then `field=value` pairs."""
         pairs = "".join(f" {k}={v}" for k, v in _extra(record).items())
         text = f"{_time(record)[11:23]} {record.levelname:7} {record.getMessage()}{pairs}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
 def configure(level: str, style: str, stream: TextIO | None = None) -> None:
-    """Send everything to stderr. `style` is json, text, or auto (text on a terminal)."""
+    """Log everything to stderr. `style` is json, text, or auto (text on a terminal)."""
     stream = stream or sys.stderr
     if style == "auto":
         style = "text" if stream.isatty() else "json"
@@ -80,13 +80,13 @@ def configure(level: str, style: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.getLogger("aiohttp.access").setLevel("WARNING")
-    logging.getLogger("aiohttp.server").addFilter(_not_of_a_bad_request)
+    logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
 
 
-def _not_of_a_bad_request(record: logging.LogRecord) -> bool:
-    """Requests that are no HTTP are answered 400, and no error of ours.
+def _is_no_bad_request(record: logging.LogRecord) -> bool:
+    """Drop records of requests that are not HTTP; they are answered 400.
 
-    aiohttp would log a trace of each, with what it did not understand: it may be a token.
+    aiohttp would log a traceback for each, with the unparsed text, which may be a token.
     """
     error = record.exc_info[1] if record.exc_info else None
     return type(error).__module__ != "aiohttp.http_exceptions"

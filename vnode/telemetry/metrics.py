@@ -1,9 +1,9 @@
-"""What the agent counts about itself, in the names and units of Prometheus.
+"""Declares the agent's metrics, in the names and units of Prometheus.
 
-One registry of our own, so that a test can look at it and nothing else gets in. Label values come
-from configuration and code only (clusters, verbs, codes, plugins), never from pods: the number of
-series stays bounded. What is counted for each pod costs a microsecond: hold the child that
-`labels` answers with, where the labels are known beforehand.
+They have a registry of their own, so that tests can read it and nothing else gets in. Label values
+come from configuration and code only (clusters, verbs, codes, plugins), never from pods: the number
+of series stays bounded. Counting something for each pod must cost only a microsecond: keep the
+child that `labels` returns, if the labels are known beforehand.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ CERTIFICATE_EXPIRY: Final = Gauge(
     ["certificate"],
     registry=REGISTRY,
 )
-# A counter that appears with its first event has no increase for Prometheus, and no zero: alerts on
-# what does not happen need these series from the start.
+# A counter that appears with its first event has no zero, and so no increase for Prometheus: alerts
+# on events that do not happen need these series from the start.
 for _result in ("bound", "unschedulable", "error"):
     SCHEDULING_ATTEMPTS.labels(_result)
 
@@ -172,7 +172,7 @@ LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", regist
 
 
 class Requests:
-    """Counts the requests of one client; keeps the children, for `labels` takes longer than all."""
+    """Counts the requests of one client; keeps children, since `labels` is the slowest part."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -180,7 +180,7 @@ class Requests:
         self._durations: dict[str, Histogram] = {}
 
     def answered(self, verb: str, code: int, seconds: float) -> None:
-        """There was an answer, of whatever kind, after so long."""
+        """Count an answer, also of an error, that took `seconds`."""
         self._counter(verb, str(code)).inc()
         child = self._durations.get(verb)
         if child is None:
@@ -189,7 +189,7 @@ class Requests:
         child.observe(seconds)
 
     def unanswered(self, verb: str) -> None:
-        """There was none."""
+        """Count a request without an answer."""
         self._counter(verb, "none").inc()
 
     def _counter(self, verb: str, code: str) -> Counter:
@@ -222,27 +222,27 @@ class extension_point:
 
 
 class Lags:
-    """Stopwatches by key, for one histogram. The first start of a key counts."""
+    """Measures durations by key for one histogram. The first start of a key counts."""
 
     def __init__(self, histogram: Histogram) -> None:
         self._histogram = histogram
         self._started: dict[str, float] = {}
 
     def start(self, key: str) -> None:
-        """Something has happened that is to be dealt with."""
+        """Start the duration of a key, unless it has begun."""
         self._started.setdefault(key, time.monotonic())
 
     def stop(self, key: str) -> None:
-        """It has been dealt with."""
+        """Observe the duration of a key, if it has begun."""
         started = self._started.pop(key, None)
         if started is not None:
             self._histogram.observe(time.monotonic() - started)
 
     def forget(self, key: str) -> None:
-        """There was nothing to deal with."""
+        """Drop the start of a key."""
         self._started.pop(key, None)
 
 
 def render() -> bytes:
-    """All metrics in the text exposition format."""
+    """Return all metrics in the text exposition format."""
     return generate_latest(REGISTRY)

@@ -73,13 +73,13 @@ def asked() -> Asked:
 
 @pytest.fixture
 async def server(asked: Asked) -> AsyncIterator[TestServer]:
-    hangups = DisconnectWatch()
+    disconnects = DisconnectWatch()
     node = ServedNode(TARGET.node_name, connected(), asked.find, lambda _node: [POD])
-    routes = Routes(node, cast("Gate", Open()), Streams(hangups))
+    routes = Routes(node, cast("Gate", Open()), Streams(disconnects))
     async with TestServer(routes.application()) as running:
         yield running
 
-    hangups.close()
+    disconnects.close()
 
 
 _part = st.sampled_from(["default", "web", "main", "u", "..", "%2e%2e", "a%2Fb", "", "%00"]) | (

@@ -156,7 +156,7 @@ async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(served: S
     served.shown = KeyAndCertificate(good.certificate, issue("other").key)
     served.server.renew()
 
-    assert "goes on with its former certificate" in caplog.text
+    assert "keeps its former certificate" in caplog.text
     assert await served.shows(port) == good.certificate
 
 

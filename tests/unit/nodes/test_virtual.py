@@ -113,7 +113,7 @@ def test_a_status_is_shown_whatever_its_spelling_and_additions():
     wanted = make_status({}, cpu="2")
     node = {"status": {**wanted, "capacity": {"cpu": "2000m", "example.com/more": "1"}}}
     node["status"]["conditions"] = [*wanted["conditions"], {"type": "Theirs", "status": "True"}]
-    assert virtual.shows(node, make_status(node, now=NOW + timedelta(hours=1), cpu="2"))
+    assert virtual.has_status(node, make_status(node, now=NOW + timedelta(hours=1), cpu="2"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_status_is_shown_whatever_its_spelling_and_additions():
     ],
 )
 def test_a_status_that_differs_is_not_shown(other):
-    assert not virtual.shows({"status": make_status({}, cpu="2")}, other)
+    assert not virtual.has_status({"status": make_status({}, cpu="2")}, other)
 
 
 def test_the_version_of_the_cluster_is_read_by_version_parsers():

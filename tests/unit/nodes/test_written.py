@@ -32,7 +32,7 @@ def test_what_was_applied_is_remembered_and_nothing_that_others_did():
         _entry(others, operation="Update"),
         _entry(status, subresource="status"),
     )
-    found = written.remembered(node, NOW, 1000.0)
+    found = written.recall(node, NOW, 1000.0)
     wanted = {"metadata": {"labels": {"a": "1"}, "annotations": {"p": "2"}}}
     assert found.uid == "u"
     assert found.description == written.described(wanted)
@@ -41,10 +41,10 @@ def test_what_was_applied_is_remembered_and_nothing_that_others_did():
 
 
 def test_a_node_without_a_status_of_ours_is_due_at_once():
-    assert written.remembered(_node(), NOW, 1000.0).status_at == float("-inf")
+    assert written.recall(_node(), NOW, 1000.0).status_at == float("-inf")
 
 
 def test_a_heartbeat_from_the_future_is_one_of_now():
     status = _entry({"f:status": {"f:capacity": {"f:cpu": {}}}}, subresource="status")
     node = _node(status, heartbeat="2026-01-02T04:00:00Z")
-    assert written.remembered(node, NOW, 1000.0).status_at == 1000.0
+    assert written.recall(node, NOW, 1000.0).status_at == 1000.0

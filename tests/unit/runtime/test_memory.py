@@ -22,7 +22,7 @@ def settings(monkeypatch):
 
 async def test_a_tls_connection_keeps_no_larger_buffer_than_was_said(settings):
     """asyncio documents no way to say so: a new Python may need another one."""
-    memory.save()
+    memory.configure()
     loop = asyncio.get_running_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     waiter = loop.create_future()

@@ -40,15 +40,15 @@ async def test_an_api_server_is_waited_for_until_it_answers(clock):
     server = Server(*[AWAY] * 20, *passing, REFUSED)
     began = clock.monotonic()
     with pytest.raises(Denied):  # it has said so long after the start
-        await startup.answered(server.ask, clock)
+        await startup.wait_for_answer(server.ask, clock)
 
     assert clock.monotonic() - began > 60
-    assert await startup.answered(server.ask, clock) == "it"
+    assert await startup.wait_for_answer(server.ask, clock) == "it"
 
 
 async def test_one_that_is_back_is_noticed_within_seconds(clock):
     server = Server(*[AWAY] * 100)
-    waiting = asyncio.create_task(startup.answered(server.ask, clock))
+    waiting = asyncio.create_task(startup.wait_for_answer(server.ask, clock))
     await asyncio.sleep(60)
     server.errors.clear()
     began = clock.monotonic()
@@ -57,18 +57,18 @@ async def test_one_that_is_back_is_noticed_within_seconds(clock):
 
 
 async def test_a_refusal_right_after_the_start_may_pass(clock):
-    assert await startup.answered(Server(REFUSED, REFUSED).ask, clock) == "it"
+    assert await startup.wait_for_answer(Server(REFUSED, REFUSED).ask, clock) == "it"
 
 
 @pytest.mark.parametrize("error", [ConfigError("no CRDs"), NotFound(404, "NotFound", "no")])
 async def test_what_time_does_not_mend_is_raised_at_once(clock, error):
     server = Server(error)
     with pytest.raises(type(error)):
-        await startup.answered(server.ask, clock)
+        await startup.wait_for_answer(server.ask, clock)
 
     assert server.asked == 1
 
 
 async def test_the_same_trouble_is_said_once(clock, caplog):
-    await startup.answered(Server(*[AWAY] * 9).ask, clock)
+    await startup.wait_for_answer(Server(*[AWAY] * 9).ask, clock)
     assert [record.message for record in caplog.records] == [f"waiting for the API server: {AWAY}"]

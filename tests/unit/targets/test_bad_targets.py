@@ -313,7 +313,7 @@ async def test_a_fault_of_our_own_about_one_target_is_told_until_it_is_over(
                 await parts.until(lambda: parts.ready.get("reason") == "Failing")
                 message = parts.ready["message"]
                 assert "copies-admiralty-team-bad" in message
-                assert "unexpected KeyError: see the agent's log; it is tried again" in message
+                assert "unexpected KeyError: see the agent's log; it is retried" in message
                 patch.undo()
                 await parts.until(lambda: parts.ready.get("reason") == "Connected")
 

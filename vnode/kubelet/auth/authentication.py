@@ -1,8 +1,8 @@
-"""Who calls the kubelet API of a virtual node.
+"""Authenticates callers of the kubelet API of a virtual node.
 
-A client certificate that is believed (`vetting`) says so by itself: common name and organisations
-are user and groups. A bearer token is worth what the API server's TokenReview says, also beside a
-certificate that is not believed. There is no anonymous caller.
+A verified client certificate (`client_certificates`) identifies its holder: common name and
+organisations are user and groups. A bearer token is judged by the API server's TokenReview, also
+beside a certificate that cannot be verified. There is no anonymous caller.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """A caller, in the terms of SubjectAccessReview."""
+    """Describes a caller, in the terms of SubjectAccessReview."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -40,11 +40,11 @@ class UserInfo:
 
 
 class Authenticator:
-    """Turns credentials into an Identity."""
+    """Turns credentials into a UserInfo."""
 
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
-        # Token digest -> whom it stands for, or False for nobody; never the token itself.
+        # Token digest -> its user, False for a bad token; never the token itself.
         self._reviews: ExpiringCache[bytes, UserInfo | bool] = ExpiringCache(
             _LIMIT, clock or SystemClock()
         )
@@ -52,10 +52,10 @@ class Authenticator:
     async def authenticate(
         self, certificate: x509.Certificate | None, authorization: str | None
     ) -> UserInfo | None:
-        """The caller behind a vetted client certificate or an Authorization header, else None.
+        """Return the caller by a verified client certificate or an Authorization header, else None.
 
-        A token that cannot be reviewed because
-        the API server does not answer is refused, and asked about again next time.
+        A token that cannot be reviewed because the API server does not answer is refused, and
+        reviewed at the next request.
         """
         if certificate is not None and (identity := from_certificate(certificate)):
             return identity
@@ -67,17 +67,17 @@ class Authenticator:
 
     async def _from_token(self, token: str) -> UserInfo | None:
         digest = hashlib.sha256(token.encode()).digest()
-        known = self._reviews.get(digest)
-        if known is None:
+        user = self._reviews.get(digest)
+        if user is None:
             try:
-                known = await self._review(token)
+                user = await self._review(token)
             except VnodeError as error:
                 log.warning("cannot review a token of the kubelet API: %s", error)
                 return None
 
-            self._reviews.put(digest, known, KEPT_FOR)
+            self._reviews.put(digest, user, KEPT_FOR)
 
-        return known if isinstance(known, UserInfo) else None
+        return user if isinstance(user, UserInfo) else None
 
     async def _review(self, token: str) -> UserInfo | bool:
         review = await self._client.create(
@@ -92,19 +92,19 @@ class Authenticator:
 
 
 def bearer_token(authorization: str | None) -> str:
-    """The token of an Authorization header, "" if it holds none.
+    """Return the token of an Authorization header, "" if there is none.
 
-    No token has letters beyond ASCII; bytes that are no text could not even be asked about.
+    Tokens are ASCII; bytes that are no text could not even be put into a TokenReview.
     """
     scheme, _space, token = (authorization or "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""
 
 
 def from_certificate(certificate: x509.Certificate) -> UserInfo | None:
-    """CN is the user, each O a group; None for a certificate without a common name."""
+    """Return the user (CN) and groups (each O); None for a certificate without a common name."""
     try:
-        users = _words(certificate, NameOID.COMMON_NAME)
-        groups = _words(certificate, NameOID.ORGANIZATION_NAME)
+        users = _attributes(certificate, NameOID.COMMON_NAME)
+        groups = _attributes(certificate, NameOID.ORGANIZATION_NAME)
     except ValueError:  # a subject that cannot be decoded
         return None
 
@@ -112,13 +112,13 @@ def from_certificate(certificate: x509.Certificate) -> UserInfo | None:
     return UserInfo(users[-1], _with_authenticated(groups)) if users and users[-1] else None
 
 
-def _words(certificate: x509.Certificate, kind: x509.ObjectIdentifier) -> tuple[str, ...]:
-    found = certificate.subject.get_attributes_for_oid(kind)
-    return tuple(word.value for word in found if isinstance(word.value, str))
+def _attributes(certificate: x509.Certificate, kind: x509.ObjectIdentifier) -> tuple[str, ...]:
+    attributes = certificate.subject.get_attributes_for_oid(kind)
+    return tuple(name.value for name in attributes if isinstance(name.value, str))
 
 
 def from_review(review: Object) -> UserInfo | None:
-    """Whom a TokenReview's status names, None if it authenticates nobody."""
+    """Return the user in a TokenReview's status, None if it authenticates nobody."""
     status = review.get("status") or {}
     user = status.get("user") or {}
     if not status.get("authenticated") or not user.get("username"):

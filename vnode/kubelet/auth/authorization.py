@@ -1,7 +1,7 @@
-"""What a caller may do on a virtual node: the kubelet's mapping of requests to `nodes/SUBRESOURCE`.
+"""Authorizes requests to a virtual node, mapped to `nodes/SUBRESOURCE` as by a kubelet.
 
-The API server decides, by SubjectAccessReview; here it is only asked, the most specific subresource
-first, and its answers are kept for a while.
+The API server decides, by SubjectAccessReview: it is asked about the most specific subresource
+first, and its answers are cached.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _SUBRESOURCES: Final = (
 
 
 def verb_of(method: str) -> str:
-    """The API verb of an HTTP method, "" for one that has none."""
+    """Return the API verb of an HTTP method, "" for one that has none."""
     return _VERBS.get(method.upper(), "")
 
 
 def subresources_of(path: str) -> tuple[str, ...]:
-    """The subresources of `nodes` any of which opens that path, in the order to try them."""
+    """Return the subresources of `nodes`, each of which allows the path, in the order to try."""
     for prefix, subresources in _SUBRESOURCES:
         if path == prefix or path.startswith(prefix + "/"):
             return subresources
@@ -60,7 +60,7 @@ def subresources_of(path: str) -> tuple[str, ...]:
 
 
 class Authorizer:
-    """Asks the API server whether a caller may."""
+    """Asks the API server whether a caller may make a request."""
 
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
@@ -69,11 +69,11 @@ class Authorizer:
         )
 
     async def authorize(self, caller: UserInfo, node: str, method: str, path: str) -> None:
-        """Return if the caller may; raises Refused (403; 500 if it cannot be found out)."""
+        """Raise Refused unless the caller may: 403, or 500 if the API server does not answer."""
         verb, subresources = verb_of(method), subresources_of(path)
         for subresource in subresources:
             try:
-                allowed = await self._may(caller, node, verb, subresource)
+                allowed = await self._is_allowed(caller, node, verb, subresource)
             except VnodeError as error:
                 raise Refused(
                     500,
@@ -90,21 +90,21 @@ class Authorizer:
             f"subresource(s)=[{' '.join(subresources)}])\n",
         )
 
-    async def _may(self, caller: UserInfo, node: str, verb: str, subresource: str) -> bool:
+    async def _is_allowed(self, caller: UserInfo, node: str, verb: str, subresource: str) -> bool:
         key = (caller, node, verb, subresource)
-        known = self._answers.get(key)
-        if known is None:
+        allowed = self._answers.get(key)
+        if allowed is None:
             answer = await self._client.create(
                 kinds.SUBJECT_ACCESS_REVIEWS, review(caller, node, verb, subresource)
             )
-            known = bool((answer.get("status") or {}).get("allowed"))
-            self._answers.put(key, known, ALLOWED_FOR if known else DENIED_FOR)
+            allowed = bool((answer.get("status") or {}).get("allowed"))
+            self._answers.put(key, allowed, ALLOWED_FOR if allowed else DENIED_FOR)
 
-        return known
+        return allowed
 
 
 def review(caller: UserInfo, node: str, verb: str, subresource: str) -> Object:
-    """The SubjectAccessReview that asks whether `caller` may."""
+    """Build the SubjectAccessReview that asks whether `caller` may."""
     return {
         "apiVersion": kinds.SUBJECT_ACCESS_REVIEWS.api_version,
         "kind": kinds.SUBJECT_ACCESS_REVIEWS.kind,
@@ -122,7 +122,7 @@ def review(caller: UserInfo, node: str, verb: str, subresource: str) -> Object:
 
 
 def subject(caller: UserInfo) -> Object:
-    """The part of a SubjectAccessReview's spec that says whom it is about."""
+    """Return the fields of a SubjectAccessReview's spec that identify the caller."""
     return {
         "user": caller.user,
         "groups": list(caller.groups),

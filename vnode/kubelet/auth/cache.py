@@ -1,6 +1,6 @@
-"""Answers kept for a while: what a token or a permission was worth when it was last asked.
+"""Caches what the API server said about tokens and permissions.
 
-Bounded, because the keys come from whoever calls.
+The number of entries is bounded, because callers choose the keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class ExpiringCache(Generic[K, V]):
-    """At most `limit` values, each until its own time; the one unused for longest goes first."""
+    """Keeps at most `limit` values, each until its own time; drops the least recently used."""
 
     def __init__(self, limit: int, clock: Clock) -> None:
         self._limit = limit
@@ -27,7 +27,7 @@ class ExpiringCache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value, or None if there is none that is still good."""
+        """Return the value, or None if there is none or it has expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -41,7 +41,7 @@ class ExpiringCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, seconds: float) -> None:
-        """Keep a value for that long."""
+        """Keep a value for that many seconds."""
         self._entries[key] = (self._clock.monotonic() + seconds, value)
         self._entries.move_to_end(key)
         while len(self._entries) > self._limit:

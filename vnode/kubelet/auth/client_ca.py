@@ -1,8 +1,7 @@
-"""Which client certificates the kubelet API accepts: the cluster's own client CA, kept up to date.
+"""Keeps the cluster's client CA up to date, by which the kubelet API accepts client certificates.
 
 Every API server publishes it in a ConfigMap; where that is not so (some managed clouds), a file
-can be named, and without either, callers come with tokens only. A change counts from the next
-request on.
+can be named. Without either only tokens are accepted. A change counts from the next request on.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from vnode.runtime.certs import keypairs
 _NAMESPACE: Final = "kube-system"
 _NAME: Final = "extension-apiserver-authentication"
 _KEY: Final = "client-ca-file"
-_FILE_INTERVAL: Final = 60.0  # seconds between looks at a file, as the kubelet does
-_PATIENCE: Final = 5.0  # seconds that listeners wait for the first answer of the API server
+_FILE_INTERVAL: Final = 60.0  # seconds between two reads of a file, as in the kubelet
+_TIMEOUT: Final = 5.0  # seconds that listeners wait for the first answer of the API server
 
 log = logging.getLogger(__name__)
 
 
 class ClientAuthorities:
-    """The client authorities; none while none is known."""
+    """Follows the cluster's client CA; `certificates` is empty until it is known."""
 
     def __init__(
         self, client: Client, file: Path | None = None, clock: Clock | None = None
@@ -47,9 +46,9 @@ class ClientAuthorities:
         self._informer.subscribe(self._changed)
 
     async def wait(self) -> None:
-        """Return when the first ones are known, or when they do not seem to come."""
+        """Wait until the CA is known, for some seconds at most."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 await self._known.wait()
         except TimeoutError:
             log.warning(
@@ -82,15 +81,15 @@ class ClientAuthorities:
             self._set(str((new.get("data") or {}).get(_KEY) or ""))
 
     def _set(self, bundle: str) -> None:
-        """Take a bundle over; an unreadable one leaves the old one in force."""
+        """Use a new bundle; an unreadable one leaves the old one in force."""
         if bundle == self._bundle or not bundle.strip():
             return
 
-        found = keypairs.parse_bundle(bundle.encode())
-        if not found:
-            log.warning("the client CA is no PEM bundle, the former one stays")
+        certificates = keypairs.parse_bundle(bundle.encode())
+        if not certificates:
+            log.warning("the new client CA is not a PEM bundle; the former one stays in use")
             return
 
         self._bundle = bundle
-        self.certificates = tuple(found)
+        self.certificates = tuple(certificates)
         self._known.set()

@@ -1,9 +1,9 @@
-"""Whether a client certificate is to be believed: the chain behind it, checked as a kubelet does.
+"""Verifies the chain of a client certificate as a kubelet does.
 
-The handshake has shown that the peer has the certificate's key. Here, at each request, it has to
-lead to one of the cluster's client authorities as they are now: valid at this moment, made for
-clients, and signed by certificates that may sign. So an authority that was taken away, or a
-certificate that has ended, opens nothing from then on, not even on connections that are open.
+The handshake has proved that the peer has the certificate's key. Here, at each request, its chain
+has to lead to one of the cluster's present client CAs: valid at this moment, made for clients, and
+signed by certificates that may sign. So once a CA was removed or a certificate has expired, it
+gives access to nothing, not even on connections that are open.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _FOR_CLIENTS: Final = frozenset(
 )
 
 
-def verified(
-    shown: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate], now: datetime
+def verify(
+    chain: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate], now: datetime
 ) -> x509.Certificate | None:
-    """The first of the shown certificates if it can be believed; the others lead to its authority.
+    """Return the first certificate of a chain if it is valid; the others lead to its CA.
 
-    None for whatever else: no certificate, no authorities, one that is malformed.
+    None in all other cases: no certificate, no CA, a malformed certificate.
     """
-    if not shown or not authorities:
+    if not chain or not authorities:
         return None
 
-    leaf, *issuers = shown
+    leaf, *issuers = chain
     verifier = (
         verification.PolicyBuilder()
         .store(verification.Store(list(authorities)))
@@ -48,35 +48,40 @@ def verified(
     return leaf
 
 
-def _made_for_clients(
+def _check_usage(
     _policy: Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
 ) -> None:
-    """Without the extension there is no restriction; that is how cluster installers make CAs."""
+    """Raise ValueError for a certificate that is not for clients.
+
+    Without the extension there is no restriction; installers of clusters make CAs like that.
+    """
     if usage is not None and _FOR_CLIENTS.isdisjoint(usage):
         raise ValueError("not for clients")
 
 
-def _may_sign(_policy: Policy, _certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:
+def _check_may_sign(
+    _policy: Policy, _certificate: x509.Certificate, usage: x509.KeyUsage | None
+) -> None:
     if usage is not None and not usage.key_cert_sign:
         raise ValueError("must not sign certificates")
 
 
-def _is_authority(
+def _check_authority(
     _policy: Policy, _certificate: x509.Certificate, constraints: x509.BasicConstraints
 ) -> None:
     if not constraints.ca:
         raise ValueError("not an authority")
 
 
-# Beyond these, signatures, validity, key sizes, lengths of paths and extensions that are critical
-# and not understood are looked at by the verifier itself. The profile of the public web, its
-# default, would ask for names and key identifiers that certificates of clusters do not have.
+# The verifier itself checks signatures, validity, key sizes, lengths of paths, and critical
+# extensions that it does not know. Its default, the profile of the public web, would require names
+# and key identifiers that certificates of clusters do not have.
 _LEAF: Final = ExtensionPolicy.permit_all().may_be_present(
-    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _made_for_clients
+    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _check_usage
 )
 _ISSUER: Final = (
     ExtensionPolicy.permit_all()
-    .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, _is_authority)
-    .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _may_sign)
-    .may_be_present(x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _made_for_clients)
+    .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, _check_authority)
+    .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _check_may_sign)
+    .may_be_present(x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _check_usage)
 )

@@ -1,7 +1,7 @@
-"""The gate before every route: who calls, and whether they may.
+"""Authenticates and authorizes every request before its route.
 
-Order as in a kubelet: 401 before 403 before anything that depends on the path, so that a stranger
-learns nothing from the difference between answers.
+Order as in a kubelet: 401 before 403 before anything that depends on the path, so that an
+unauthenticated caller learns nothing from the difference between answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vnode.api.clock import Clock
 from vnode.kubelet.auth import client_certificates
 from vnode.kubelet.auth.authentication import Authenticator
 from vnode.kubelet.auth.authorization import Authorizer
-from vnode.kubelet.auth.tls import shown
+from vnode.kubelet.auth.tls import peer_certificates
 from vnode.kubelet.refusal import Refused
 
 
@@ -29,15 +29,15 @@ class Gate:
         authorizer: Authorizer,
         clock: Clock,
     ) -> None:
-        self._authorities = authorities  # those that clients' certificates are of, as of now
+        self._authorities = authorities  # returns the present client CAs
         self._authenticator = authenticator
         self._clock = clock
         self._authorizer = authorizer
 
     async def check(self, node_name: str, request: web.Request) -> None:
-        """Raises Refused: 401 for nobody we know, 403 for somebody who may not."""
-        certificate = client_certificates.verified(
-            shown(request), self._authorities(), self._clock.now()
+        """Raise Refused: 401 for an unknown caller, 403 for one that may not."""
+        certificate = client_certificates.verify(
+            peer_certificates(request), self._authorities(), self._clock.now()
         )
         caller = await self._authenticator.authenticate(
             certificate, request.headers.get("Authorization")

@@ -1,12 +1,12 @@
-"""TLS for a server that asks for a client certificate and takes whatever comes, unverified.
+"""Implements TLS for a server that requests a client certificate and accepts any, unverified.
 
-A kubelet does so: whoever shows a certificate of a wrong authority is answered 401, and a token
-beside it still counts. Python's `ssl` cannot: it ends the handshake of a certificate that it does
-not trust, and gives no say in that. So the TLS of these connections is pyOpenSSL's, which does,
-behind the interface by which asyncio uses `ssl`.
+A kubelet does so: a caller with a certificate of a wrong CA is answered 401, and a token beside it
+still counts. Python's `ssl` cannot: it always ends the handshake of a certificate that it does not
+trust. So these connections use pyOpenSSL's TLS, which leaves the choice, behind the interface by
+which asyncio uses `ssl`.
 
-What the handshake proves is that the peer has the key of the certificate that it shows. Nothing
-else: whether to believe it is for `vnode.kubelet.auth.client_certificates` to say, at each request.
+The handshake proves only that the peer has the key of its certificate. At each request
+`vnode.kubelet.auth.client_certificates` decides whether to trust the certificate.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from OpenSSL import SSL
 from vnode.api.errors import ConfigError
 from vnode.runtime.certs.keypairs import Pair
 
-_RECORD: Final = 16 * 1024  # bytes: the most that one TLS record holds
-_DRAIN: Final = 96 * 1024  # bytes; above 128 KiB, memory comes from the kernel each time
+_RECORD: Final = 16 * 1024  # bytes: the maximum of a TLS record
+_DRAIN: Final = 96 * 1024  # bytes; above 128 KiB malloc gets memory from the kernel each time
 _HTTP: Final = b"http/1.1"
 
 T = TypeVar("T")
 
 
 class OptionalClientCertContext(ssl.SSLContext):
-    """A server context with a certificate. Sessions are not resumed: every peer proves itself.
+    """Serves with a certificate. Sessions are not resumed: every peer has to prove its key.
 
     ConfigError if the pair cannot be used.
     """
@@ -42,11 +42,11 @@ class OptionalClientCertContext(ssl.SSLContext):
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self, pair: Pair) -> None:
-        self._openssl = _made_for(pair)
+        self._openssl = _context_of(pair)
 
-    def show(self, pair: Pair) -> None:
-        """Show this certificate from the next connection on; ConfigError leaves the former one."""
-        self._openssl = _made_for(pair)
+    def set_certificate(self, pair: Pair) -> None:
+        """Use this certificate from the next connection on; ConfigError leaves the former one."""
+        self._openssl = _context_of(pair)
 
     def wrap_bio(
         self,
@@ -56,18 +56,18 @@ class OptionalClientCertContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> Any:
-        """What asyncio calls for each connection."""
+        """Make the TLS object of one connection; asyncio calls this."""
         assert server_side, "a context for servers"
         return _Peer(SSL.Connection(self._openssl), incoming, outgoing)
 
 
-def _made_for(pair: Pair) -> SSL.Context:
+def _context_of(pair: Pair) -> SSL.Context:
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION)
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_alpn_select_callback(_select)
-    context.set_verify(SSL.VERIFY_PEER, _take)
+    context.set_verify(SSL.VERIFY_PEER, _accept_any)
     try:
         first, *others = x509.load_pem_x509_certificates(pair.certificate)
         context.use_certificate(first)
@@ -83,20 +83,20 @@ def _made_for(pair: Pair) -> SSL.Context:
     return context
 
 
-def shown(request: web.Request) -> Sequence[x509.Certificate]:
-    """The caller's certificate, then its issuers as far as it sent them: proven, not believed yet.
+def peer_certificates(request: web.Request) -> Sequence[x509.Certificate]:
+    """Return the caller's certificate, then its issuers as far as it sent them; not verified yet.
 
-    None without a certificate, with one that cannot be decoded, and once the caller is gone.
+    Empty without a certificate, with one that cannot be decoded, and once the caller is gone.
     """
     peer = request.get_extra_info("ssl_object")
     try:
-        return peer.shown() if isinstance(peer, _Peer) else ()
+        return peer.certificates() if isinstance(peer, _Peer) else ()
     except ValueError:
         return ()
 
 
 class _Peer:
-    """One connection: the part of `ssl.SSLObject` that asyncio uses, and the shown certificates."""
+    """Implements, for one connection, what asyncio uses of `ssl.SSLObject`; keeps certificates."""
 
     def __init__(
         self, connection: SSL.Connection, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
@@ -107,13 +107,13 @@ class _Peer:
         connection.set_accept_state()
 
     def do_handshake(self) -> None:
-        """Go on with the handshake."""
+        """Continue the handshake."""
         self._call(self._connection.do_handshake)
 
     def read(self, size: int = _RECORD, buffer: Any = None) -> bytes | int:
-        """Some bytes, or how many were put into the buffer; nothing at the peer's end.
+        """Return received bytes, or how many were put into the buffer; nothing at the peer's end.
 
-        An answer that TLS itself has to give goes out when there is nothing more to read.
+        Answers of TLS itself are sent when there is nothing more to read.
         """
         try:
             return self._call(lambda: self._receive(min(size, _RECORD), buffer), drain=False)
@@ -127,11 +127,11 @@ class _Peer:
         return self._connection.recv_into(buffer, size)
 
     def write(self, data: Any) -> int:
-        """Take all of these bytes: what goes out waits in memory, so nothing can block."""
+        """Encrypt all of the bytes into memory, so that this never blocks."""
         return self._call(lambda: self._send(data))
 
     def _send(self, data: Any) -> int:
-        """Record by record, but put out together: each putting out costs as much as a record."""
+        """Encrypt record by record, to be drained at once: each drain costs as much as a record."""
         if len(data) <= _RECORD:
             return self._connection.send(data)
 
@@ -142,12 +142,12 @@ class _Peer:
         )
 
     def unwrap(self) -> None:
-        """Say goodbye, and hear it."""
+        """Send close_notify and wait for the peer's."""
         if not self._call(self._connection.shutdown):
             raise ssl.SSLWantReadError
 
-    def shown(self) -> Sequence[x509.Certificate]:
-        """See the function of this name. ValueError for what cannot be decoded."""
+    def certificates(self) -> Sequence[x509.Certificate]:
+        """Return what `peer_certificates` does. ValueError for one that cannot be decoded."""
         leaf = self._connection.get_peer_certificate(as_cryptography=True)
         if leaf is None:
             return ()
@@ -156,31 +156,31 @@ class _Peer:
         return (leaf, *(issuer for issuer in chain if issuer != leaf))
 
     def getpeercert(self, binary_form: bool = False) -> None:
-        """None: of a certificate that is not verified, nothing may be believed."""
+        """Return None: a certificate that is not verified proves nothing."""
 
     def cipher(self) -> tuple[str | None, str | None, int | None]:
-        """Name, protocol and bits of the cipher."""
-        known = self._connection
-        return known.get_cipher_name(), known.get_cipher_version(), known.get_cipher_bits()
+        """Return name, protocol and bits of the cipher."""
+        peer = self._connection
+        return peer.get_cipher_name(), peer.get_cipher_version(), peer.get_cipher_bits()
 
     def compression(self) -> None:
-        """There is none."""
+        """Return None: compression is off."""
 
     def _call(self, step: Callable[[], T], *, drain: bool = True) -> T:
-        """Feed in what has arrived, do it, put out what it made; errors are those of `ssl`."""
+        """Feed in received bytes, run a step, drain its output; errors become those of `ssl`."""
         if self._incoming.pending:
             self._feed(self._incoming.read())
 
         try:
-            done = step()
+            result = step()
         except SSL.Error as error:
             self._drain()
-            raise _as_of_ssl(error) from error
+            raise _to_ssl_error(error) from error
 
         if drain:
             self._drain()
 
-        return done
+        return result
 
     def _feed(self, arrived: bytes) -> None:
         taken = 0
@@ -195,7 +195,7 @@ class _Peer:
                 return
 
 
-def _as_of_ssl(error: SSL.Error) -> ssl.SSLError:
+def _to_ssl_error(error: SSL.Error) -> ssl.SSLError:
     if isinstance(error, SSL.WantReadError):
         return ssl.SSLWantReadError()
 
@@ -205,8 +205,8 @@ def _as_of_ssl(error: SSL.Error) -> ssl.SSLError:
     return ssl.SSLError(f"TLS: {error}")
 
 
-def _take(_connection: Any, _certificate: Any, _error: int, _depth: int, _ok: int) -> bool:
-    """Take any certificate: a verdict here would end the handshake, and is not wanted yet."""
+def _accept_any(_connection: Any, _certificate: Any, _error: int, _depth: int, _ok: int) -> bool:
+    """Accept any certificate: a refusal here would end the handshake."""
     return True
 
 

@@ -1,9 +1,9 @@
-"""Connections on which nobody was let in yet: how many, for how long, and how much they hold.
+"""Limits unauthenticated connections: their number, their age, and the bytes that they hold.
 
 Anybody who reaches a port of the kubelet API may open connections and send the beginning of a
-request; only then is it known who calls. All ports of a process share these bounds. Where they are
-reached, those go who have been strangers longest or hold most, so that callers with credentials,
-who are let in within milliseconds, come through while others try to keep them out.
+request; only then the caller is known. All ports of a process share these limits. When a limit is
+reached, the unauthenticated connection is ended that is oldest or holds most, so that callers with
+credentials, who are authenticated within milliseconds, get through a flood of others.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from typing import Final
 from aiohttp import web
 
 _MOST: Final = 512  # connections
-_PATIENCE: Final = 30.0  # seconds from the handshake until let in; reviews may take as long
+_TIMEOUT: Final = 30.0  # seconds from the handshake to authentication; reviews may take as long
 _EACH: Final = 1200 * 1024  # bytes: a request's line and headers, of which a command takes most
-_TOGETHER: Final = 32 * 1024 * 1024  # bytes
+_TOTAL: Final = 32 * 1024 * 1024  # bytes
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Connection:
-    patience: asyncio.TimerHandle
-    held: int = 0  # bytes that were received
+    timeout: asyncio.TimerHandle
+    held: int = 0  # bytes received
 
 
 class UnauthenticatedConnections:
-    """Knows them from their first byte until the gate lets them in, or they leave."""
+    """Tracks connections until the gate authorizes a request on them, or they are gone."""
 
     def __init__(self) -> None:
-        self._here: dict[asyncio.BaseTransport, _Connection] = {}  # who came first is first
+        self._connections: dict[asyncio.BaseTransport, _Connection] = {}  # oldest first
         self._held = 0
 
     def __len__(self) -> int:
-        return len(self._here)
+        return len(self._connections)
 
-    def let_in(self, request: web.Request) -> None:
-        """The gate has let this request pass: its connection is no stranger's any more."""
+    def on_authorized(self, request: web.Request) -> None:
+        """Forget the connection of a request that the gate has let pass."""
         if request.transport is not None:
             self.forget(request.transport)
 
-    def arrived(self, transport: asyncio.Transport) -> None:
-        """A connection was made."""
-        if len(self._here) >= _MOST:
-            self._end(next(iter(self._here)), "there are too many")
+    def on_connected(self, transport: asyncio.Transport) -> None:
+        """Track a new connection; end the oldest one if there are too many."""
+        if len(self._connections) >= _MOST:
+            self._end(next(iter(self._connections)), "too many connections")
 
         loop = asyncio.get_running_loop()
-        patience = loop.call_later(_PATIENCE, self._end, transport, "it says nothing")
-        self._here[transport] = _Connection(patience)
+        timeout = loop.call_later(_TIMEOUT, self._end, transport, "no request in time")
+        self._connections[transport] = _Connection(timeout)
 
-    def received(self, transport: asyncio.BaseTransport, size: int) -> None:
-        """So many bytes more came on a connection, a stranger's or not."""
-        connection = self._here.get(transport)
+    def on_received(self, transport: asyncio.BaseTransport, size: int) -> None:
+        """Count bytes that came on a connection, authenticated or not."""
+        connection = self._connections.get(transport)
         if connection is None:
             return
 
@@ -63,24 +63,25 @@ class UnauthenticatedConnections:
         self._held += size
         if connection.held > _EACH:
             self._end(transport, "it sends too much")
-        elif self._held > _TOGETHER:
-            self._end(max(self._here, key=lambda each: self._here[each].held), "all hold too much")
+        elif self._held > _TOTAL:
+            largest = max(self._connections, key=lambda key: self._connections[key].held)
+            self._end(largest, "all together hold too much")
 
     def forget(self, transport: asyncio.BaseTransport) -> None:
-        """It is no stranger's any more, or it is gone."""
-        if connection := self._here.pop(transport, None):
-            connection.patience.cancel()
+        """Stop tracking a connection: its caller is authorized, or it is gone."""
+        if connection := self._connections.pop(transport, None):
+            connection.timeout.cancel()
             self._held -= connection.held
 
     def _end(self, transport: asyncio.BaseTransport, why: str) -> None:
-        log.debug("a connection without a known caller is ended: %s", why)
+        log.debug("an unauthenticated connection is ended: %s", why)
         self.forget(transport)
         if isinstance(transport, asyncio.WriteTransport):
             transport.abort()
 
 
 class GuardingProtocol(asyncio.Protocol):
-    """The server's own protocol, and the strangers told of what happens on its connection."""
+    """Passes everything on to the server's own protocol, and counts for the limits."""
 
     def __init__(
         self, unauthenticated: UnauthenticatedConnections, served: asyncio.Protocol
@@ -90,30 +91,27 @@ class GuardingProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected, after the handshake."""
+        """Track the connection, after its handshake."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._unauthenticated.arrived(transport)
+        self._unauthenticated.on_connected(transport)
         self._served.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes."""
-        self._unauthenticated.received(self._transport, len(data))
+        """Count the bytes and pass them on."""
+        self._unauthenticated.on_received(self._transport, len(data))
         self._served.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """No more will come."""
         return self._served.eof_received()
 
     def pause_writing(self) -> None:
-        """The caller takes nothing for now."""
         self._served.pause_writing()
 
     def resume_writing(self) -> None:
-        """The caller takes again."""
         self._served.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Stop tracking the connection."""
         self._unauthenticated.forget(self._transport)
         self._served.connection_lost(exc)

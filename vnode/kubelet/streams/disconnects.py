@@ -1,8 +1,8 @@
-"""Notices a client that leaves while nothing is read from it.
+"""Notices a client that disconnects while nothing is read from it.
 
 When the target takes no more input, the tunnel stops reading from the client; the client's FIN then
-waits behind bytes that nobody reads, and the event loop never hears of it. The kernel does: one
-epoll, itself watched by the event loop, waits for RDHUP of just those sockets.
+waits behind unread bytes, and the event loop does not notice it. The kernel does: one epoll, itself
+watched by the event loop, waits for RDHUP of just those sockets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DisconnectWatch:
             self._loop.add_reader(self._epoll.fileno(), self._poll)
 
     def watch(self, descriptor: int, gone: Callable[[], None]) -> None:
-        """Call `gone` when the peer of that socket hangs up."""
+        """Call `gone` when the peer of that socket disconnects."""
         if self._epoll is None or descriptor < 0:
             return
 
@@ -36,17 +36,17 @@ class DisconnectWatch:
             self._epoll.register(descriptor, _EVENTS)
         except FileExistsError:
             self._epoll.modify(descriptor, _EVENTS)
-        except OSError:  # closed already: its owner hears of that in the ordinary way
+        except OSError:  # closed already: its owner is notified in the ordinary way
             del self._callbacks[descriptor]
 
     def forget(self, descriptor: int, gone: Callable[[], None]) -> None:
-        """Stop watching for `gone`; another's watch on the same number is left alone."""
+        """Stop watching for `gone`; another watch of the same descriptor is left alone."""
         if self._epoll is not None and self._callbacks.get(descriptor) == gone:
             del self._callbacks[descriptor]
             self._unregister(descriptor)
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching all sockets."""
         if self._epoll is not None:
             self._loop.remove_reader(self._epoll.fileno())
             self._epoll.close()

@@ -1,7 +1,7 @@
-"""The HTTP/1.1 of an upgrade, as bytes: the request that asks for it and the answer to it.
+"""Writes and parses the HTTP/1.1 of an upgrade, as bytes: the request and its answer.
 
-What is spoken after the answer 101 (SPDY/3.1, WebSocket) is no concern of ours: the two ends
-negotiate it in headers, which are passed on as they are.
+The protocol after the answer 101 (SPDY/3.1, WebSocket) does not matter here: the two ends negotiate
+it in headers, which are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _PASSED_BACK: Final = (*_PASSED_ON, "x-accepted-stream-protocol-versions")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The head of an answer; header names as they came."""
+    """Holds the head of an answer; header names keep their case."""
 
     status: int
     reason: str
     headers: tuple[tuple[str, str], ...]
 
     def header(self, name: str) -> str:
-        """The first header of that name, "" if there is none."""
+        """Return the first header of that name, "" if there is none."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
 
-def wanted(headers: Headers) -> bool:
-    """The request asks for an upgrade of its connection."""
+def is_requested(headers: Headers) -> bool:
+    """Tell whether a request asks for an upgrade of its connection."""
     return any(
         name.lower() == "connection" and "upgrade" in value.lower() for name, value in headers
     )
@@ -50,16 +50,16 @@ def request(
     headers: Headers,
     own: Headers,
 ) -> bytes:
-    """The head of the request to the target: its protocol headers kept, ours added.
+    """Build the head of the request to the target: its protocol headers, and our own.
 
-    The caller's credentials and everything else that concerns one hop only is left behind. Raises
-    Refused (400) for a header that is not ASCII: what it means to the target nobody can say.
+    The caller's credentials and everything else that concerns one hop only are left out. Raises
+    Refused (400) for a header that is not ASCII, since the target may read it differently.
     """
     pairs = list(query)
     kept = [(name, value) for name, value in headers if name.lower().startswith(_PASSED_ON)]
     for name, value in kept:
         if not value.isascii():
-            raise Refused(400, f"the header {name} has other letters than those of ASCII")
+            raise Refused(400, f"the header {name} has characters that are not ASCII")
 
     lines = [f"{method} {path}{'?' + urlencode(pairs) if pairs else ''} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in own]
@@ -71,15 +71,15 @@ def request(
     return "\r\n".join(lines).encode("latin-1") + END
 
 
-def switching(answer: Answer) -> bytes:
-    """The head of our own 101, with what the target agreed to."""
+def switching_protocols(answer: Answer) -> bytes:
+    """Build the head of our 101, with the protocol headers of the target's."""
     lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
     lines += [f"{k}: {v}" for k, v in answer.headers if k.lower().startswith(_PASSED_BACK)]
     return "\r\n".join(lines).encode("latin-1") + END
 
 
 def parse(head: bytes) -> Answer:
-    """An answer from its head, the empty line not included. Raises Refused (502) for nonsense."""
+    """Parse a head without its empty line. Raises Refused (502) if it is not HTTP/1."""
     lines = head.decode("latin-1").split("\r\n")
     version, _space, rest = lines[0].partition(" ")
     code, _space, reason = rest.partition(" ")
@@ -91,8 +91,8 @@ def parse(head: bytes) -> Answer:
     return Answer(int(code), reason, pairs)
 
 
-def dechunked(body: bytes) -> bytes:
-    """The content of a chunked body as far as it is there."""
+def dechunk(body: bytes) -> bytes:
+    """Return the content of a chunked body as far as it was received."""
     content = b""
     while body:
         size, _end, body = body.partition(b"\r\n")
@@ -110,8 +110,8 @@ def dechunked(body: bytes) -> bytes:
     return content
 
 
-def complete(answer: Answer, body: bytes) -> bool:
-    """All of the body of a (short) error answer is there."""
+def is_complete(answer: Answer, body: bytes) -> bool:
+    """Tell whether all of the body of a (short) error answer was received."""
     if answer.header("transfer-encoding").lower() == "chunked":
         return body.endswith(b"0\r\n\r\n")
 

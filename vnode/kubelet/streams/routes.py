@@ -1,7 +1,7 @@
-"""`exec`, `attach`, `portForward`: the upgrade is passed on to the target, then bytes are copied.
+"""Serves `exec`, `attach`, `portForward`: passes the upgrade on to the target, then copies bytes.
 
-No SPDY or WebSocket is spoken here. The request is re-addressed to the delegate, the target's 101
-is repeated to the caller, and the two connections are joined.
+Nothing here parses SPDY or WebSocket. The request is sent on to the delegate, the target's 101 is
+repeated to the caller, and the two connections are joined.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ log = logging.getLogger(__name__)
 
 
 class Streams:
-    """The streaming routes of all virtual nodes of this process."""
+    """Handles the streaming routes of all virtual nodes of this process."""
 
-    def __init__(self, hangups: DisconnectWatch) -> None:
-        self._hangups = hangups
+    def __init__(self, disconnects: DisconnectWatch) -> None:
+        self._disconnects = disconnects
 
     async def execute(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
-        """`exec`."""
+        """Handle `exec`."""
         query = queries.execute(list(request.query.items()), request.match_info["container"])
         return await self._serve(node, request, "exec", query)
 
     async def attach(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
-        """`attach`."""
+        """Handle `attach`."""
         query = queries.attach(list(request.query.items()), request.match_info["container"])
         return await self._serve(node, request, "attach", query)
 
     async def port_forward(self, node: ServedNode, request: web.Request) -> web.StreamResponse:
-        """`portForward`."""
+        """Handle `portForward`."""
         query = queries.port_forward(list(request.query.items()))
         return await self._serve(node, request, "portforward", query)
 
@@ -54,9 +54,9 @@ class Streams:
         subresource: str,
         query: Iterable[tuple[str, str]],
     ) -> web.StreamResponse:
-        where = request.match_info
-        pod = await node.pod(where["namespace"], where["pod"], where.get("uid", ""))
-        if not http_upgrade.wanted(request.headers.items()):
+        path = request.match_info
+        pod = await node.pod(path["namespace"], path["pod"], path.get("uid", ""))
+        if not http_upgrade.is_requested(request.headers.items()):
             raise Refused(400, "Upgrade request required")
 
         delegate = node.delegate(pod)
@@ -85,7 +85,7 @@ class Streams:
         subresource: str,
         query: Iterable[tuple[str, str]],
     ) -> web.StreamResponse:
-        async with upstream.opened(
+        async with upstream.connect(
             delegate.client,
             request.method,
             delegate.path(subresource),
@@ -97,14 +97,14 @@ class Streams:
                 body = await remote.body(answer)
                 raise target_errors.refusal(delegate.client.name, answer, body)
 
-            # The target may have said all and left by now. A caller who does not hear it asks
+            # The target may have sent everything and closed by now. A caller that misses it asks
             # again, and the command would run twice.
             caller = request.transport
             if caller is None or caller.is_closing():
-                return _Taken(status=SWITCHING_PROTOCOLS)
+                return _Answered(status=SWITCHING_PROTOCOLS)
 
-            tunnel = Tunnel(caller, remote.transport, self._hangups)
-            caller.write(http_upgrade.switching(answer) + bytes(remote.rest))
+            tunnel = Tunnel(caller, remote.transport, self._disconnects)
+            caller.write(http_upgrade.switching_protocols(answer) + bytes(remote.rest))
             tunnel.start()
             remote.hand_over(tunnel.target)
             return await _until_closed(tunnel, request)
@@ -116,18 +116,18 @@ async def _until_closed(tunnel: Tunnel, request: web.Request) -> web.StreamRespo
         await tunnel.closed.wait()
     finally:
         tunnel.close()
-        await tunnel.closed.wait()  # within seconds: `close` sees to it
-        # The server's own protocol was set aside, and still has to hear that its connection ended.
+        await tunnel.closed.wait()  # `close` ends it within seconds
+        # The tunnel replaced the server's own protocol, which has to be notified of the end.
         request.protocol.connection_lost(None)
 
-    return _Taken(status=SWITCHING_PROTOCOLS)
+    return _Answered(status=SWITCHING_PROTOCOLS)
 
 
-class _Taken(web.StreamResponse):
-    """Stands for an answer that was given on the bare connection: nothing is left to send."""
+class _Answered(web.StreamResponse):
+    """Stands for an answer that was sent on the bare connection."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """There is nothing to prepare."""
+        """Send nothing: the answer was sent already."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """There is nothing to end."""
+        """Send nothing: the answer was sent already."""

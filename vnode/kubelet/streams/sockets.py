@@ -1,4 +1,4 @@
-"""What the operating system is asked to do for connections that may be silent for hours."""
+"""Sets socket options for connections that may be silent for hours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 _IDLE: Final = 30  # seconds of silence before the first probe
 _INTERVAL: Final = 10  # seconds between probes
-_PROBES: Final = 3  # lost probes after which the other side is dead: a minute in all
+_PROBES: Final = 3  # lost probes after which the other side counts as gone: a minute in all
 
 
 def keep_alive(transport: asyncio.BaseTransport | None) -> None:
-    """Notice a peer that vanished without a word, without ever ending a silent session."""
+    """Detect a peer that vanished silently, without ever ending a silent session."""
     connection = transport.get_extra_info("socket") if transport is not None else None
     if connection is None:
         return

@@ -1,14 +1,14 @@
-"""Bytes from one connection to another and back, until both have ended.
+"""Copies bytes from one connection to another and back, until both have ended.
 
 Each connection gets a protocol that writes what it receives to the other transport: no tasks, no
 buffers of our own. A transport that cannot take more pauses reading at the other, so that memory
 stays flat; silence is not limited.
 
-How an end travels: asyncio's TLS has no half-open connections (a close_notify ends both
-directions once buffers are flushed), so over TLS the end of one connection ends the other. Towards
-the client everything that the target had sent is delivered first, however slow the client is;
-towards the target a few seconds are given, because a client that is gone must not leave a process
-behind. Over plain TCP, a half-close is passed on as one.
+asyncio's TLS has no half-open connections (a close_notify ends both directions once buffers are
+flushed), so over TLS the end of one connection ends the other. Towards the client everything that
+the target sent is delivered first, however slow the client is; towards the target there are a few
+seconds, because a client that is gone must not leave a process behind. Over plain TCP, a half-close
+is passed on as one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Final
 
 from vnode.kubelet.streams.disconnects import DisconnectWatch
 
-_PATIENCE: Final = 3.0  # seconds to flush towards the target once the client is gone
+_FLUSH: Final = 3.0  # seconds to flush towards the target once the client is gone
 _HIGH_WATER: Final = 512 * 1024  # bytes buffered in a transport before its source is paused
 
 
 class Tunnel:
-    """Two transports joined; `closed` is set when both are gone."""
+    """Joins two transports; `closed` is set when both are gone."""
 
     def __init__(
-        self, client: asyncio.Transport, target: asyncio.Transport, hangups: DisconnectWatch
+        self, client: asyncio.Transport, target: asyncio.Transport, disconnects: DisconnectWatch
     ) -> None:
         self.closed = asyncio.Event()
-        self._hangups = hangups
-        # The client's socket, where a hang-up is an end of both directions; -1 elsewhere.
+        self._disconnects = disconnects
+        # The client's socket if a disconnect ends both directions (TLS), else -1.
         connection = None if client.can_write_eof() else client.get_extra_info("socket")
         self._descriptor: int = -1 if connection is None else connection.fileno()
         self.client = TunnelEnd(self, client)
@@ -38,7 +38,7 @@ class Tunnel:
         self.client.other, self.target.other = self.target, self.client
 
     def start(self) -> None:
-        """Take both transports over from whoever had them, and let bytes flow."""
+        """Replace the protocols of both transports, and start copying."""
         for end in (self.client, self.target):
             end.transport.set_write_buffer_limits(high=_HIGH_WATER)
             end.transport.set_protocol(end)
@@ -47,28 +47,28 @@ class Tunnel:
             end.transport.resume_reading()
 
     def close(self) -> None:
-        """End both connections now; what is buffered has a few seconds to leave."""
+        """End both connections now; buffered bytes have a few seconds to be sent."""
         for end in (self.client, self.target):
-            end.close_within(_PATIENCE)
+            end.close_within(_FLUSH)
 
     def blocked(self, end: TunnelEnd) -> None:
-        """`end` takes no more: stop reading at the other."""
+        """Stop reading at the other end, because `end` takes no more."""
         end.other.transport.pause_reading()
         if end is self.target:
-            self._hangups.watch(self._descriptor, self._client_gone)
+            self._disconnects.watch(self._descriptor, self._client_gone)
 
     def unblocked(self, end: TunnelEnd) -> None:
-        """`end` has room again."""
+        """Resume reading at the other end, because `end` has room again."""
         if end is self.target:
-            self._hangups.forget(self._descriptor, self._client_gone)
+            self._disconnects.forget(self._descriptor, self._client_gone)
 
         end.other.transport.resume_reading()
 
     def lost(self, end: TunnelEnd) -> None:
-        """The connection at `end` is gone."""
+        """End the other connection, because that of `end` is gone."""
         if end is self.client:
-            self._hangups.forget(self._descriptor, self._client_gone)
-            self.target.close_within(_PATIENCE)
+            self._disconnects.forget(self._descriptor, self._client_gone)
+            self.target.close_within(_FLUSH)
         else:
             self.client.close_when_flushed()
 
@@ -76,13 +76,13 @@ class Tunnel:
             self.closed.set()
 
     def _client_gone(self) -> None:
-        """The client hung up with input that the target would not take: nobody waits for it."""
+        """Abort both connections: the client is gone, and the target does not take its input."""
         self.client.transport.abort()
         self.target.transport.abort()
 
 
 class TunnelEnd(asyncio.Protocol):
-    """One of the two connections."""
+    """Writes what one of the two connections receives to the other."""
 
     other: TunnelEnd
 
@@ -95,12 +95,12 @@ class TunnelEnd(asyncio.Protocol):
         self._abort: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on."""
+        """Write the data to the other end."""
         if not self.other.transport.is_closing():
             self.other.transport.write(data)
 
     def eof_received(self) -> bool:
-        """Pass a half-close on where both transports can; TLS goes on to close by itself."""
+        """Pass a half-close on where both transports can; TLS closes by itself."""
         if not self.transport.can_write_eof() or not self.other.transport.can_write_eof():
             return False
 
@@ -111,19 +111,19 @@ class TunnelEnd(asyncio.Protocol):
         return not self.other._ended  # once both have ended, both close
 
     def pause_writing(self) -> None:
-        """The transport's buffer is full."""
+        """Stop the other end while the buffer of this transport is full."""
         if not self._closing:
             self._tunnel.blocked(self)
 
     def resume_writing(self) -> None:
-        """The transport's buffer has room, or is empty while closing."""
+        """Resume the other end, or close if that waited for the buffer to be empty."""
         if self._closing:
             self._close()
         else:
             self._tunnel.unblocked(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, for whatever reason."""
+        """Notify the tunnel."""
         self.gone = True
         if self._abort is not None:
             self._abort.cancel()
@@ -131,14 +131,14 @@ class TunnelEnd(asyncio.Protocol):
         self._tunnel.lost(self)
 
     def close_within(self, seconds: float) -> None:
-        """Close now; what cannot be flushed in that time is dropped."""
+        """Close now; bytes that cannot be sent within `seconds` are dropped."""
         if not self.gone and self._abort is None:
             loop = asyncio.get_running_loop()
             self._abort = loop.call_later(seconds, self.transport.abort)
             self._close()
 
     def close_when_flushed(self) -> None:
-        """Close once the peer has taken all that is buffered, however long it takes."""
+        """Close once the peer has taken all buffered bytes, however long that takes."""
         if self.gone or self._closing or self.transport.is_closing():
             return
 
@@ -149,6 +149,6 @@ class TunnelEnd(asyncio.Protocol):
             self.transport.set_write_buffer_limits(high=0)
 
     def _close(self) -> None:
-        """Close once: a TLS transport that is closed twice lets go of its connection too early."""
+        """Close only once: a TLS transport that is closed twice drops its connection too early."""
         if not self.transport.is_closing():
             self.transport.close()

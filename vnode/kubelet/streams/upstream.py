@@ -1,6 +1,6 @@
-"""A connection to a target's API server that asks to be upgraded.
+"""Opens a connection to a target's API server and requests an upgrade.
 
-Raw rather than through the HTTP client, which takes no connection out of its hands for SPDY.
+It is a raw connection, because the HTTP client does not hand one over for SPDY.
 """
 
 from __future__ import annotations
@@ -22,90 +22,90 @@ _BODY: Final = 5.0  # seconds for the rest of an error answer
 
 
 class Upstream(asyncio.Protocol):
-    """Collects the answer; whoever takes the transport over takes `rest` with it."""
+    """Collects the answer; the protocol that takes over the transport also gets `rest`."""
 
     transport: asyncio.Transport
 
     def __init__(self) -> None:
-        self.rest = bytearray()  # received and not yet claimed
+        self.rest = bytearray()  # received and not yet parsed
         self.ended = False
-        self.successor: asyncio.Protocol | None = None  # has the transport now, and will end it
+        self.successor: asyncio.Protocol | None = None  # owns the transport now, and closes it
         self._lost = False
-        self._news = asyncio.Event()
+        self._received = asyncio.Event()  # set by bytes and by the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Keep it, up to a limit."""
+        """Keep the data, up to a limit."""
         self.rest += data
         if len(self.rest) > http_upgrade.HEAD_LIMIT:
             self.transport.pause_reading()
 
-        self._news.set()
+        self._received.set()
 
     def eof_received(self) -> None:
-        """No more will come."""
+        """Note the end."""
         self.ended = True
-        self._news.set()
+        self._received.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No more will come. TLS may say so to us though another protocol is in our place."""
+        """Note the end, for a successor too: TLS may call this after it has taken over."""
         self.ended = self._lost = True
-        self._news.set()
+        self._received.set()
         if self.successor is not None:
             self.successor.connection_lost(exc)
 
     def hand_over(self, successor: asyncio.Protocol) -> None:
-        """The transport has that protocol now, which hears of its end, also if that was before."""
+        """Give the transport to another protocol, and notify it if the connection was lost."""
         self.successor = successor
         if self._lost:
             successor.connection_lost(None)
 
     async def answer(self) -> http_upgrade.Answer:
-        """The head of the answer. Raises TimeoutError, or Refused (502) if there is none."""
+        """Return the head of the answer. Raises TimeoutError, or Refused (502) if none comes."""
         async with asyncio.timeout(_ANSWER):
             while http_upgrade.END not in self.rest:
-                await self._more()
+                await self._wait()
 
         head, _end, rest = bytes(self.rest).partition(http_upgrade.END)
         self.rest = bytearray(rest)
         return http_upgrade.parse(head)
 
     async def body(self, answer: http_upgrade.Answer) -> bytes:
-        """The body of an error answer, or as much of it as comes before long."""
+        """Return the body of an error answer, or as much of it as comes within seconds."""
         try:
             async with asyncio.timeout(_BODY):
-                while not http_upgrade.complete(answer, bytes(self.rest)):
-                    await self._more()
+                while not http_upgrade.is_complete(answer, bytes(self.rest)):
+                    await self._wait()
         except (TimeoutError, Refused):
-            pass  # what has come is better than nothing
+            pass  # a part of the body is better than nothing
 
         body = bytes(self.rest)
         chunked = answer.header("transfer-encoding").lower() == "chunked"
-        return http_upgrade.dechunked(body) if chunked else body
+        return http_upgrade.dechunk(body) if chunked else body
 
-    async def _more(self) -> None:
+    async def _wait(self) -> None:
         if self.ended or len(self.rest) > http_upgrade.HEAD_LIMIT:
             raise Refused(502, "the target's API server closed the connection without an answer")
 
-        self._news.clear()
-        await self._news.wait()
+        self._received.clear()
+        await self._received.wait()
 
 
 @asynccontextmanager
-async def opened(
+async def connect(
     client: Client,
     method: str,
     path: str,
     query: Iterable[tuple[str, str]],
     headers: http_upgrade.Headers,
 ) -> AsyncIterator[Upstream]:
-    """A connection on which the request has been sent; aborted at the end if nobody took it over.
+    """Connect and send the request; abort at the end unless the transport was handed over.
 
-    Raises OSError (also for TLS), TimeoutError, and what the credentials' source raises.
+    Raises OSError (also for TLS), TimeoutError, and the errors of the credentials.
     """
     url = urlsplit(client.endpoint.url)
     own = [("User-Agent", f"vnode/{__version__}")]

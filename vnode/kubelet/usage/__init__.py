@@ -1,6 +1,6 @@
-"""What the pods of a virtual node use: read in the target, told as a kubelet tells it.
+"""Reads the usage of a virtual node's pods in the target, and serves it as a kubelet does.
 
-`reader` reads by way of `kubelets` or `metrics_api`; `points` makes cumulative counters of what was
-read; `collector` names the proxy pods; `exposition` and `summary` write it down; `serving` has the
+`reader` reads by `kubelets` or `metrics_api`; `points` makes cumulative counters of the readings;
+`collector` assigns them to proxy pods; `exposition` and `summary` render reports; `serving` has the
 routes.
 """

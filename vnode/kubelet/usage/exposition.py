@@ -1,9 +1,8 @@
-"""A report in the text format of Prometheus, in the families of a kubelet. Pure.
+"""Renders a report in the text format of Prometheus, in the families of a kubelet. Pure.
 
-Points carry the time of their reading: rates over two scrapes are right however old an answer is.
-Written by hand, ten times as fast as by the client library: thousands of pods would hold up all
-else that the agent does. Label values are names that the API server has checked, so that nothing in
-them needs escaping.
+Samples have the time of their reading: rates over two scrapes are right however old an answer is.
+The client library would take ten times as long, and with thousands of pods block the agent. Label
+values are names that the API server has validated, so that nothing in them needs escaping.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _OWN: Final = "the pods of this virtual node, since those of the target's nodes 
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """Samples of one name: (labels in braces or "", value, Unix time of the reading or None)."""
+    """Holds samples of one name: (labels in braces or "", value, Unix time or None for now)."""
 
     name: str
     kind: str
@@ -31,13 +30,13 @@ class MetricFamily:
 
 
 def gauge(family: str, meaning: str, value: float, **labels: str) -> MetricFamily:
-    """A family of one value of now."""
+    """Return a family of one present value."""
     inner = ",".join(f'{label}="{text}"' for label, text in labels.items())
     return MetricFamily(family, "gauge", meaning, [(f"{{{inner}}}" if inner else "", value, None)])
 
 
 def render(families: Iterable[MetricFamily], comments: Iterable[str] = ()) -> bytes:
-    """The families, each with its meaning, below some lines of comment."""
+    """Return the text of the families, each with its meaning, after some lines of comment."""
     lines = [f"# {' '.join(comment.split())}" for comment in comments]
     for family in families:
         name = family.name
@@ -50,22 +49,24 @@ def render(families: Iterable[MetricFamily], comments: Iterable[str] = ()) -> by
 
 
 def resource(report: UsageReport) -> bytes:
-    """`/metrics/resource`."""
-    summed = _TARGET if report.whole_target else _OWN
+    """Return the text of `/metrics/resource`."""
+    scope = _TARGET if report.whole_target else _OWN
     node = [("", report.node)] if report.node else []
-    pods = [(f"{{{_labels(one)}}}", one.point) for one in report.pods]
+    pods = [(f"{{{_labels(pod)}}}", pod.point) for pod in report.pods]
     containers = [
-        (f'{{container="{each.name}",{_labels(one)}}}', each)
-        for one in report.pods
-        for each in one.containers
+        (f'{{container="{container.name}",{_labels(pod)}}}', container)
+        for pod in report.pods
+        for container in pod.containers
     ]
-    points = [(labels, each.point) for labels, each in containers]
-    started: list[tuple[str, float, None]] = [(at, each.start, None) for at, each in containers]
+    points = [(labels, container.point) for labels, container in containers]
+    started: list[tuple[str, float, None]] = [
+        (labels, container.start, None) for labels, container in containers
+    ]
     failed = 1.0 if report.problems else 0.0
     missed = "1 if something could not be read in the target, else 0."
     return render(
         [
-            *_usage("node", f"of {summed}", node),
+            *_usage("node", f"of {scope}", node),
             *_usage("pod", "of the pod", pods),
             *_usage("container", "of the container", points),
             MetricFamily(
@@ -81,24 +82,24 @@ def resource(report: UsageReport) -> bytes:
     )
 
 
-def _labels(one: PodUsage) -> str:
-    return f'namespace="{objects.namespace(one.pod)}",pod="{objects.name(one.pod)}"'
+def _labels(usage: PodUsage) -> str:
+    return f'namespace="{objects.namespace(usage.pod)}",pod="{objects.name(usage.pod)}"'
 
 
 def _usage(
-    thing: str, whose: str, rows: Sequence[tuple[str, Point]]
+    prefix: str, scope: str, rows: Sequence[tuple[str, Point]]
 ) -> tuple[MetricFamily, MetricFamily]:
     return (
         MetricFamily(
-            f"{thing}_cpu_usage_seconds_total",
+            f"{prefix}_cpu_usage_seconds_total",
             "counter",
-            f"CPU time in core-seconds {whose}.",
+            f"CPU time in core-seconds {scope}.",
             [(labels, point.cpu, point.time) for labels, point in rows],
         ),
         MetricFamily(
-            f"{thing}_memory_working_set_bytes",
+            f"{prefix}_memory_working_set_bytes",
             "gauge",
-            f"Working set in bytes {whose}.",
+            f"Working set in bytes {scope}.",
             [(labels, float(point.memory), point.time) for labels, point in rows],
         ),
     )

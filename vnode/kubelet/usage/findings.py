@@ -1,6 +1,4 @@
-"""What a look into a target has found, filled in while looking: what came before an end by time
-counts.
-"""
+"""Collects what is read of usage in a target; after a timeout, what was read before it counts."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from vnode.kubelet.usage import points
 from vnode.kubelet.usage.points import Reading
 
 _PROBLEMS: Final = 20
-_WORDS: Final = 300  # characters of each
+_PROBLEM_LIMIT: Final = 300  # characters
 
 PodKey: TypeAlias = tuple[str, str]
 """(namespace, name) of a pod in the target."""
@@ -19,7 +17,7 @@ PodKey: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class PodReading:
-    """The containers of a pod by name; `whole` is the pod's own figure, where there is one."""
+    """Holds readings of a pod's containers by name; `whole` is the pod's own, if there is one."""
 
     containers: dict[str, Reading] = field(default_factory=dict)
     whole: Reading | None = None
@@ -27,7 +25,7 @@ class PodReading:
 
 @dataclass(slots=True)
 class Findings:
-    """Readings of pods and of nodes; `nodes` is None where nodes may not be read.
+    """Holds readings of pods and of nodes; `nodes` is None where nodes may not be read.
 
     `problems` says, for people, what could not be read.
     """
@@ -37,23 +35,24 @@ class Findings:
     problems: list[str] = field(default_factory=list)
 
     def problem(self, text: str) -> None:
-        """Note what could not be read: briefly, since others may choose the words."""
+        """Note what could not be read, shortened because the text may come from the target."""
         if len(self.problems) < _PROBLEMS:
-            self.problems.append(text if len(text) <= _WORDS else text[:_WORDS] + "...")
+            shortened = text[:_PROBLEM_LIMIT] + "..."
+            self.problems.append(text if len(text) <= _PROBLEM_LIMIT else shortened)
 
     def pod(self, key: PodKey) -> PodReading:
-        """The entry of a pod, made if it is not there."""
+        """Return the entry of a pod, made if it is missing."""
         return self.pods.setdefault(key, PodReading())
 
     def node(self, name: str, reading: Reading) -> None:
-        """Note what a node uses."""
+        """Note the reading of a node."""
         if self.nodes is None:
             self.nodes = {}
 
-        if points.plausible(reading):
+        if points.is_plausible(reading):
             self.nodes[name] = reading
 
     def container(self, key: PodKey, name: str, reading: Reading) -> None:
-        """Note what a container uses."""
-        if points.plausible(reading):
+        """Note the reading of a container."""
+        if points.is_plausible(reading):
             self.pod(key).containers[name] = reading

@@ -1,7 +1,7 @@
-"""The target's kubelets, by way of its API server: `nodes/NAME/proxy/metrics/resource`.
+"""Reads usage from the target's kubelets through its API server: `nodes/NAME/proxy/...`.
 
-The right to do so, `get` on `nodes/proxy`, also opens every container of the target; vnode's roles
-do not give it, and this is used only where an administrator did.
+That takes the right to `get` `nodes/proxy`, which also gives access to every container of the
+target; vnode's roles do not grant it, and this is used only where an administrator did.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from vnode.kubelet.usage.findings import Findings, PodKey
 from vnode.kubelet.usage.points import Total
 
 _AT_ONCE: Final = 8  # requests to one target
-_PATIENCE: Final = 5.0  # seconds for one node
+_TIMEOUT: Final = 5.0  # seconds for one node
 _OTHER_PATH: Final = "metrics.k8s.io/resource-metrics-path"  # annotation, metrics-server's
 _PATH: Final = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 _CPU: Final = "_cpu_usage_seconds_total"
 _MEMORY: Final = "_memory_working_set_bytes"
 _WANTED: Final = tuple(
-    thing + family for thing in ("node", "pod", "container") for family in (_CPU, _MEMORY)
+    prefix + suffix for prefix in ("node", "pod", "container") for suffix in (_CPU, _MEMORY)
 )
 
 
 async def may_read(client: Client) -> bool:
-    """An administrator of the target lets us. Raises what the client raises."""
+    """Tell whether the target allows us to read its kubelets. Raises what the client raises."""
     for verb, subresource in (("get", "proxy"), ("list", "")):
-        asked = {"verb": verb, "resource": kinds.NODES.plural, "subresource": subresource}
+        attributes = {"verb": verb, "resource": kinds.NODES.plural, "subresource": subresource}
         answer = await client.create(
-            kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}}
+            kinds.SELF_SUBJECT_ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}}
         )
         status = answer.get("status")
         if not isinstance(status, dict) or status.get("allowed") is not True:
@@ -51,28 +51,28 @@ async def may_read(client: Client) -> bool:
 async def read(
     client: Client, wanted: Collection[PodKey], now: Callable[[], float], findings: Findings
 ) -> None:
-    """Ask every node of the target; one that does not answer is a problem, and no more.
+    """Read the metrics of every node of the target; one that does not answer is noted as a problem.
 
     Raises what the client raises if the nodes cannot be listed.
     """
     nodes = await client.list(kinds.NODES, label_selector=keys.REAL_NODES)
     limit = asyncio.Semaphore(_AT_ONCE)
 
-    async def ask(node: Object) -> None:
+    async def read_node(node: Object) -> None:
         async with limit:
             try:
-                known = msgspec.convert(objects.metadata(node), _NodeMetadata)
-                async with asyncio.timeout(_PATIENCE):
-                    text = await client.text(_address(known))
+                metadata = msgspec.convert(objects.metadata(node), _NodeMetadata)
+                async with asyncio.timeout(_TIMEOUT):
+                    text = await client.text(_metrics_path(metadata))
             except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
                 findings.problem(f"a node: {str(error) or 'no answer in time'}")
                 return
 
-        take(text, known.name, now(), wanted, findings)
+        parse(text, metadata.name, now(), wanted, findings)
 
     async with asyncio.TaskGroup() as group:
         for number, node in enumerate(nodes):
-            group.create_task(ask(node), name=f"target-kubelet-{number}")
+            group.create_task(read_node(node), name=f"target-kubelet-{number}")
 
 
 class _NodeMetadata(msgspec.Struct):
@@ -80,16 +80,16 @@ class _NodeMetadata(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
-def _address(node: _NodeMetadata) -> str:
+def _metrics_path(node: _NodeMetadata) -> str:
     path = (node.annotations or {}).get(_OTHER_PATH, "")
     safe = path if _PATH.fullmatch(path) else "/metrics/resource"
     return kinds.NODES.path(name=node.name, subresource="proxy") + safe
 
 
-def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings) -> None:
-    """Note what a kubelet's text says of the node and of wanted pods; `now` where it has no time.
+def parse(text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings) -> None:
+    """Note a kubelet's samples of the node and of wanted pods; `now` replaces a missing time.
 
-    CPU without memory, or the other way round, is left out; so is a line that cannot be read.
+    CPU without memory, or memory without CPU, is left out; so is a line that cannot be parsed.
     """
     cpu: dict[tuple[str, str, str], tuple[float, float]] = {}
     memory: dict[tuple[str, str, str], int] = {}
@@ -97,26 +97,26 @@ def take(text: str, node: str, now: float, wanted: Collection[PodKey], findings:
     lines = (line for line in text.splitlines() if _concerns(line, names))
     for sample in _samples(lines, findings, node):
         labels = sample.labels
-        where = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
+        key = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
         if sample.name.endswith(_CPU):
-            cpu[where] = (sample.value, float(sample.timestamp or now))
+            cpu[key] = (sample.value, float(sample.timestamp or now))
         elif sample.name.endswith(_MEMORY):
-            memory[where] = int(min(sample.value, 2**63))
+            memory[key] = int(min(sample.value, 2**63))
 
-    for where in cpu.keys() & memory.keys():
-        total = Total(cpu[where][1], cpu[where][0], memory[where])
-        namespace, pod, container = where
+    for key in cpu.keys() & memory.keys():
+        total = Total(cpu[key][1], cpu[key][0], memory[key])
+        namespace, pod, container = key
         if not pod:
             findings.node(node, total)
         elif (namespace, pod) in wanted:
             if container:
                 findings.container((namespace, pod), container, total)
-            elif points.plausible(total):
+            elif points.is_plausible(total):
                 findings.pod((namespace, pod)).whole = total
 
 
 def _concerns(line: str, pods: Collection[str]) -> bool:
-    """Of a wanted family, and of no pod or one of ours: a cheap look before a close one."""
+    """Tell, before parsing, whether a line is of a wanted family, and of no pod or a wanted one."""
     if not line.startswith(_WANTED):
         return False
 

@@ -1,4 +1,4 @@
-"""The target's metrics API (`metrics.k8s.io`): rates, one request for many."""
+"""Reads rates from the target's metrics API (`metrics.k8s.io`), one request for many pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.points import Rate
 
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|us|µs|ns|m|s)")
-_NONSENSE: Final = (ConfigError, msgspec.ValidationError, ValueError, OverflowError)
+_INVALID: Final = (ConfigError, msgspec.ValidationError, ValueError, OverflowError)
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
@@ -35,7 +35,7 @@ class _ContainerMetrics(msgspec.Struct):
 
 
 class Metrics(msgspec.Struct):
-    """PodMetrics, with containers, or NodeMetrics, with a usage of its own."""
+    """Holds PodMetrics, which have containers, or NodeMetrics, which have a usage."""
 
     metadata: _MetricsMetadata
     timestamp: str
@@ -47,32 +47,32 @@ class Metrics(msgspec.Struct):
 async def read_pods(
     client: Client, namespace: str | None, selector: str, findings: Findings
 ) -> None:
-    """Pods that match, of all namespaces if none is named. Raises what the client raises."""
+    """Read the pods that match, of all namespaces if none is named; errors are the client's."""
     for item in await client.list(kinds.POD_METRICS, namespace, label_selector=selector):
         try:
-            found = msgspec.convert(item, Metrics)
-            for container in found.containers:
-                key = (found.metadata.namespace, found.metadata.name)
-                findings.container(key, container.name, rate(found, container.usage))
-        except _NONSENSE as error:
-            findings.problem(f"metrics of a pod make no sense: {error}")
+            metrics = msgspec.convert(item, Metrics)
+            for container in metrics.containers:
+                key = (metrics.metadata.namespace, metrics.metadata.name)
+                findings.container(key, container.name, rate(metrics, container.usage))
+        except _INVALID as error:
+            findings.problem(f"metrics of a pod are invalid: {error}")
 
 
 async def read_nodes(client: Client, findings: Findings) -> None:
-    """The target's own nodes. Raises what the client raises."""
+    """Read the target's real nodes. Raises what the client raises."""
     items = await client.list(kinds.NODE_METRICS, label_selector=keys.REAL_NODES)
     findings.nodes = {}
     for item in items:
         try:
-            found = msgspec.convert(item, Metrics)
-            if found.usage is not None:
-                findings.node(found.metadata.name, rate(found, found.usage))
-        except _NONSENSE as error:
-            findings.problem(f"metrics of a node make no sense: {error}")
+            metrics = msgspec.convert(item, Metrics)
+            if metrics.usage is not None:
+                findings.node(metrics.metadata.name, rate(metrics, metrics.usage))
+        except _INVALID as error:
+            findings.problem(f"metrics of a node are invalid: {error}")
 
 
 def rate(metrics: Metrics, usage: _Usage) -> Rate:
-    """One usage, with the time and window of the object that it is in. Raises `_NONSENSE`."""
+    """Return a usage with the time and window of its object. Raises `_INVALID`."""
     moment = objects.parse_timestamp(metrics.timestamp)
     if moment is None or moment.tzinfo is None:
         raise ValueError(f"timestamp {metrics.timestamp[:40]!r}")
@@ -86,7 +86,7 @@ def rate(metrics: Metrics, usage: _Usage) -> Rate:
 
 
 def seconds(duration: str) -> float:
-    """A duration as Go writes it, `1m10.5s`. Raises ValueError."""
+    """Parse a duration as Go writes it, `1m10.5s`. Raises ValueError."""
     parts: Sequence[tuple[str, str]] = _PART.findall(duration)
     if "".join(number + unit for number, unit in parts) != duration:
         raise ValueError(f"{duration[:32]!r} is not a duration")

@@ -1,8 +1,8 @@
-"""Cumulative counters, from sources of two sorts. Pure.
+"""Makes cumulative counters from readings of two kinds. Pure.
 
-A kubelet counts CPU time from a container's start. The metrics API says only how much was used of
-late, so its rates are integrated over the time between readings. Whoever takes two points and
-divides, as metrics-server does, gets the rate that was read.
+A kubelet counts CPU time from a container's start. The metrics API has only recent rates, so these
+are integrated over the time between readings. The difference of two points, divided by the time as
+metrics-server does, is the rate that was read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEAST: Final = 1e-6  # core-seconds: to metrics-server a counter of 0 is no val
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What the metrics API says: cores over the `window` seconds before `time`, and bytes."""
+    """A reading of the metrics API: cores over the `window` seconds before `time`, and bytes."""
 
     time: float
     window: float
@@ -29,7 +29,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a kubelet says: core-seconds since the start, and bytes."""
+    """A reading of a kubelet: core-seconds since the start, and bytes."""
 
     time: float
     cpu: float
@@ -41,9 +41,9 @@ Reading: TypeAlias = Rate | Total
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one thing had used by `time`, in Unix seconds of the cluster that measured.
+    """The usage of a container, pod or node by `time`, in Unix seconds of the measuring cluster.
 
-    `cpu` counts core-seconds. `cores` is the rate of late, None until it is known. `memory` is the
+    `cpu` counts core-seconds. `cores` is the recent rate, None until it is known. `memory` is the
     working set in bytes.
     """
 
@@ -53,8 +53,8 @@ class Point:
     memory: int
 
 
-def plausible(reading: Reading) -> bool:
-    """No number that a machine cannot have: a target may say anything, and others count on it."""
+def is_plausible(reading: Reading) -> bool:
+    """Tell whether a machine can have these numbers, since a target may send any."""
     cpu = reading.cores if isinstance(reading, Rate) else reading.cpu
     window = reading.window if isinstance(reading, Rate) else 0.0
     return (
@@ -66,10 +66,10 @@ def plausible(reading: Reading) -> bool:
 
 
 def advance(previous: Point | None, reading: Reading) -> Point:
-    """The point of a new reading; the previous one if the reading is not newer.
+    """Return the point of a new reading; the previous one if the reading is not newer.
 
-    A first rate counts for its own window, before which nothing was seen. Whatever runs has used
-    some time, so no counter made of rates is 0.
+    A first rate counts for its own window, before which nothing was read. Whatever runs has used
+    some CPU time, so no counter made of rates is 0.
     """
     if previous is not None and reading.time <= previous.time:
         return previous
@@ -90,8 +90,8 @@ def _counted(previous: Point | None, reading: Total) -> Point:
     return Point(reading.time, reading.cpu, cores, reading.memory)
 
 
-def since(start: float, reading: Reading) -> Reading | None:
-    """The reading as far as it is about what began at `start`; None if it is older than that."""
+def clip(start: float, reading: Reading) -> Reading | None:
+    """Limit the window of a reading to the time since `start`; None if the reading is older."""
     if reading.time <= start:
         return None
 
@@ -101,9 +101,9 @@ def since(start: float, reading: Reading) -> Reading | None:
     return reading
 
 
-def added(points: Collection[Point]) -> Point:
-    """Several counters, at least one, as one: where that of a pod begins, if nobody counts it."""
-    rate = together(points)
+def sum_points(points: Collection[Point]) -> Point:
+    """Sum counters, at least one: the first point of a pod of which the target has no counter."""
+    rate = sum_rates(points)
     return Point(
         max(point.time for point in points),
         sum(point.cpu for point in points),
@@ -112,11 +112,11 @@ def added(points: Collection[Point]) -> Point:
     )
 
 
-def together(points: Collection[Point]) -> Rate | None:
-    """What several things use at once: the sum of the rates that are known; None if none is.
+def sum_rates(points: Collection[Point]) -> Rate | None:
+    """Sum the rates that are known; None if none is.
 
-    A sum of rates, not of counters, since things come and go. Its window is empty: what was
-    used before is not known of all.
+    It sums rates, not counters, since containers and pods come and go. The window is empty: earlier
+    usage is not known of all.
     """
     known = [(point, point.cores) for point in points if point.cores is not None]
     if not known:

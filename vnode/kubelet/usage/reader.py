@@ -1,8 +1,8 @@
-"""Looks into one target, by the best way that it is allowed.
+"""Reads usage in one target in the best way that the target allows.
 
-Kubelets where somebody gave us that right, else the metrics API: of all namespaces where the Source
-is for all, else of each namespace in which we have pods. What is refused is asked for again after a
-minute.
+That is by kubelets if somebody granted us that right, else by the metrics API: of all namespaces if
+the Source is for all, else of each namespace in which we have pods. What is refused is tried again
+after a minute.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vnode.kubelet.auth.cache import ExpiringCache
 from vnode.kubelet.usage import kubelets, metrics_api
 from vnode.kubelet.usage.findings import Findings, PodKey
 
-_PATIENCE: Final = 7.0  # seconds for everything: scrapers give up after some ten
-_RIGHTS: Final = 60.0  # seconds until a right is looked up again
+_TIMEOUT: Final = 7.0  # seconds for everything: scrapers give up after some ten
+_RIGHTS: Final = 60.0  # seconds until a right is checked again
 _AT_ONCE: Final = 4  # namespaces
 _KUBELETS, _EVERYWHERE, _NODES = "kubelets", "pods everywhere", "nodes"
 
@@ -34,19 +34,19 @@ class TargetReader:
     async def read(
         self, client: Client, wanted: Collection[PodKey], selector: str, *, everywhere: bool
     ) -> Findings:
-        """What was found in time. Raises nothing of its own: what failed is in `problems`.
+        """Return what was read in time. Raises nothing of its own: failures are in `problems`.
 
         `selector` matches the labels of the wanted pods; `everywhere`: the Target is for all
         namespaces.
         """
-        found = Findings()
+        findings = Findings()
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._read(client, wanted, selector, everywhere, found)
+            async with asyncio.timeout(_TIMEOUT):
+                await self._read(client, wanted, selector, everywhere, findings)
         except TimeoutError:
-            found.problem(f"not all answered within {_PATIENCE:.0f} s")
+            findings.problem(f"not all answered within {_TIMEOUT:.0f} s")
 
-        return found
+        return findings
 
     async def _read(
         self,
@@ -54,38 +54,38 @@ class TargetReader:
         wanted: Collection[PodKey],
         selector: str,
         everywhere: bool,
-        found: Findings,
+        findings: Findings,
     ) -> None:
         try:
             if await self._may_read_kubelets(client):
-                await kubelets.read(client, wanted, lambda: self._clock.now().timestamp(), found)
+                await kubelets.read(client, wanted, lambda: self._clock.now().timestamp(), findings)
         except VnodeError as error:
-            found.problem(f"nodes of the target: {error}")
+            findings.problem(f"nodes of the target: {error}")
 
-        if not found.nodes:
-            await self._read_nodes(client, found)
+        if not findings.nodes:
+            await self._read_nodes(client, findings)
 
-        if wanted and not found.pods:
-            await self._read_pods(client, wanted, selector, everywhere, found)
+        if wanted and not findings.pods:
+            await self._read_pods(client, wanted, selector, everywhere, findings)
 
     async def _may_read_kubelets(self, client: Client) -> bool:
-        known = self._rights.get(_KUBELETS)
-        if known is None:
-            known = await kubelets.may_read(client)
-            self._rights.put(_KUBELETS, known, _RIGHTS)
+        allowed = self._rights.get(_KUBELETS)
+        if allowed is None:
+            allowed = await kubelets.may_read(client)
+            self._rights.put(_KUBELETS, allowed, _RIGHTS)
 
-        return known
+        return allowed
 
-    async def _read_nodes(self, client: Client, found: Findings) -> None:
+    async def _read_nodes(self, client: Client, findings: Findings) -> None:
         if self._rights.get(_NODES) is False:
             return
 
         try:
-            await metrics_api.read_nodes(client, found)
+            await metrics_api.read_nodes(client, findings)
         except Denied:
             self._rights.put(_NODES, False, _RIGHTS)  # a Source of one namespace: no problem
         except VnodeError as error:
-            found.problem(f"metrics of the target's nodes: {error}")
+            findings.problem(f"metrics of the target's nodes: {error}")
 
     async def _read_pods(
         self,
@@ -93,28 +93,28 @@ class TargetReader:
         wanted: Collection[PodKey],
         selector: str,
         everywhere: bool,
-        found: Findings,
+        findings: Findings,
     ) -> None:
         if everywhere and self._rights.get(_EVERYWHERE) is not False:
             try:
-                await metrics_api.read_pods(client, None, selector, found)
+                await metrics_api.read_pods(client, None, selector, findings)
             except Denied:
                 self._rights.put(_EVERYWHERE, False, _RIGHTS)
             except VnodeError as error:
-                found.problem(f"metrics of pods: {error}")
+                findings.problem(f"metrics of pods: {error}")
                 return
             else:
                 return
 
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(namespace: str) -> None:
+        async def read_namespace(namespace: str) -> None:
             async with limit:
                 try:
-                    await metrics_api.read_pods(client, namespace, selector, found)
+                    await metrics_api.read_pods(client, namespace, selector, findings)
                 except VnodeError as error:
-                    found.problem(f"metrics of pods in namespace {namespace}: {error}")
+                    findings.problem(f"metrics of pods in namespace {namespace}: {error}")
 
         async with asyncio.TaskGroup() as group:
             for namespace in sorted({namespace for namespace, _name in wanted}):
-                group.create_task(one(namespace), name=f"usage-{namespace}")
+                group.create_task(read_namespace(namespace), name=f"usage-{namespace}")

@@ -1,4 +1,4 @@
-"""The routes that tell numbers: `stats/summary` and `metrics` with all below it."""
+"""Serves the routes of metrics: `stats/summary` and all of `metrics`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ELSEWHERE: Final = "containers of this virtual node run on nodes of {target}: "
 
 
 class UsageRoutes:
-    """The handlers of one virtual node."""
+    """Handles the routes of one virtual node that report usage."""
 
     def __init__(self, node: ServedNode, clock: Clock) -> None:
         self._collector = Collector(node, clock)
 
     async def resource(self, _node: ServedNode, _request: web.Request) -> web.StreamResponse:
-        """CPU and memory of containers, pods and node."""
+        """Answer with CPU and memory of containers, pods and node."""
         return _text(exposition.resource(await self._collector.report()))
 
     async def summary(self, node: ServedNode, _request: web.Request) -> web.StreamResponse:
-        """The same as JSON, which Kubernetes gives up in favour of `resource`."""
+        """Answer as `resource` does, in JSON, which Kubernetes gives up in favour of `resource`."""
         report = await self._collector.report()
         if report.problems and report.node is None and not report.pods:
             raise Refused(500, f"Internal Error: {'; '.join(report.problems)}")
@@ -38,8 +38,8 @@ class UsageRoutes:
         return web.Response(body=body, content_type="application/json")
 
 
-async def own(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """What a kubelet says of itself, as far as it is true of a virtual node.
+async def kubelet(node: ServedNode, _request: web.Request) -> web.StreamResponse:
+    """Answer with a kubelet's metrics of itself, as far as they are true of a virtual node.
 
     The agent's own metrics are on its health port, once, and not once for each virtual node.
     """
@@ -66,7 +66,7 @@ async def own(node: ServedNode, _request: web.Request) -> web.StreamResponse:
 
 
 async def health(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """`metrics/slis`: what `healthz` says, as a number."""
+    """Answer `metrics/slis`: the result of `healthz` as a number."""
     healthy = 1 if node.link.health.healthy else 0
     meaning = "1 if the check passes, else 0."
     check = exposition.gauge(
@@ -76,15 +76,17 @@ async def health(node: ServedNode, _request: web.Request) -> web.StreamResponse:
 
 
 async def cadvisor(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """Nothing, as of a kubelet without containers: an error would be an alarm at each scrape."""
-    why = _ELSEWHERE.format(target=node.link.target) + "their cAdvisor tells; see metrics/resource"
-    return _text(exposition.render([], [why]))
+    """Answer with no metrics, like a kubelet without containers: an error would be an alarm."""
+    comment = (
+        _ELSEWHERE.format(target=node.link.target) + "ask their cAdvisor; see metrics/resource"
+    )
+    return _text(exposition.render([], [comment]))
 
 
 async def probes(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """Nothing, as of a kubelet that probes nothing."""
-    why = _ELSEWHERE.format(target=node.link.target) + "their kubelets probe them"
-    return _text(exposition.render([], [why]))
+    """Answer with no metrics, like a kubelet that probes nothing."""
+    comment = _ELSEWHERE.format(target=node.link.target) + "their kubelets probe them"
+    return _text(exposition.render([], [comment]))
 
 
 def _text(body: bytes) -> web.Response:

@@ -1,4 +1,4 @@
-"""A report as `stats/summary` (v1alpha1), as far as a virtual node knows: CPU and memory. Pure."""
+"""Renders a report as `stats/summary` (v1alpha1) with CPU and memory, no more. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NANO: Final = 10**9
 
 
 def render(name: str, created: str | None, report: UsageReport) -> Object:
-    """The summary of the virtual node `name`; `created` is when it was made."""
+    """Return the summary of the virtual node `name`; `created` is its creation time."""
     usage = _usage(report.node) if report.node else {}
     return {
         "node": {"nodeName": name, "startTime": created, **usage},
-        "pods": [_pod(one) for one in report.pods],
+        "pods": [_pod(usage) for usage in report.pods],
     }
 
 
-def _pod(one: PodUsage) -> Object:
-    pod = one.pod
+def _pod(usage: PodUsage) -> Object:
+    pod = usage.pod
     return {
         "podRef": {
             "name": objects.name(pod),
@@ -31,13 +31,13 @@ def _pod(one: PodUsage) -> Object:
             "uid": objects.uid(pod),
         },
         "startTime": objects.status(pod).get("startTime"),
-        "containers": [_container(each) for each in one.containers],
-        **_usage(one.point),
+        "containers": [_container(container) for container in usage.containers],
+        **_usage(usage.point),
     }
 
 
-def _container(each: ContainerUsage) -> Object:
-    return {"name": each.name, "startTime": _time(each.start), **_usage(each.point)}
+def _container(usage: ContainerUsage) -> Object:
+    return {"name": usage.name, "startTime": _time(usage.start), **_usage(usage.point)}
 
 
 def _usage(point: Point) -> Object:

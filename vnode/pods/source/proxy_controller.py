@@ -229,7 +229,7 @@ class ProxyController:
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
             return await self._create(proxy, link)
 
-        if await link.look_for_candidate(uid, namespace) is not None:
+        if await link.fetch_candidate(uid, namespace) is not None:
             return LOOK_AGAIN
 
         await self._lost(proxy, _gone_in(link))

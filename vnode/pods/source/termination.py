@@ -129,7 +129,7 @@ class Termination:
             return False
 
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
-        if (unseen := await link.look_for_candidate(uid, namespace)) is not None:
+        if (unseen := await link.fetch_candidate(uid, namespace)) is not None:
             await link.client.discard(kinds.POD_CHAPERONS, unseen)
             return True
 

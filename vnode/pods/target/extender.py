@@ -67,7 +67,7 @@ class Extender:
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""
-        app = web.Application(middlewares=[serving.only(issued.CLIENT)])
+        app = web.Application(middlewares=[serving.only_client(issued.CLIENT)])
         app.add_routes([web.post("/bind", self.handle)])
         return app
 

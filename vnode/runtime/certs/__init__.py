@@ -1,1 +1,1 @@
-"""Certificates: where they come from, when they are renewed, and who is handed them."""
+"""Issues and renews certificates, and hands them to their users."""

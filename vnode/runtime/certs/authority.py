@@ -1,8 +1,8 @@
-"""The agents' own CA, in the Secret `vnode-ca`, which all replicas share.
+"""Manages the agents' own CA, in the Secret `vnode-ca`, which all replicas share.
 
-Whoever comes first creates the Secret; the others find it. Near its end a successor is made: it is
-published in the bundle at once, signs only after everybody had a day to learn of it, and its
-predecessor stays in the bundle until it ends, and with it all that it signed.
+The first replica creates the Secret; the others find it. Near its end a successor is made: it is
+published in the bundle at once, and signs only a day later, when everybody has the bundle. Its
+predecessor stays in the bundle until it ends, and with it all certificates that it signed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from vnode.telemetry import metrics
 
 SECRET: Final = "vnode-ca"  # noqa: S105 - its name
 PUBLISHED_BEFORE_USE: Final = timedelta(days=1)
-LOOK_AGAIN: Final = 3600.0  # seconds; the longest sleep, because wall clocks may be set
+MAX_SLEEP: Final = 3600.0  # seconds, because wall clocks may be set
 _RETRY: Final = 5.0  # seconds
 
 log = logging.getLogger(__name__)
@@ -38,34 +38,34 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """The CA, and the one before it until that has ended."""
+    """Holds the CA, and the previous one until that has ended."""
 
     current: Pair
     previous: Pair | None = None
 
     def alive(self, now: datetime) -> list[Pair]:
-        """Those that have not ended, newest first."""
+        """Return the CAs that have not ended, newest first."""
         pairs = [pair for pair in (self.current, self.previous) if pair is not None]
         return [pair for pair in pairs if keypairs.expiry(pair.x509) > now]
 
     def signer(self, now: datetime) -> Pair:
-        """The one that signs: the newest that everybody has had time to learn of."""
+        """Return the CA that signs: the newest that was published for long enough."""
         alive = self.alive(now)
-        known = [p for p in alive if p.x509.not_valid_before_utc + PUBLISHED_BEFORE_USE <= now]
-        return (known or alive[::-1] or [self.current])[0]
+        usable = [p for p in alive if p.x509.not_valid_before_utc + PUBLISHED_BEFORE_USE <= now]
+        return (usable or alive[::-1] or [self.current])[0]
 
     def bundle(self, now: datetime) -> bytes:
-        """What others are to trust."""
+        """Return the certificates that others have to trust, in PEM."""
         return keypairs.bundle([p.certificate for p in self.alive(now)])
 
     def successor(self, now: datetime) -> Generations:
-        """With a new CA in front; a predecessor that has ended is dropped."""
+        """Return generations with a new CA; a predecessor that has ended is dropped."""
         old = self.current if keypairs.expiry(self.current.x509) > now else None
         return Generations(keypairs.make_authority(now), old)
 
 
 class Authority:
-    """The CA of this cluster's agents. Call `load` first, and keep `run` running."""
+    """Issues certificates by the CA of this cluster's agents. Call `load` first, then `run`."""
 
     def __init__(
         self,
@@ -78,31 +78,31 @@ class Authority:
         self._client = client
         self._namespace = namespace
         self._clock: Clock = clock or SystemClock()
-        self._chance = chance()  # fixed, so that the time of renewal does not wander
+        self._chance = chance()  # fixed, so that the time of renewal does not change
         self._generations: Generations | None = None
         self._listeners: Listeners[[]] = Listeners()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever there is another CA. It must not await."""
+        """Call `listener` whenever there is a new CA. It must not await."""
         self._listeners.add(listener)
 
     @property
     def bundle(self) -> bytes:
-        """The CA certificates to be trusted, in PEM, newest first."""
+        """The CA certificates to trust, in PEM, newest first."""
         return self._known().bundle(self._clock.now())
 
     def trusts(self, pair: Pair) -> bool:
-        """The certificate was issued by a CA that is in the bundle."""
+        """Tell whether a certificate was issued by a CA in the bundle."""
         return keypairs.issued_by(pair.x509, keypairs.parse_bundle(self.bundle))
 
     async def issue(self, request: CertificateRequest) -> Pair:
-        """A new certificate and key."""
+        """Issue a certificate with a new key."""
         now = self._clock.now()
         signer = self._known().signer(now)
         return await asyncio.to_thread(keypairs.issue, signer, request, now)
 
     async def load(self) -> None:
-        """Read the CA, create it where there is none, and renew it if that is due.
+        """Read the CA, or create it if there is none, and renew it if that is due.
 
         ConfigError if the Secret holds something else.
         """
@@ -118,18 +118,18 @@ class Authority:
             await self._renew(secret, generations)
 
     async def run(self) -> None:
-        """Follow the Secret, make it again if it is deleted, and renew the CA in time."""
+        """Follow the Secret, create it again if it is deleted, and renew the CA in time."""
         informer = Informer.of_object(self._client, kinds.SECRETS, SECRET, self._namespace)
-        await renewal.keep_object(informer, self._look)
+        await renewal.keep_object(informer, self._reconcile)
 
-    async def _look(self) -> float:
+    async def _reconcile(self) -> float:
         try:
             await self.load()
         except VnodeError as error:
             log.warning("the CA in Secret %s/%s: %s", self._namespace, SECRET, error)
             return _RETRY
 
-        return until(self._due(self._known()), self._clock)
+        return seconds_until(self._due(self._known()), self._clock)
 
     def _due(self, generations: Generations) -> datetime:
         return keypairs.renewal(generations.current.x509, self._chance)
@@ -144,7 +144,7 @@ class Authority:
             secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
             generations = parse(secret)
         else:
-            log.info("made a new CA in Secret %s/%s", self._namespace, SECRET)
+            log.info("created a new CA in Secret %s/%s", self._namespace, SECRET)
 
         self._adopt(generations)
 
@@ -160,7 +160,7 @@ class Authority:
         except Conflict:
             renewed = parse(await self._client.get(kinds.SECRETS, SECRET, self._namespace))
         else:
-            log.info("made a successor of the CA in Secret %s/%s", self._namespace, SECRET)
+            log.info("created a successor of the CA in Secret %s/%s", self._namespace, SECRET)
 
         self._adopt(renewed)
 
@@ -178,13 +178,13 @@ class Authority:
         return self._generations
 
 
-def until(due: datetime, clock: Clock) -> float:
-    """Seconds to sleep before something is due: at least 1, and at most LOOK_AGAIN."""
-    return min(max((due - clock.now()).total_seconds(), 1.0), LOOK_AGAIN)
+def seconds_until(due: datetime, clock: Clock) -> float:
+    """Return the seconds to sleep until something is due: at least 1, at most MAX_SLEEP."""
+    return min(max((due - clock.now()).total_seconds(), 1.0), MAX_SLEEP)
 
 
 def build(namespace: str, generations: Generations, now: datetime) -> Object:
-    """The Secret: the CA as tls.crt and tls.key, what to trust as ca.crt, and the previous CA."""
+    """Build the Secret: CA as tls.crt and tls.key, bundle as ca.crt, and the previous CA."""
     previous = generations.previous or Pair(b"", b"")
     data = {
         "tls.crt": generations.current.certificate,
@@ -197,7 +197,7 @@ def build(namespace: str, generations: Generations, now: datetime) -> Object:
 
 
 def secret_of(namespace: str, name: str, data: dict[str, bytes]) -> Object:
-    """A Secret of type kubernetes.io/tls."""
+    """Build a Secret of type kubernetes.io/tls."""
     return {
         "apiVersion": kinds.SECRETS.api_version,
         "kind": kinds.SECRETS.kind,
@@ -208,7 +208,7 @@ def secret_of(namespace: str, name: str, data: dict[str, bytes]) -> Object:
 
 
 def data_of(secret: Object, key: str) -> bytes:
-    """One value of a Secret, b"" if it is absent or unreadable."""
+    """Return one value of a Secret, b"" if it is missing or unreadable."""
     try:
         return base64.b64decode((secret.get("data") or {}).get(key) or "", validate=True)
     except (binascii.Error, ValueError):
@@ -216,7 +216,7 @@ def data_of(secret: Object, key: str) -> bytes:
 
 
 def parse(secret: Object) -> Generations:
-    """The CA in a Secret; ConfigError, with the cure, if there is none."""
+    """Parse the CA in a Secret; ConfigError, with the cure, if there is none."""
     current = Pair(data_of(secret, "tls.crt"), data_of(secret, "tls.key"))
     previous = Pair(data_of(secret, "previous.crt"), data_of(secret, "previous.key"))
     try:
@@ -226,7 +226,7 @@ def parse(secret: Object) -> Generations:
     except ConfigError as error:
         raise ConfigError(
             f"Secret {objects.key(secret)} holds no usable CA ({error}): delete it, and the agent "
-            "makes another"
+            "creates another"
         ) from error
 
     return Generations(current, previous if previous.certificate else None)

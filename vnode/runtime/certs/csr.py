@@ -1,12 +1,12 @@
-"""A serving certificate from a signer of the cluster, by CertificateSigningRequest.
+"""Gets a serving certificate from a signer of the cluster, by CertificateSigningRequest.
 
-The steps are those of a kubelet: make a key, ask, wait until somebody approves and the signer has
-signed, and ask again at 70 to 90 % of the certificate's life. The agent approves its own requests
-if it has been given the right to; nothing in Kubernetes does it by itself. The key never leaves
-this process, so each start asks anew.
+The steps are those of a kubelet: make a key, create a request, wait until somebody approves it and
+the signer signs it, and request again at 70 to 90 % of the certificate's life. The agent approves
+its own requests if it has the right to; nothing in Kubernetes does it by itself. The key never
+leaves this process, so each start makes a new request.
 
-What a request looks like is set by the signer that kubelets use: its subject is that of a node, and
-it names an address. Who asks does not matter to that signer.
+The signer of kubelets prescribes the content of a request: its subject is that of a node, and it
+names an address. Who creates the request does not matter to that signer.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _GROUP: Final = "system:nodes"
 _USER: Final = "system:node:vnode"
 _USAGES: Final = ("digital signature", "server auth")
 _RETRY: Final = 10.0  # seconds after an error of the API server
-_LOOK_AGAIN: Final = 300.0  # seconds: the right to approve may have been given meanwhile
+_RECHECK: Final = 300.0  # seconds: the right to approve may have been granted meanwhile
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CSRState:
-    """What has become of a request. With `certificate` it is done."""
+    """Describes the progress of a request. With `certificate` it is done."""
 
     reason: str
     message: str
@@ -52,7 +52,7 @@ class CSRState:
 
 
 class SignedCertificate:
-    """A kubelet_certificate.Source that asks `signer` for a certificate for these hosts."""
+    """Requests a certificate for these hosts from `signer`; a `kubelet_serving.Source`."""
 
     def __init__(
         self,
@@ -64,13 +64,15 @@ class SignedCertificate:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.pair: Pair | None = None
-        self.health = LinkHealth(False, "NotRequested", f"{signer} was not asked yet", clock.now())
+        self.health = LinkHealth(
+            False, "NotRequested", f"not requested from {signer} yet", clock.now()
+        )
         self._client = client
         self._signer = signer
         self._hosts = hosts
         self._clock = clock
         self._chance = chance
-        self._due: datetime | None = None  # when to ask again; None before the first certificate
+        self._due: datetime | None = None  # next request; None before the first certificate
         self._pending: tuple[str, bytes] | None = None  # name of the open request, and its key
         self._instance = secrets.token_hex(8)
         self._requests = Informer(
@@ -81,9 +83,9 @@ class SignedCertificate:
         )
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Ask, wait, and renew, until cancelled."""
+        """Request, wait, and renew, until cancelled."""
 
-        async def look() -> float:
+        async def reconcile() -> float:
             before = (self.pair, self.health.reason, self.health.message)
             wait = await self._step()
             if before != (self.pair, self.health.reason, self.health.message):
@@ -91,65 +93,67 @@ class SignedCertificate:
 
             return wait
 
-        await renewal.keep_object(self._requests, look, at_once=True)
+        await renewal.keep_object(self._requests, reconcile, at_once=True)
 
     async def _step(self) -> float:
-        """Do what can be done now; answers after how many seconds to look again."""
+        """Do what can be done now; return the seconds until the next step."""
         try:
             if self._pending is None:
                 if self._due is not None and (left := self._until(self._due)) > 0:
-                    return min(left, _LOOK_AGAIN)
+                    return min(left, _RECHECK)
 
-                await self._ask()
+                await self._request()
 
-            return await self._follow()
+            return await self._check()
         except Denied as error:
-            self._say(False, "NotAllowed", f"{error.message}: {cures.REPAIR}; {OWN}")
+            self._set_health(False, "NotAllowed", f"{error.message}: {cures.REPAIR}; {OWN}")
         except VnodeError as error:
-            self._say(False, "RequestFailed", f"the certificate cannot be requested: {error}")
+            self._set_health(
+                False, "RequestFailed", f"the certificate cannot be requested: {error}"
+            )
 
         return _RETRY
 
-    async def _ask(self) -> None:
+    async def _request(self) -> None:
         request, key = await asyncio.to_thread(keypairs.signing_request, _USER, _GROUP, self._hosts)
         body = build(self._hosts[0], self._signer, request, self._instance)
         created = await self._client.create(kinds.CSRS, body)
         self._pending = (objects.name(created), key)
-        log.info("asked %s for a certificate: %s", self._signer, objects.name(created))
+        log.info("requested a certificate from %s: %s", self._signer, objects.name(created))
 
-    async def _follow(self) -> float:
+    async def _check(self) -> float:
         assert self._pending is not None
         name, key = self._pending
         try:
-            found = self._requests.store.get(name) or await self._client.get(kinds.CSRS, name)
+            request = self._requests.store.get(name) or await self._client.get(kinds.CSRS, name)
         except NotFound:
-            log.warning("the request %s is gone; asking again", name)
+            log.warning("the request %s is gone; creating another", name)
             self._pending = None
             return 0.0
 
-        verdict = judge(found, self._signer)
-        if verdict.certificate:
-            self._take(verdict, Pair(verdict.certificate, key))
-            return _LOOK_AGAIN
+        state = judge(request, self._signer)
+        if state.certificate:
+            self._accept(state, Pair(state.certificate, key))
+            return _RECHECK
 
-        await self._wait(found, verdict)
+        await self._wait(request, state)
         ends = self._until(keypairs.expiry(self.pair.x509)) if self.pair else 0.0
-        return min(ends, _LOOK_AGAIN) if ends > 0 else _LOOK_AGAIN
+        return min(ends, _RECHECK) if ends > 0 else _RECHECK
 
-    async def _wait(self, request: Object, verdict: CSRState) -> None:
-        if verdict.approvable and await self._approved(request):
-            return  # the next event of the request goes on from here
+    async def _wait(self, request: Object, state: CSRState) -> None:
+        if state.approvable and await self._approve(request):
+            return  # the next event of the request leads to the next step
 
         if self.pair is not None and keypairs.expiry(self.pair.x509) > self._clock.now():
             end = objects.timestamp(keypairs.expiry(self.pair.x509))
-            message = f"{verdict.message}; the present certificate ends at {end}"
+            message = f"{state.message}; the present certificate ends at {end}"
         else:
-            message = f"{verdict.message}; {OWN}"
+            message = f"{state.message}; {OWN}"
 
-        self._say(False, verdict.reason, message)
+        self._set_health(False, state.reason, message)
 
-    async def _approved(self, request: Object) -> bool:
-        """Try to approve; whether that was done, or is to be tried again."""
+    async def _approve(self, request: Object) -> bool:
+        """Try to approve a request; False if the agent may not."""
         name = objects.name(request)
         condition = {
             "type": "Approved",
@@ -172,30 +176,31 @@ class SignedCertificate:
         log.info("approved %s", name)
         return True
 
-    def _take(self, verdict: CSRState, pair: Pair) -> None:
+    def _accept(self, state: CSRState, pair: Pair) -> None:
         self._pending = None
         try:
             keypairs.check_pair(pair)
         except ConfigError as error:
             self._due = self._clock.now()
-            self._say(False, "BadCertificate", f"what {self._signer} signed is of no use: {error}")
+            message = f"{self._signer} issued an unusable certificate: {error}"
+            self._set_health(False, "BadCertificate", message)
             return
 
         self.pair = pair
         self._due = keypairs.renewal(pair.x509, self._chance())
-        self._say(True, verdict.reason, verdict.message)
+        self._set_health(True, state.reason, state.message)
 
     def _until(self, moment: datetime) -> float:
         return (moment - self._clock.now()).total_seconds()
 
-    def _say(self, healthy: bool, reason: str, message: str) -> None:
+    def _set_health(self, healthy: bool, reason: str, message: str) -> None:
         if (reason, message) != (self.health.reason, self.health.message):
             (log.info if healthy else log.warning)("certificate of the kubelet API: %s", message)
             self.health = LinkHealth(healthy, reason, message, self._clock.now())
 
 
 def build(address: str, signer: str, request: bytes, instance: str) -> Object:
-    """The CertificateSigningRequest; its name tells people whose it is."""
+    """Build the CertificateSigningRequest; its name tells people whose it is."""
     readable = address.replace(":", "-").strip("-")
     return {
         "metadata": {
@@ -211,18 +216,18 @@ def build(address: str, signer: str, request: bytes, instance: str) -> Object:
 
 
 def judge(request: Object, signer: str) -> CSRState:
-    """What has become of a request, in words that say what to do."""
+    """Return the state of a request, with a message that says what to do."""
     name, status = objects.name(request), objects.status(request)
     if issued := status.get("certificate"):
         return CSRState("Issued", f"{name} was signed by {signer}", base64.b64decode(issued))
 
-    conditions = {one.get("type"): one for one in status.get("conditions") or ()}
-    again = f"mend that, then ask again: kubectl delete csr {name}"
+    conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
+    again = f"correct that, then request again: kubectl delete csr {name}"
     if denied := conditions.get("Denied"):
-        return CSRState("RequestDenied", f"{name} was denied ({_words(denied)}): {again}")
+        return CSRState("RequestDenied", f"{name} was denied ({_reason(denied)}): {again}")
 
     if failed := conditions.get("Failed"):
-        return CSRState("SignerFailed", f"{signer} refused {name} ({_words(failed)}): {again}")
+        return CSRState("SignerFailed", f"{signer} refused {name} ({_reason(failed)}): {again}")
 
     if "Approved" in conditions:
         return CSRState("NotSigned", f"{name} is approved, but {signer} has not signed it yet")
@@ -231,5 +236,5 @@ def judge(request: Object, signer: str) -> CSRState:
     return CSRState("NotApproved", f"{name} waits for approval: {command}", approvable=True)
 
 
-def _words(condition: Object) -> str:
+def _reason(condition: Object) -> str:
     return str(condition.get("message") or condition.get("reason") or "no reason given")

@@ -1,7 +1,7 @@
-"""A serving certificate that others keep in files: cert-manager, a mounted Secret, a person.
+"""Reads a serving certificate from files that others maintain: cert-manager, a mounted Secret.
 
-Files are looked at every minute, as the kubelet does; whoever replaces two files cannot do so at
-once, so a pair that does not fit leaves the former one in force.
+The files are read every minute, as by the kubelet. Nobody can replace two files at once, so a pair
+that does not match leaves the former one in use.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from vnode.runtime.certs.keypairs import Pair
 from vnode.runtime.certs.kubelet_serving import OWN
 from vnode.runtime.links import LinkHealth
 
-_INTERVAL: Final = 60.0  # seconds between looks
-_AFTER_A_FAULT: Final = 5.0  # seconds: it may be in the middle of being replaced
+_INTERVAL: Final = 60.0  # seconds between two reads
+_RETRY: Final = 5.0  # seconds after a failure: the files may be being replaced
 
 log = logging.getLogger(__name__)
 
 
 class CertificateFiles:
-    """A kubelet_certificate.Source over two PEM files."""
+    """Reads two PEM files; a `kubelet_serving.Source`."""
 
     def __init__(self, certificate: Path, key: Path, clock: Clock) -> None:
         self.pair: Pair | None = None
@@ -40,40 +40,42 @@ class CertificateFiles:
         """Follow the files until cancelled."""
         while True:
             before = (self.pair, self.health.reason, self.health.message)
-            await self._look()
+            await self._update()
             if before != (self.pair, self.health.reason, self.health.message):
                 changed()
 
-            await self._clock.sleep(_INTERVAL if self.health.healthy else _AFTER_A_FAULT)
+            await self._clock.sleep(_INTERVAL if self.health.healthy else _RETRY)
 
-    async def _look(self) -> None:
+    async def _update(self) -> None:
         try:
-            found = await asyncio.to_thread(self._read)
+            pair = await asyncio.to_thread(self._read)
         except ConfigError as error:
             log.warning("the kubelet API's certificate: %s", error)
-            self._say(False, "BadFile", f"{error}; {OWN}")
+            self._set_health(False, "BadFile", f"{error}; {OWN}")
             return
 
-        self.pair = found
-        end = keypairs.expiry(found.x509)
+        self.pair = pair
+        end = keypairs.expiry(pair.x509)
         if end <= self._clock.now():
             message = f"{self._certificate} ended at {objects.timestamp(end)}: replace it; {OWN}"
-            self._say(False, "Expired", message)
+            self._set_health(False, "Expired", message)
         else:
-            self._say(True, "FromFile", f"{self._certificate} ends at {objects.timestamp(end)}")
+            self._set_health(
+                True, "FromFile", f"{self._certificate} ends at {objects.timestamp(end)}"
+            )
 
     def _read(self) -> Pair:
         try:
-            found = Pair(self._certificate.read_bytes(), self._key.read_bytes())
+            pair = Pair(self._certificate.read_bytes(), self._key.read_bytes())
         except OSError as error:
             raise ConfigError(f"cannot read {error.filename}: {error.strerror}") from error
 
         try:
-            keypairs.check_pair(found, foreign=True)
+            keypairs.check_pair(pair, foreign=True)
         except ConfigError as error:
             raise ConfigError(f"{self._certificate} and {self._key}: {error}") from error
 
-        return found
+        return pair
 
-    def _say(self, healthy: bool, reason: str, message: str) -> None:
+    def _set_health(self, healthy: bool, reason: str, message: str) -> None:
         self.health = LinkHealth(healthy, reason, message, self._clock.now())

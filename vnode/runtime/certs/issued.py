@@ -1,7 +1,7 @@
-"""Certificates in use: issued by the agents' CA, renewed in time, handed to whoever needs them.
+"""Keeps certificates of the agents' CA valid, in SSL contexts, in a Secret and in files.
 
 Each of the classes is one long-lived task. It acts when its certificate is due, when the CA
-changes, and when what it has written is changed or deleted by somebody else.
+changes, and when somebody else changes or deletes what it wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vnode.runtime.certs.keypairs import CertificateRequest, Pair
 from vnode.telemetry import metrics
 
 CLIENT: Final = "vnode-candidate-scheduler"
-"""Common name of the candidate scheduler's client certificate, and the Secret that it is in."""
+"""Common name of the candidate scheduler's client certificate, and the name of its Secret."""
 
 FILES: Final = ("tls.crt", "tls.key", "ca.crt")
 _RETRY: Final = 5.0  # seconds
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class ServingCertificate:
-    """A certificate of a server, in an SSL context that is valid for as long as the server runs.
+    """Keeps a server's certificate valid in an SSL context that serves as long as the process.
 
-    With `clients`, the context lets in only clients with a certificate of the same CA.
+    With `clients`, the context accepts only clients with a certificate of the same CA.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ServingCertificate:
         self.context: ssl.SSLContext = keypairs.server_context()
 
     def on_renewal(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when there is another certificate (see `pair`)."""
+        """Call `listener` when there is a new certificate (see `pair`)."""
         self._listeners.add(listener)
 
     @property
@@ -73,7 +73,7 @@ class ServingCertificate:
         return self._pair
 
     async def start(self) -> ssl.SSLContext:
-        """Issue the first certificate; the context is ready to be served with."""
+        """Issue the first certificate, and return the context to serve with."""
         trusted = self._authority.bundle if self._clients else None
         self.context = keypairs.server_context(trusted)
         await self._renew()
@@ -81,11 +81,11 @@ class ServingCertificate:
 
     async def run(self) -> None:
         """Keep the certificate valid until cancelled; call `start` first."""
-        stirred = asyncio.Event()
-        self._authority.subscribe(stirred.set)
-        await renewal.keep(stirred, self._look)
+        changed = asyncio.Event()
+        self._authority.subscribe(changed.set)
+        await renewal.keep(changed, self._reconcile)
 
-    async def _look(self) -> float:
+    async def _reconcile(self) -> float:
         if self._clients:
             self.context.load_verify_locations(cadata=self._authority.bundle.decode())
 
@@ -93,21 +93,21 @@ class ServingCertificate:
         if due or self._pair is None or not self._authority.trusts(self._pair):
             await self._renew()
 
-        return authority.until(self._due or self._clock.now(), self._clock)
+        return authority.seconds_until(self._due or self._clock.now(), self._clock)
 
     async def _renew(self) -> None:
         pair = await self._authority.issue(self._request)
         await asyncio.to_thread(keypairs.load, self.context, pair)
         self._pair = pair
         self._due = keypairs.renewal(pair.x509, self._chance())
-        _count(self._name, pair)
+        _record_expiry(self._name, pair)
         self._listeners.call()
 
 
 class ClientCertificate:
-    """The candidate scheduler's certificate: in a Secret, and in files if there is a folder.
+    """Keeps the candidate scheduler's certificate in a Secret, and in files if there is a folder.
 
-    All replicas keep the Secret; who finds it wanting writes it, the others follow.
+    All replicas check the Secret, and the first to find it missing or outdated writes it.
     """
 
     def __init__(
@@ -120,23 +120,23 @@ class ClientCertificate:
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.written = asyncio.Event()  # set once the Secret, and the files, are good
+        self.written = asyncio.Event()  # set once the Secret and the files are valid
         self._client = client
         self._authority = source
         self._namespace = namespace
         self._folder = folder
         self._clock: Clock = clock or SystemClock()
-        self._chance = chance()  # fixed, so that the time of renewal does not wander
+        self._chance = chance()  # fixed, so that the time of renewal does not change
 
     async def run(self) -> None:
-        """Keep Secret and files good until cancelled."""
-        stirred = asyncio.Event()
-        self._authority.subscribe(stirred.set)
+        """Keep Secret and files valid until cancelled."""
+        changed = asyncio.Event()
+        self._authority.subscribe(changed.set)
         informer = Informer.of_object(self._client, kinds.SECRETS, CLIENT, self._namespace)
-        await renewal.keep_object(informer, self._look, stirred)
+        await renewal.keep_object(informer, self._reconcile, changed)
 
-    async def _look(self) -> float:
-        """Make everything right; answers when to look again, in seconds."""
+    async def _reconcile(self) -> float:
+        """Make Secret and files valid; return the seconds until the next time."""
         try:
             pair = await self._ensure()
             if self._folder is not None:
@@ -148,8 +148,8 @@ class ClientCertificate:
             return _RETRY
 
         self.written.set()
-        _count("candidate-scheduler", pair)
-        return authority.until(keypairs.renewal(pair.x509, self._chance), self._clock)
+        _record_expiry("candidate-scheduler", pair)
+        return authority.seconds_until(keypairs.renewal(pair.x509, self._chance), self._clock)
 
     async def _ensure(self) -> Pair:
         pair = None
@@ -159,13 +159,13 @@ class ClientCertificate:
             pair = Pair(authority.data_of(secret, "tls.crt"), authority.data_of(secret, "tls.key"))
             bundle = authority.data_of(secret, "ca.crt")
         except NotFound:
-            log.info("the Secret %s/%s is made", self._namespace, CLIENT)
+            log.info("creating Secret %s/%s", self._namespace, CLIENT)
 
-        good = pair is not None and self._is_good(pair)
-        if pair is None or not good:
+        valid = pair is not None and self._is_valid(pair)
+        if pair is None or not valid:
             pair = await self._authority.issue(CertificateRequest(CLIENT))
 
-        if not good or bundle != self._authority.bundle:
+        if not valid or bundle != self._authority.bundle:
             data = contents(pair, self._authority.bundle)
             await self._client.apply(
                 kinds.SECRETS, authority.secret_of(self._namespace, CLIENT, data)
@@ -173,7 +173,7 @@ class ClientCertificate:
 
         return pair
 
-    def _is_good(self, pair: Pair) -> bool:
+    def _is_valid(self, pair: Pair) -> bool:
         try:
             keypairs.check_pair(pair)
         except ConfigError:
@@ -184,12 +184,12 @@ class ClientCertificate:
 
 
 def contents(pair: Pair, bundle: bytes) -> dict[str, bytes]:
-    """What the client needs, by the names of FILES."""
+    """Return what the client needs, by the names of FILES."""
     return dict(zip(FILES, (pair.certificate, pair.key, bundle), strict=True))
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
-    """Write those that differ, readable for this user only; ConfigError if that cannot be."""
+    """Write the files that differ, readable for this user only; ConfigError if that fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, content in files.items():
@@ -203,6 +203,6 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
         ) from error
 
 
-def _count(name: str, pair: Pair) -> None:
+def _record_expiry(name: str, pair: Pair) -> None:
     end = keypairs.expiry(pair.x509)
     metrics.CERTIFICATE_EXPIRY.labels(name).set(end.timestamp())

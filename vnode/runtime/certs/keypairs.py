@@ -1,7 +1,7 @@
-"""X.509, pure: keys, certificates, when to renew them, and TLS contexts made of them.
+"""Makes keys, certificates and TLS contexts, and computes when to renew certificates.
 
-All keys are EC P-256: small, quick, and taken by every TLS stack of Kubernetes. Times, and the
-chance that spreads renewals, are handed in.
+All keys are EC P-256: small, quick, and supported by every TLS stack of Kubernetes. Times, and the
+chance that spreads renewals, are passed in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vnode.api.errors import ConfigError
 
 AUTHORITY_LIFE: Final = timedelta(days=3 * 365)
 LEAF_LIFE: Final = timedelta(days=90)
-RENEW_FROM: Final = 0.7  # of a certificate's life, the kubelet's figures
+RENEW_FROM: Final = 0.7  # of a certificate's life, as in the kubelet
 RENEW_TO: Final = 0.9
 _BACKDATED: Final = timedelta(minutes=5)  # clocks of other machines may be behind
 _ORGANISATION: Final = "vnode"
@@ -33,7 +33,7 @@ _ORGANISATION: Final = "vnode"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its private key, both in PEM."""
+    """Holds a certificate and its private key, both in PEM."""
 
     certificate: bytes
     key: bytes
@@ -43,25 +43,25 @@ class Pair:
 
     @property
     def x509(self) -> x509.Certificate:
-        """The certificate, parsed; ValueError if it is none."""
+        """The certificate, parsed; ValueError if it is not one."""
         return x509.load_pem_x509_certificate(self.certificate)
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A certificate that is wanted: for servers at `hosts` (names, IP addresses), or a client."""
+    """Describes a certificate: for a server at `hosts` (names, IP addresses), else for a client."""
 
     common_name: str
     hosts: tuple[str, ...] = ()
 
     @property
     def is_client(self) -> bool:
-        """Without a host it is nobody's server."""
+        """Whether the certificate is for a client: it has no host."""
         return not self.hosts
 
 
 def make_authority(now: datetime, life: timedelta = AUTHORITY_LIFE) -> Pair:
-    """A new self-signed CA. The name holds its date, so that two of them are told apart."""
+    """Make a self-signed CA. Its name has the date, so that two CAs differ in their names."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"vnode CA {now:%Y-%m-%d %H:%M:%S}")
     builder = _builder(name, name, key.public_key(), now, now + life)
@@ -77,7 +77,7 @@ def make_authority(now: datetime, life: timedelta = AUTHORITY_LIFE) -> Pair:
 def issue(
     authority: Pair, request: CertificateRequest, now: datetime, life: timedelta = LEAF_LIFE
 ) -> Pair:
-    """A new key and its certificate, which ends with its CA at the latest."""
+    """Make a key and its certificate, which ends with its CA at the latest."""
     issuer = authority.x509
     signer = _private_key(authority)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -105,7 +105,7 @@ def issue(
 def signing_request(
     common_name: str, organisation: str, hosts: Sequence[str]
 ) -> tuple[bytes, bytes]:
-    """A request for somebody else to sign, and the new private key it is for; both in PEM."""
+    """Make a private key and a signing request for it; return the request, then the key, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = [
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation),
@@ -122,18 +122,18 @@ def signing_request(
 
 
 def expiry(certificate: x509.Certificate) -> datetime:
-    """When it ends, in UTC."""
+    """Return when a certificate ends, in UTC."""
     return certificate.not_valid_after_utc
 
 
 def renewal(certificate: x509.Certificate, chance: float) -> datetime:
-    """When to renew it: `chance` (0 to 1) places that between 70 and 90 % of its life."""
+    """Return when to renew: at 70 to 90 % of a certificate's life, by `chance` (0 to 1)."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return start + (end - start) * (RENEW_FROM + (RENEW_TO - RENEW_FROM) * chance)
 
 
 def issued_by(certificate: x509.Certificate, authorities: Iterable[x509.Certificate]) -> bool:
-    """One of the CAs has signed it."""
+    """Tell whether one of the CAs signed a certificate."""
     for authority in authorities:
         try:
             certificate.verify_directly_issued_by(authority)
@@ -146,12 +146,12 @@ def issued_by(certificate: x509.Certificate, authorities: Iterable[x509.Certific
 
 
 def bundle(certificates: Sequence[bytes]) -> bytes:
-    """Certificates in PEM, one after the other."""
+    """Join certificates in PEM."""
     return b"".join(certificate.strip() + b"\n" for certificate in certificates)
 
 
 def parse_bundle(pem: bytes) -> list[x509.Certificate]:
-    """The certificates of a bundle; empty if it holds none or is no PEM."""
+    """Return the certificates of a bundle; empty if it has none or is not PEM."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
@@ -161,7 +161,7 @@ def parse_bundle(pem: bytes) -> list[x509.Certificate]:
 def check_pair(pair: Pair, *, foreign: bool = False) -> None:
     """Raise ConfigError unless this is a certificate with its private key.
 
-    The key has to be of the kind that we make, but for a `foreign` pair.
+    The key has to be of the kind that we make, unless the pair is `foreign`.
     """
     try:
         key = serialization.load_pem_private_key(pair.key, password=None) if foreign else None
@@ -170,13 +170,13 @@ def check_pair(pair: Pair, *, foreign: bool = False) -> None:
         raise ConfigError("not a certificate and a private key in PEM") from error
 
     if not matches:
-        raise ConfigError("the private key is not that of the certificate")
+        raise ConfigError("the private key does not match the certificate")
 
 
 def server_context(client_authority: bytes | None = None) -> ssl.SSLContext:
-    """A context for a server, TLS 1.2 or later, still without its certificate (see `load`).
+    """Make a context for a server, TLS 1.2 or later, without its certificate (see `load`).
 
-    With `client_authority`, only clients with a certificate of these CAs get through the handshake.
+    With `client_authority`, only clients with a certificate of these CAs pass the handshake.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -189,9 +189,9 @@ def server_context(client_authority: bytes | None = None) -> ssl.SSLContext:
 
 
 def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Have a context use this certificate from the next handshake on.
+    """Make a context use this certificate from the next handshake on.
 
-    OpenSSL reads keys from files only: this one is in memory, so no disk ever sees the key.
+    The `ssl` module reads keys from files only: this one is in memory, so no disk has the key.
     """
     handle = os.memfd_create("certificate")
     try:
@@ -204,7 +204,7 @@ def load(context: ssl.SSLContext, pair: Pair) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only this user may read; readers see the old content or the new, whole."""
+    """Write a file that only this user may read; readers never see a part of the content."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

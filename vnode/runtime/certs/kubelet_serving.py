@@ -1,9 +1,9 @@
-"""The certificate that virtual nodes show: from a signer or from files, or the agents' own.
+"""Selects the certificate of virtual nodes: from a signer or from files, else the agents' own.
 
-API servers that check kubelets' certificates know nothing of the agents' own CA. For them the
-certificate comes from elsewhere (a Source). Until it is there, and whenever it has ended, the
-agents' own is shown, so that API servers that do not check are never the worse for it; and what is
-missing, and who has to do what, is said in `health`.
+API servers that check kubelets' certificates do not know the agents' own CA. For them the
+certificate comes from elsewhere (a Source). Until it exists, and whenever it has ended, the agents'
+own is used, which suits API servers that do not check; and `health` says what is missing, and who
+has to do what.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ OWN: Final = "API servers that check kubelets' certificates refuse logs and exec
 
 
 class KubeletCertificateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the certificate of the kubelet API comes from; by default, the agents' own CA."""
+    """Says where the certificate of the kubelet API comes from: by default, the agents' own CA."""
 
     signer: str = ""
-    """Name of a signer that CertificateSigningRequests are made to."""
+    """Name of a signer for CertificateSigningRequests."""
     certificate: str = ""
     """A PEM file of the user's, with intermediates; read again when it changes."""
     key: str = ""
     """The PEM file of its private key."""
 
     def check(self) -> None:
-        """Raise ConfigError, with the cure, if these do not go together."""
+        """Raise ConfigError, with the cure, if the fields contradict each other."""
         if bool(self.certificate) != bool(self.key):
             raise ConfigError("kubeletCertificate: name both, certificate and key, or neither")
 
@@ -45,8 +45,8 @@ class KubeletCertificateConfig(msgspec.Struct, frozen=True, forbid_unknown_field
 
         if self.signer and "/" not in self.signer:
             raise ConfigError(
-                f"kubeletCertificate: {self.signer!r} is no signer: it is called as "
-                "kubernetes.io/kubelet-serving is"
+                f"kubeletCertificate: {self.signer!r} is not a signer's name: write one like "
+                "kubernetes.io/kubelet-serving"
             )
 
 
@@ -56,14 +56,14 @@ class Source(Protocol):
     pair: Pair | None
     """The newest one; None before the first."""
     health: LinkHealth
-    """Unhealthy while there is no certificate that can be shown, or the next one is in danger."""
+    """Unhealthy while there is no usable certificate, or the next one cannot be had yet."""
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Keep `pair` and `health` right until cancelled; call `changed` after each change."""
+        """Keep `pair` and `health` current until cancelled; call `changed` after each change."""
 
 
 class KubeletCertificate:
-    """The one to show now. Call `start` first, and keep `run` running."""
+    """Selects the certificate to use now. Call `start` first, then `run`."""
 
     def __init__(self, own: ServingCertificate, source: Source | None, clock: Clock) -> None:
         self._own = own
@@ -75,15 +75,15 @@ class KubeletCertificate:
     @property
     def pair(self) -> Pair:
         """The certificate and its key."""
-        better = self._source.pair if self._source else None
-        if better is not None and keypairs.expiry(better.x509) > self._clock.now():
-            return better
+        preferred = self._source.pair if self._source else None
+        if preferred is not None and keypairs.expiry(preferred.x509) > self._clock.now():
+            return preferred
 
         return self._own.pair
 
     @property
     def health(self) -> LinkHealth | None:
-        """Whether a certificate from elsewhere is shown; None if none was asked for."""
+        """The health of the source; None without a source."""
         return self._source.health if self._source else None
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -91,11 +91,11 @@ class KubeletCertificate:
         self._listeners.add(listener)
 
     async def start(self) -> None:
-        """From here on there is a `pair`."""
+        """Issue the agents' own certificate, so that there is a `pair`."""
         await self._own.start()
 
     async def run(self) -> None:
-        """Keep everything valid until cancelled."""
+        """Keep the certificates valid until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own.run(), name="kubelet-certificate-own")
             if self._source is not None:

@@ -1,7 +1,8 @@
-"""The loop that keeps one thing right: look at it when it changes, and when it is time to.
+"""Runs reconcile loops for a single object: reconcile when it changes, and when it is due.
 
-It may be an object of the API server that an informer follows, and something else beside it that
-stirs, as the CA does. `look` does what there is to do, and says when it wants to look again.
+The object may be one of the API server, followed by an informer; an event may signal other changes,
+such as a new CA. A reconcile function does all that is necessary, and returns after how many
+seconds it has to be called again, or None.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Awaitable, Callable
 from vnode.api.clock import happens_within
 from vnode.kube.informer import Informer
 
-Look = Callable[[], Awaitable[float | None]]
+Reconcile = Callable[[], Awaitable[float | None]]
 
 
-async def keep(stirred: asyncio.Event, look: Look) -> None:
-    """Look now, whenever the event is set, and after as many seconds as `look` has answered."""
+async def keep(changed: asyncio.Event, reconcile: Reconcile) -> None:
+    """Reconcile now, whenever the event is set, and after the seconds that `reconcile` returns."""
     while True:
-        stirred.clear()
-        await happens_within(stirred, await look())
+        changed.clear()
+        await happens_within(changed, await reconcile())
 
 
 async def follow(informer: Informer, listed: Callable[[], None], *others: asyncio.Event) -> None:
@@ -34,20 +35,20 @@ async def follow(informer: Informer, listed: Callable[[], None], *others: asynci
 
 async def keep_object(
     informer: Informer,
-    look: Look,
-    stirred: asyncio.Event | None = None,
+    reconcile: Reconcile,
+    changed: asyncio.Event | None = None,
     *,
     at_once: bool = False,
 ) -> None:
-    """Run the informer and look whenever it says something, too; first when it has a list.
+    """Run the informer, and reconcile as `keep` does and at each of its events.
 
-    With `at_once`, already before that.
+    The first time is when the informer has a list, or before that with `at_once`.
     """
-    stirring = stirred or asyncio.Event()
-    informer.subscribe(lambda _old, _new: stirring.set())
+    event = changed or asyncio.Event()
+    informer.subscribe(lambda _old, _new: event.set())
     async with asyncio.TaskGroup() as group:
         group.create_task(informer.run(), name=f"{informer.kind.plural}-kept")
         if not at_once:
             await informer.synced.wait()
 
-        await keep(stirring, look)
+        await keep(event, reconcile)

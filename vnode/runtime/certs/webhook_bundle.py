@@ -1,7 +1,7 @@
-"""The CA bundle in the webhook configuration, by which the API server trusts our webhooks.
+"""Maintains the CA bundle in the webhook configuration, by which the API server trusts us.
 
-`vnode install` leaves it empty, since the CA is the agents' own affair. Every replica puts it in,
-and back after somebody has changed or replaced the configuration.
+`vnode install` leaves it empty, since the agents make their CA. Every replica sets it, and restores
+it after somebody has changed or replaced the configuration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class TrustedWebhook:
-    """Keeps the CA bundle of a MutatingWebhookConfiguration such that the API server trusts us."""
+    """Keeps our CA in the bundle of a MutatingWebhookConfiguration."""
 
     def __init__(self, client: Client, source: Authority, name: str = "vnode") -> None:
         self.trusted = asyncio.Event()  # set once the bundle is right
@@ -32,13 +32,13 @@ class TrustedWebhook:
         self._name = name
 
     async def run(self) -> None:
-        """Repair the bundle whenever it, or the CA, changes; until cancelled."""
-        stirred = asyncio.Event()
-        self._authority.subscribe(stirred.set)
+        """Repair the bundle whenever it or the CA changes, until cancelled."""
+        changed = asyncio.Event()
+        self._authority.subscribe(changed.set)
         informer = Informer.of_object(self._client, kinds.MUTATING_WEBHOOKS, self._name)
-        await renewal.keep_object(informer, self._look, stirred)
+        await renewal.keep_object(informer, self._reconcile, changed)
 
-    async def _look(self) -> float | None:
+    async def _reconcile(self) -> float | None:
         try:
             await self._repair()
         except VnodeError as error:
@@ -49,12 +49,12 @@ class TrustedWebhook:
 
     async def _repair(self) -> None:
         try:
-            found = await self._client.get(kinds.MUTATING_WEBHOOKS, self._name)
+            configuration = await self._client.get(kinds.MUTATING_WEBHOOKS, self._name)
         except NotFound as error:
             self.trusted.clear()
-            raise ConfigError(f"it is not there: {cures.REPAIR}") from error
+            raise ConfigError(f"the configuration does not exist: {cures.REPAIR}") from error
 
-        patch = trust_patch(found, self._authority.bundle)
+        patch = trust_patch(configuration, self._authority.bundle)
         if patch:
             await self._client.request(
                 "PATCH",
@@ -62,15 +62,15 @@ class TrustedWebhook:
                 body=patch,
                 content_type="application/json-patch+json",
             )
-            log.info("the CA bundle of webhook configuration %s is set", self._name)
+            log.info("set the CA bundle of webhook configuration %s", self._name)
 
         self.trusted.set()
 
 
 def trust_patch(configuration: objects.Object, bundle: bytes) -> objects.Objects:
-    """The JSON patch that makes all its webhooks trust the bundle; empty if they do.
+    """Build the JSON patch that makes all webhooks trust the bundle; empty if they do.
 
-    A bundle that trusts more than ours is left alone: another replica may know of a newer CA.
+    A bundle with more CAs than ours is left alone: another replica may have a newer CA.
     """
     wanted = set(keypairs.parse_bundle(bundle))
     secret = authority.secret_of("", "", {"ca": bundle})["data"]["ca"]

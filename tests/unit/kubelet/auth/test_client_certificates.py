@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 def believed(
     *shown: KeyAndCertificate, authorities: tuple[KeyAndCertificate, ...] = (ROOT,)
 ) -> bool:
-    found = client_certificates.verified(
+    found = client_certificates.verify(
         [one.certificate for one in shown],
         [one.certificate for one in authorities],
         datetime.now(UTC),
@@ -123,4 +123,4 @@ def test_what_counts_is_the_moment_of_the_request():
     leaf = issue("me", ROOT, usages=[CLIENT])
     later = datetime.now(UTC) + HOUR + MINUTE
 
-    assert client_certificates.verified([leaf.certificate], [ROOT.certificate], later) is None
+    assert client_certificates.verify([leaf.certificate], [ROOT.certificate], later) is None

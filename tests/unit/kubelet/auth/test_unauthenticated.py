@@ -1,4 +1,4 @@
-"""Who sends no credentials to a port of the kubelet API cannot fill it up, nor keep others out."""
+"""Unauthenticated connections cannot use up a port of the kubelet API, nor keep others out."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ OK, UNAUTHORIZED = b"HTTP/1.1 200", b"HTTP/1.1 401"
 
 
 class Knows:
-    """A gate for whoever has a token."""
+    """Authorizes every request that has a token."""
 
     async def check(self, _node: str, request: Any) -> None:
-        """Let in, or 401."""
+        """Raise Refused (401) without a token."""
         if "Authorization" not in request.headers:
             raise Refused(401, "Unauthorized")
 
 
 class Port:
-    """One port, and who is at it."""
+    """Serves one port, and opens connections to it."""
 
     def __init__(self) -> None:
         self.unauthenticated = UnauthenticatedConnections()
@@ -50,7 +50,7 @@ class Port:
             node,
             cast("Gate", Knows()),
             cast("Streams", SimpleNamespace(execute=None, attach=None, port_forward=None)),
-            let_in=self.unauthenticated.let_in,
+            on_authorized=self.unauthenticated.on_authorized,
         )
         shown = issue("node")
         context = OptionalClientCertContext(Pair(shown.pem, shown.key_pem))
@@ -59,16 +59,16 @@ class Port:
         )
 
     async def connect(self) -> Streamed:
-        """A TLS connection."""
+        """Open a TLS connection."""
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        made = await asyncio.open_connection("127.0.0.1", self.served.port, ssl=context)
-        self._opened.append(made[1])
-        return made
+        streamed = await asyncio.open_connection("127.0.0.1", self.served.port, ssl=context)
+        self._opened.append(streamed[1])
+        return streamed
 
     async def close(self) -> None:
-        """Leave, and close the port."""
+        """Abort the connections and close the port."""
         for writer in self._opened:
             writer.transport.abort()
 
@@ -84,7 +84,7 @@ async def port() -> AsyncIterator[Port]:
 
 
 async def answer(streamed: Streamed, request: bytes) -> bytes:
-    """The first word and status of an answer; nothing if the connection is ended instead."""
+    """Return version and status code of the answer; nothing if the connection ends instead."""
     reader, writer = streamed
     writer.write(request)
     try:
@@ -98,7 +98,7 @@ async def answer(streamed: Streamed, request: bytes) -> bytes:
 
 
 async def ended(streamed: Streamed) -> bool:
-    """It ends without an answer."""
+    """Tell whether a connection ends without an answer."""
     async with asyncio.timeout(10):
         try:
             return await streamed[0].read() == b""
@@ -106,8 +106,8 @@ async def ended(streamed: Streamed) -> bool:
             return True
 
 
-async def test_who_sends_no_request_is_gone_before_long(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.05)
+async def test_a_connection_without_a_request_is_ended(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.05)
     silent, slow = await port.connect(), await port.connect()
     slow[1].write(KNOWN[:-10])
 
@@ -116,8 +116,8 @@ async def test_who_sends_no_request_is_gone_before_long(port, monkeypatch) -> No
     assert len(port.unauthenticated) == 0
 
 
-async def test_who_was_let_in_may_stay(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.2)
+async def test_an_authorized_connection_stays(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.2)
     known = await port.connect()
     assert await answer(known, KNOWN) == OK
     assert await ended(await port.connect())  # later than `known` came
@@ -125,8 +125,8 @@ async def test_who_was_let_in_may_stay(port, monkeypatch) -> None:
     assert await answer(known, KNOWN) == OK
 
 
-async def test_who_is_refused_stays_a_stranger(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_PATIENCE", 0.2)
+async def test_a_refused_connection_stays_unauthenticated(port, monkeypatch) -> None:
+    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.2)
     refused = await port.connect()
     assert await answer(refused, UNKNOWN) == UNAUTHORIZED
     assert len(port.unauthenticated) == 1
@@ -134,7 +134,9 @@ async def test_who_is_refused_stays_a_stranger(port, monkeypatch) -> None:
     assert await ended(refused)
 
 
-async def test_of_too_many_the_oldest_goes_and_a_known_caller_comes_in(port, monkeypatch) -> None:
+async def test_of_too_many_connections_the_oldest_ends_and_a_known_caller_gets_in(
+    port, monkeypatch
+) -> None:
     monkeypatch.setattr(unauthenticated, "_MOST", 3)
     known = await port.connect()
     assert await answer(known, KNOWN) == OK
@@ -160,8 +162,10 @@ async def test_headers_are_bounded(port, more: bytes) -> None:
     assert await answer(await port.connect(), UNKNOWN[:-2] + more + b"\r\n") == b"HTTP/1.0 400"
 
 
-async def test_who_holds_most_goes_when_all_hold_too_much(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_TOGETHER", 60_000)
+async def test_the_connection_that_holds_most_ends_when_all_hold_too_much(
+    port, monkeypatch
+) -> None:
+    monkeypatch.setattr(unauthenticated, "_TOTAL", 60_000)
     small, large = await port.connect(), await port.connect()
     small[1].write(KNOWN[:-2])
     large[1].write(b"GET /" + b"x" * 70_000)
@@ -176,7 +180,7 @@ async def test_a_long_command_is_no_reason_to_refuse(port) -> None:
     assert await answer(await port.connect(), KNOWN.replace(KNOWN.split(b"\r\n")[0], line)) == OK
 
 
-async def test_who_leaves_is_forgotten(port) -> None:
+async def test_a_connection_that_ended_is_forgotten(port) -> None:
     connected = await port.connect()
     assert await answer(connected, UNKNOWN) == UNAUTHORIZED
     connected[1].close()

@@ -48,7 +48,7 @@ def test_the_agreed_protocol_is_passed_back():
         b"X-Stream-Protocol-Version: v5.channel.k8s.io\r\nDate: today"
     )
 
-    assert http_upgrade.switching(answer) == (
+    assert http_upgrade.switching_protocols(answer) == (
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n"
         b"X-Stream-Protocol-Version: v5.channel.k8s.io\r\n\r\n"
     )
@@ -63,18 +63,18 @@ def test_a_chunked_error_is_put_together():
     answer = http_upgrade.parse(b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked")
     body = b"4\r\nnot \r\n3\r\nyou\r\n0\r\n\r\n"
 
-    assert not http_upgrade.complete(answer, body[:-5])
-    assert http_upgrade.complete(answer, body)
-    assert http_upgrade.dechunked(body) == b"not you"
+    assert not http_upgrade.is_complete(answer, body[:-5])
+    assert http_upgrade.is_complete(answer, body)
+    assert http_upgrade.dechunk(body) == b"not you"
 
 
 def test_an_error_with_a_length_is_complete_when_it_is_there():
     answer = http_upgrade.parse(b"HTTP/1.1 404 Not Found\r\nContent-Length: 3")
 
-    assert not http_upgrade.complete(answer, b"no")
-    assert http_upgrade.complete(answer, b"no!")
+    assert not http_upgrade.is_complete(answer, b"no")
+    assert http_upgrade.is_complete(answer, b"no!")
 
 
 def test_an_upgrade_must_be_asked_for():
-    assert http_upgrade.wanted(ASKED)
-    assert not http_upgrade.wanted([("Connection", "keep-alive")])
+    assert http_upgrade.is_requested(ASKED)
+    assert not http_upgrade.is_requested([("Connection", "keep-alive")])

@@ -30,8 +30,8 @@ async def test_what_a_command_says_that_has_ended_at_once_is_heard(
         """The end, where it can be seen before the answer is taken, has come by then."""
         found = await answer(self)
         while size < http_upgrade.HEAD_LIMIT and not self._lost:
-            self._news.clear()
-            await self._news.wait()
+            self._received.clear()
+            await self._received.wait()
 
         return found
 

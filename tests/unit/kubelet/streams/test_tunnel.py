@@ -69,8 +69,8 @@ async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
         ssl=client,
         server_hostname=name,
     )
-    hangups = DisconnectWatch()
-    tunnel = Tunnel(await accepted.get(), inner, hangups)
+    disconnects = DisconnectWatch()
+    tunnel = Tunnel(await accepted.get(), inner, disconnects)
     tunnel.start()
     target = await reached.get()
     try:
@@ -82,7 +82,7 @@ async def joined(*, tls: bool = True) -> AsyncIterator[Joined]:
         async with asyncio.timeout(5):
             await tunnel.closed.wait()
 
-        hangups.close()
+        disconnects.close()
         front.close()
         back.close()
         await asyncio.sleep(0.01)  # transports call back once more after they are aborted

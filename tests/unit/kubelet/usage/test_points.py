@@ -61,17 +61,17 @@ def test_a_kubelets_counter_that_began_anew_has_no_rate():
 
 
 def test_a_rate_over_more_than_a_containers_life_counts_for_its_life():
-    assert points.since(95.0, Rate(100.0, 30.0, 1.0, 1)) == Rate(100.0, 5.0, 1.0, 1)
+    assert points.clip(95.0, Rate(100.0, 30.0, 1.0, 1)) == Rate(100.0, 5.0, 1.0, 1)
 
 
 def test_what_is_older_than_its_container_is_about_another_one():
-    assert points.since(101.0, Rate(100.0, 30.0, 1.0, 1)) is None
-    assert points.since(101.0, Total(100.0, 30.0, 1)) is None
+    assert points.clip(101.0, Rate(100.0, 30.0, 1.0, 1)) is None
+    assert points.clip(101.0, Total(100.0, 30.0, 1)) is None
 
 
 def test_a_sum_takes_rates_that_are_known():
     some = [Point(10.0, 1e6, 0.5, 100), Point(12.0, 3.0, 1.0, 200), Point(12.0, 9.0, None, 400)]
 
-    assert points.together(some) == Rate(12.0, 0.0, 1.5, 300)
-    assert points.together(some[2:]) is None
-    assert points.together([]) is None
+    assert points.sum_rates(some) == Rate(12.0, 0.0, 1.5, 300)
+    assert points.sum_rates(some[2:]) is None
+    assert points.sum_rates([]) is None

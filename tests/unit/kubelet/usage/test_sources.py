@@ -122,7 +122,7 @@ async def test_what_no_machine_uses_is_left_out(clock, odd: Any):
 @pytest.mark.parametrize("odd", ["+Inf", "NaN", "-1", "1e300"])
 def test_what_no_kubelet_counts_is_left_out(odd: str):
     found = Findings()
-    kubelets.take(TEXT.replace(" 2.5e+09 ", f" {odd} "), "n", 1.0, {POD}, found)
+    kubelets.parse(TEXT.replace(" 2.5e+09 ", f" {odd} "), "n", 1.0, {POD}, found)
 
     assert not found.nodes
     assert set(found.pods) == {POD}
@@ -198,7 +198,7 @@ async def test_all_nodes_are_read_where_that_is_allowed(clock):
 
 def test_a_kubelets_text_is_read_with_its_times():
     found = Findings()
-    kubelets.take(TEXT, "n", 1.0, {POD}, found)
+    kubelets.parse(TEXT, "n", 1.0, {POD}, found)
 
     assert found.nodes == {"n": Total(AT_UNIX, 100.5, 2_500_000_000)}
     assert set(found.pods) == {POD}
@@ -208,7 +208,7 @@ def test_a_kubelets_text_is_read_with_its_times():
 
 def test_a_line_that_cannot_be_read_is_left_out():
     found = Findings()
-    kubelets.take("node_cpu_usage_seconds_total{ oh no\n" + TEXT, "n", 1.0, {POD}, found)
+    kubelets.parse("node_cpu_usage_seconds_total{ oh no\n" + TEXT, "n", 1.0, {POD}, found)
 
     assert POD in found.pods
     assert any("a line cannot be read" in problem for problem in found.problems)

@@ -95,7 +95,7 @@ def test_without_a_source_nothing_is_said():
         (KubeletCertificateConfig(certificate="a"), "name both"),
         (KubeletCertificateConfig(key="a"), "name both"),
         (KubeletCertificateConfig(signer="a/b", certificate="a", key="b"), "not both"),
-        (KubeletCertificateConfig(signer="kubelet-serving"), "is no signer"),
+        (KubeletCertificateConfig(signer="kubelet-serving"), "is not a signer's name"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(
@@ -139,7 +139,7 @@ async def test_files_are_followed(tmp_path: Path):
         await clock.turn()
         assert files.pair == first
         assert not files.health.healthy
-        assert "not that of the certificate" in files.health.message
+        assert "does not match the certificate" in files.health.message
 
         key.write_bytes(second.key)
         await clock.turn()
