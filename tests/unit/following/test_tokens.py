@@ -13,7 +13,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import Identity
-from vnode.api.service_tokens import LIFE, Wanted
+from vnode.api.service_tokens import LIFE, WantedToken
 from vnode.following import token_requests
 from vnode.following.tokens import Tokens
 from vnode.runtime.links import Links, TargetKey, TargetOptions
@@ -136,7 +136,7 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
     )
     await world.tokens.ensure(other, world.link)
     (secret,) = world.held
-    wanted = [Wanted("vault", 600), Wanted("", LIFE)]
+    wanted = [WantedToken("vault", 600), WantedToken("", LIFE)]
     assert secret["data"].keys() == {token.key for token in wanted}
     asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in world.specs]
     assert asked == [(["vault"], 600), (None, LIFE)]
@@ -149,7 +149,7 @@ async def test_the_usual_token_has_its_files_beside_others(world):
     await world.tokens.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
     (secret,) = world.held
     usual = {"token", "ca.crt", "namespace"}
-    assert secret["data"].keys() == usual | {Wanted("a", LIFE).key}
+    assert secret["data"].keys() == usual | {WantedToken("a", LIFE).key}
 
 
 async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
