@@ -36,7 +36,7 @@ from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
-_CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
+_CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
 _RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
 _SYNC_RETRY: Final = 1.0  # seconds until the pods of a target may be known
 _MIN_INTERVAL: Final = 60.0  # seconds between tokens of a pod, whatever the target does with them
@@ -53,6 +53,8 @@ class Place(NamedTuple):
 
 
 class _PodState(NamedTuple):
+    """What counts of a pod that has not finished."""
+
     uid: str
     node: str  # "" while pending
     ending: bool
@@ -89,7 +91,7 @@ class Tokens:
         self._tasks: KeyedTasks[Link] | None = None  # None until `run`
         self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
-        self._claims: dict[Place, float] = {}  # until (monotonic)
+        self._announced: dict[Place, float] = {}  # until (monotonic)
         self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
         self._none: set[str] = set()  # UIDs of pods that want no token
 
@@ -115,7 +117,7 @@ class Tokens:
 
         for state in (before, after):
             if state is not None:
-                for node in {state.node, *(p.node for p in self._claims if p.uid == state.uid)}:
+                for node in {state.node, *(p.node for p in self._announced if p.uid == state.uid)}:
                     self._wake(Place(node, key, state.uid))
 
         if before is not None and (after is None or after.uid != before.uid):
@@ -126,12 +128,12 @@ class Tokens:
         if link.options.source_api is None or link.is_self or not wants(pod):
             return
 
-        place = self._claim(pod, link)
+        place = self._announce(pod, link)
         copy = self._copy(place)
         if copy is None or self._left(place, copy) <= 0:
             await self._write(place, pod, link)
 
-        self._controller.add_after(place, _CLAIM)
+        self._controller.add_after(place, _CANDIDATE_TIMEOUT)
 
     def renew(self, pod: Object, link: Link) -> None:
         """Keep fresh the token that a pending pod's candidate mounts, which an earlier leader may
@@ -141,17 +143,17 @@ class Tokens:
         """
         candidate = link.candidate(objects.uid(pod))
         if link.options.source_api is not None and _mounts(candidate) and wants(pod):
-            self._wake(self._claim(pod, link))
+            self._wake(self._announce(pod, link))
 
-    def _claim(self, pod: Object, link: Link) -> Place:
+    def _announce(self, pod: Object, link: Link) -> Place:
         place = Place(link.node_name, objects.key(pod), objects.uid(pod))
-        self._claims[place] = self._clock.monotonic() + _CLAIM
+        self._announced[place] = self._clock.monotonic() + _CANDIDATE_TIMEOUT
         return place
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
-        """End the claim of exactly that pod on a target: its candidate there is deleted."""
+        """Note that the candidate of exactly that pod in a target is deleted."""
         place = Place(node, pod_key, uid)
-        self._claims.pop(place, None)
+        self._announced.pop(place, None)
         self._wake(place)
 
     def _wake(self, place: Place) -> None:
@@ -161,7 +163,7 @@ class Tokens:
             self._forget(place)
 
     def _forget(self, place: Place) -> None:
-        self._claims.pop(place, None)
+        self._announced.pop(place, None)
         self._made.pop(place, None)
 
     async def _reconcile(self, place: Place) -> float | None:
@@ -181,7 +183,7 @@ class Tokens:
             left = self._left(place, copy)
             return left if left > 0 else await self._refresh(place, copy, link)
 
-        return _RECHECK if need is Need.CLAIMED else None
+        return _RECHECK if need is Need.ANNOUNCED else None
 
     def _need(self, place: Place, link: Link, copy: Object | None) -> Need:
         pod = self._pods.get(place.pod)
@@ -191,18 +193,18 @@ class Tokens:
         if link.options.source_api is None:
             return Need.TOLERATED  # until the pod ends; it gets no new one
 
-        claim, candidate = self._claims.get(place), link.candidate(place.uid)
+        announced, candidate = self._announced.get(place), link.candidate(place.uid)
         if pod.ending and candidate is None:
             return Need.NONE  # its delegate pod is deleted, whoever keeps the proxy pod
 
         if pod.node:
             mounted = _mounts(candidate)
-            return Need.WANTED if copy is not None or mounted or claim else Need.NONE
+            return Need.WANTED if copy is not None or mounted or announced else Need.NONE
 
         if candidate is not None:
-            return Need.TOLERATED if claim is None else Need.WANTED
+            return Need.TOLERATED if announced is None else Need.WANTED
 
-        return Need.CLAIMED if claim and claim > self._clock.monotonic() else Need.NONE
+        return Need.ANNOUNCED if announced and announced > self._clock.monotonic() else Need.NONE
 
     def _left(self, place: Place, copy: Object | None) -> float:
         """Return the seconds until the tokens of a pod are to be replaced.
