@@ -231,7 +231,7 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
             for each in world.held:
                 world.target.remove(kinds.SECRETS, objects.name(each), "ns")
 
-            world.tokens._wake_all(NODE)
+            world.tokens._remote.wake_all(NODE)
             await asyncio.sleep(1)
 
         assert len(world.asked) == 1
@@ -245,7 +245,7 @@ async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
         world.add_candidate(**{keys.TOKEN: ""})
         forged = world.forged(pod(NODE))
         world.show(forged)
-        world.tokens._wake_all(NODE)
+        world.tokens._remote.wake_all(NODE)
         await asyncio.sleep(120)
         assert not world.asked
 
@@ -254,7 +254,7 @@ async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
     async with running(world):
         world.tokens.on_pod(None, pod())
         world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens._on_copy(NODE, world.forged(pod()))
+        world.tokens._remote._on_copy(NODE, world.forged(pod()))
         await asyncio.sleep(120)
         assert not world.asked
 
@@ -351,14 +351,14 @@ async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(worl
         world.target.fail(error, kind=kinds.SECRETS, times=None)
 
     async with running(world):
-        assert not world.tokens._informers
+        assert not world.tokens._remote.is_watched(NODE)
 
 
 async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
     world.link.options = TargetOptions()
     world.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
     async with running(world):
-        assert world.tokens._informers
+        assert world.tokens._remote.is_watched(NODE)
 
 
 async def test_who_no_longer_leads_follows_no_new_links(world):
