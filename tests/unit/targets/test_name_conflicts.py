@@ -73,7 +73,9 @@ def test_the_condition_appears_with_a_conflict_and_stays_to_say_that_it_is_over(
     target = {"metadata": {"name": "t", "generation": 1}}
     assert name_conflicts.condition(target, "c1", [], NOW) is None
     taken = name_conflicts.condition(target, "c1", ["other"], NOW)
+    assert taken is not None
     assert (taken["status"], taken["reason"]) == ("False", "ClusterNameTaken")
     target["status"] = {"conditions": [taken]}
     over = name_conflicts.condition(target, "c1", [], NOW)
+    assert over is not None
     assert (over["status"], over["reason"]) == ("True", "NoOtherSeen")
