@@ -17,9 +17,7 @@ import msgspec
 from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
-_ADDRESSES: Final = (
-    16  # of one load balancer; the status comes from another cluster, and may be anything
-)
+_ADDRESSES: Final = 16  # of one load balancer: the status comes from another cluster
 _FIELDS: Final = ("ip", "hostname", "ports")
 
 

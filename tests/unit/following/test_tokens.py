@@ -1,4 +1,4 @@
-"""When a pod's token is made, made anew, and taken away."""
+"""When a pod's token is created, replaced and removed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class World:
     """A source and its target; the agent's tokens, and the Events that it records."""
 
     def __init__(self, clock):
-        self.clock, self.said = clock, []
+        self.clock, self.recorded = clock, []
         self.source, self.target = APIServer("c1", clock), APIServer("c2", clock)
         account = {"name": "robot", "namespace": "ns"}
         self.source.add(kinds.SERVICE_ACCOUNTS, {"metadata": account})
@@ -61,7 +61,7 @@ class World:
         self.tokens = Tokens(
             *(self.source.client(), self.links, US),
             complete=lambda _node: True,
-            events=SimpleNamespace(event=lambda *words: self.said.append(words)),
+            events=SimpleNamespace(event=lambda *event: self.recorded.append(event)),
             clock=clock,
             chance=lambda: 0.0,
         )
@@ -71,7 +71,7 @@ class World:
         self.source.add(kinds.PODS, obj)
 
     def add_candidate(self, **annotations):
-        """The chaperon of the pod, as whoever brought it there has made it."""
+        """Create the chaperon of the pod, with annotations of its creator."""
         labels = {keys.PARENT_CLUSTER_NAME: US.name, keys.PARENT_UID: "u"}
         metadata = {"name": "p-x", "namespace": "ns", "labels": labels, "annotations": annotations}
         self.target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
@@ -80,7 +80,7 @@ class World:
         self.target.remove(kinds.POD_CHAPERONS, "p-x", "ns")
 
     def show(self, secret):
-        """A Secret that is in the target already."""
+        """Put a Secret into the target."""
         self.target.add(kinds.SECRETS, secret)
 
     def forged(self, obj):
@@ -292,7 +292,7 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
         world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
         assert not world.held
-        texts = [words[3] for words in world.said]
+        texts = [event[3] for event in world.recorded]
         assert texts == (["404 NotFound: no account"] if isinstance(error, NotFound) else [])
         refusal.clear()
         await asyncio.sleep(30)
@@ -318,7 +318,7 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
         world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
 
-    assert world.said[0][2] == "TokenNotRefreshed"
+    assert world.recorded[0][2] == "TokenNotRefreshed"
 
 
 async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
