@@ -31,7 +31,7 @@ class Chain(PreFilterPlugin, FilterPlugin):
             return SKIP
 
         try:
-            state.write(self.NAME, route.behind(pod))
+            state.write(self.NAME, route.path_of(pod))
         except ConfigError as error:
             return status.unresolvable(str(error))
 

@@ -1,8 +1,9 @@
-"""What of a pod's spec may change while it runs, and what of it travels to a delegate.
+"""The fields of a pod's spec that may change while it runs, and that a delegate then takes over.
 
-Images, resources (in-place resize), a deadline, and ephemeral containers that are added. A pod's
-tolerations may grow too, but those of a proxy are about virtual nodes. Both sides of a link keep
-this much of a spec and compare `view`s of it, so that a change is seen without a request.
+They are images, resources (in-place resize), a deadline, and ephemeral containers that are added. A
+pod's tolerations may grow too, but those of a proxy pod are about virtual nodes. Both sides of a
+link keep this much of a spec and compare `view`s of it, so that a change is found without a
+request.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _KEPT: Final = frozenset({"name", "restartPolicy", *_CHANGEABLE})
 
 
 def trim(spec: Object) -> Object:
-    """What `view` reads, and which init containers run on; in the shape of a PodSpec."""
+    """Return what `view` reads, and which init containers are sidecars, as a PodSpec."""
     kept: Object = {field: spec[field] for field in (DEADLINE, "resources") if field in spec}
     for field in CONTAINERS:
         if entries := spec.get(field):
@@ -32,15 +33,15 @@ def trim(spec: Object) -> Object:
 
 
 def view(spec: Object) -> Object:
-    """The changeable part as nested maps by container name, so that two of them can be compared.
+    """Return the changeable part as nested maps by container name, so that two can be compared.
 
-    Fields that are empty are absent. Ephemeral containers are names: once there, they stay.
+    Fields that are empty are absent. Ephemeral containers are names: they can be added only.
     """
     found: Object = {}
     for field in CONTAINERS:
         for entry in spec.get(field) or ():
-            _note(found, "images", field, entry["name"], entry.get("image"))
-            _note(found, "resources", field, entry["name"], entry.get("resources"))
+            _add(found, "images", field, entry["name"], entry.get("image"))
+            _add(found, "resources", field, entry["name"], entry.get("resources"))
 
     if resources := spec.get("resources"):
         found.setdefault("resources", {})["pod"] = resources
@@ -54,13 +55,14 @@ def view(spec: Object) -> Object:
     return found
 
 
-def _note(found: Object, what: str, field: str, name: str, value: object) -> None:
+def _add(found: Object, what: str, field: str, name: str, value: object) -> None:
     if value:
         found.setdefault(what, {}).setdefault(field, {})[name] = value
 
 
 def overlaid(spec: Object, live: Object) -> Object:
-    """`spec` with the changeable part of `live`; containers that `live` lacks stay as they are."""
+    """Return `spec` with the changeable part of `live`; containers missing in `live` stay as they
+    are."""
     result = dict(spec)
     for field in CONTAINERS:
         if field in spec:

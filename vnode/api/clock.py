@@ -1,4 +1,4 @@
-"""Time as an object that is handed in, so that a test can hand in another one.
+"""Time as an object that is passed in, so that a test can pass in another one.
 
 `now` is for what people and other machines read, `monotonic` for every measurement and deadline:
 wall clocks jump.
@@ -16,13 +16,13 @@ TICK: Final = 0.001
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC."""
+        """Return the wall clock's time, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back."""
+        """Return the seconds since some fixed moment; they never go back."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""
@@ -32,11 +32,11 @@ class SystemClock:
     """The machine's own clocks."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC."""
+        """Return the wall clock's time, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """The monotonic clock, in seconds."""
+        """Return the seconds of the monotonic clock."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ class SystemClock:
 
 
 async def happens_within(event: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for an event, but not for longer than that; whether it is set."""
+    """Wait for an event, but no longer than that; return whether it is set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

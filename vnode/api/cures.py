@@ -1,4 +1,4 @@
-"""What to do about an installation, in the words of all messages that advise it."""
+"""Advice on repairing an installation, in the wording of all messages that give it."""
 
 from typing import Final
 

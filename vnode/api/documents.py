@@ -1,6 +1,6 @@
-"""YAML and JSON that users put into annotations and Secrets.
+"""Parses YAML and JSON that users put into annotations and Secrets.
 
-Whoever may create a pod, or a Secret, writes them, so they must not be able to stall the agent:
+Anybody who may create a pod, or a Secret, writes them, so they must not be able to stall the agent:
 aliases (which let a few lines stand for gigabytes) and deep nesting are refused before anything is
 built.
 """
@@ -15,7 +15,7 @@ import yaml
 from vnode.api.errors import ConfigError
 
 NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What msgspec raises for a text that is no JSON, is not UTF-8, or is nested without end."""
+"""Errors of msgspec for a text that is no JSON, not UTF-8, or nested without end."""
 
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -24,9 +24,9 @@ _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
 def parse(text: str) -> Any:
-    """The JSON value of a JSON or YAML text; None for an empty one.
+    """Return the JSON value of a JSON or YAML text; None for an empty one.
 
-    Raises ConfigError, saying what is wrong, without naming where the text came from.
+    Raises ConfigError, which says what is wrong without naming where the text came from.
     """
     try:
         return msgspec.json.decode(text)
@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        _refuse_tricks(text)
+        _refuse_unbounded(text)
         value = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if possible
         return msgspec.json.decode(msgspec.json.encode(value))
     except yaml.MarkedYAMLError as error:
@@ -46,7 +46,7 @@ def _parse_yaml(text: str) -> Any:
         raise ConfigError("it is not YAML that could be written as JSON") from error
 
 
-def _refuse_tricks(text: str) -> None:
+def _refuse_unbounded(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_LoaderClass):
         if isinstance(event, yaml.AliasEvent):

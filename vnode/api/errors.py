@@ -1,16 +1,16 @@
-"""The one exception tree of vnode, by what a caller does about it.
+"""The one exception tree of vnode, by what a caller does about each.
 
 VnodeError
  |- ConfigError         an input is wrong: show the message, which names the cure; wait for a change
- |- Unreachable         no answer: the request may or may not have happened; look, then try again
+ |- Unreachable         no answer: the request may or may not have happened; check, then retry
  `- ApiError            an API server answered with an error status
-     |- NotFound        the object (or its namespace, or its kind) is not there
+     |- NotFound        the object (or its namespace, or its kind) does not exist
      |- AlreadyExists   a create lost against an earlier one: fetch and compare
-     |- Conflict        the object changed meanwhile: decide again from its newer state
+     |- Conflict        the object has changed since: decide again from its newer state
      |- Gone            the resource version is too old: list again
      |- Denied          401 or 403: credentials or rights are missing; retrying does not help
      |- Invalid         400 or 422: the object is not acceptable; retrying does not help
-     |- TooManyRequests wait `retry_after` seconds, then the same again
+     |- TooManyRequests wait `retry_after` seconds, then retry
      `- ServerError     5xx: try again later
 
 Bodies of answers are cut at 512 characters, so that no object, and no secret in it, ends up in a
@@ -101,7 +101,7 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
 
 
 def from_status(status: int, reason: str, message: str) -> ApiError:
-    """The error for an HTTP answer; an unknown 4xx is a plain ApiError."""
+    """Return the error for an HTTP answer; an unknown 4xx is a plain ApiError."""
     if reason == "AlreadyExists":
         return AlreadyExists(status, reason, message)
 

@@ -1,7 +1,7 @@
-"""Who this cluster is to its targets, and which objects there are its own.
+"""The identity of this cluster towards its targets, and which objects there are its own.
 
-Chaperons, and objects that follow pods, carry the name of the cluster that they come from in a
-label, to be listed by, and its UID in an annotation, because names may clash.
+Chaperons and copies have the name of the cluster that they come from in a label, to be listed by,
+and its UID in an annotation, because names may clash.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ class Identity:
 
     @property
     def selector(self) -> str:
-        """The label selector of what came from a cluster of this name; `owns` tells the rest."""
+        """The label selector of what came from a cluster of this name; `owns` checks the UID."""
         return f"{keys.PARENT_CLUSTER_NAME}={self.name}"
 
     def owns(self, child: Object) -> bool:
-        """It came from here; one without a UID is Admiralty's, and goes by the name."""
+        """Tell whether it came from here; one without a UID is Admiralty's: its name decides."""
         return objects.annotations(child).get(keys.PARENT_CLUSTER_UID, self.uid) == self.uid
 
     def surely_owns(self, child: Object) -> bool:
-        """It says itself that it came from here."""
+        """Tell whether it names this cluster's UID."""
         return objects.annotations(child).get(keys.PARENT_CLUSTER_UID) == self.uid
 
     def made(self, obj: Object) -> bool:
-        """An object that was not found by `selector` is one that this cluster made."""
+        """Tell whether this cluster created an object that was not found by `selector`."""
         return objects.labels(obj).get(keys.PARENT_CLUSTER_NAME) == self.name and self.owns(obj)
 
 
 def parent_key(child: Object) -> str:
-    """`namespace/name` of the object that a child was made of."""
+    """Return `namespace/name` of the object that a child was made of."""
     annotations = objects.annotations(child)
     return objects.join_key(
         annotations.get(keys.PARENT_NAMESPACE) or objects.namespace(child),

@@ -1,4 +1,4 @@
-"""Annotations, labels, taints and other words that vnode shares with its users and peers.
+"""Annotations, labels, taints and other keys that vnode shares with its users and peers.
 
 Those under `multicluster.admiralty.io/` are Admiralty's, spelt as its 0.17 has them; those under
 `vnode.dev/` are ours. "Presence" means that the value is not read.
@@ -11,7 +11,7 @@ from typing import Final
 PREFIX: Final = "multicluster.admiralty.io/"
 OWN_PREFIX: Final = "vnode.dev/"
 
-# What users write.
+# Written by users.
 WEBHOOK_NAMESPACE_LABEL: Final = ("multicluster-scheduler", "enabled")
 ELECT: Final = PREFIX + "elect"  # pod or namespace; presence
 NO_ELECT: Final = OWN_PREFIX + "no-elect"  # pod: not even if its namespace is elected; presence
@@ -21,16 +21,16 @@ USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
-NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: stays where it is; presence
+NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
-CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID of what it may lead to now
+CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
 
-# What vnode writes.
+# Written by vnode.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
 TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with tokens of the source, and their chaperons
-TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those
+TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those Secrets
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
 PARENT_UID: Final = PREFIX + "parent-uid"
 PARENT_CLUSTER_NAME: Final = PREFIX + "parent-cluster-name"
@@ -39,7 +39,7 @@ PARENT_NAME: Final = PREFIX + "parent-name"
 IS_RESERVED: Final = PREFIX + "is-reserved"
 IS_ALLOWED: Final = PREFIX + "is-allowed"
 POD_MISSING_SINCE: Final = PREFIX + "pod-missing-since"
-IS_DELEGATE: Final = PREFIX + "is-delegate"  # on Services and Ingresses that followed; presence
+IS_DELEGATE: Final = PREFIX + "is-delegate"  # on copies of Services and Ingresses; presence
 GLOBAL: Final = PREFIX + "global"  # on Services and Ingresses that follow, and on copies: "true"
 ORIGINAL_SELECTOR: Final = PREFIX + "original-selector"  # on a Service that Admiralty rerouted
 TARGET_NAMESPACE: Final = PREFIX + "target-namespace"
@@ -47,7 +47,7 @@ TARGET_NAME: Final = PREFIX + "target-name"
 CLUSTER_TARGET_NAME: Final = PREFIX + "cluster-target-name"
 
 PARENT_CLUSTER_UID: Final = OWN_PREFIX + "parent-cluster-uid"  # kube-system's UID in the source
-PATH: Final = OWN_PREFIX + "path"  # on what was sent on: UIDs of clusters, see vnode.api.route
+PATH: Final = OWN_PREFIX + "path"  # on pods sent on: UIDs of clusters, see vnode.api.route
 TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
@@ -63,11 +63,10 @@ GRACE_PERIOD: Final = OWN_PREFIX + "grace-period-seconds"
 # vnode.pods.downward_api.
 FIELD: Final = OWN_PREFIX + "field-"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
-ADDRESSES: Final = (
-    OWN_PREFIX + "addresses"
-)  # on a followed Service: JSON, vnode.following.write_back_patches
+# On a followed Service or Ingress: JSON, see vnode.following.write_back_patches.
+ADDRESSES: Final = OWN_PREFIX + "addresses"
 AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
-CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: what its agent is called
+CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: its agent's --cluster-name
 CLUSTER_UID: Final = OWN_PREFIX + "cluster-uid"  # on a ClusterSummary: which cluster that is
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
@@ -81,12 +80,12 @@ CANDIDATE_SCHEDULER: Final = "admiralty-candidate"
 PROVIDER_LABEL: Final = "virtual-kubelet.io/provider"
 PROVIDER: Final = "admiralty"
 PROVIDER_TAINT: Final = {"key": PROVIDER_LABEL, "value": PROVIDER, "effect": "NoSchedule"}
-REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects those that run containers
+REAL_NODES: Final = f"{PROVIDER_LABEL}!={PROVIDER}"  # selects nodes that run containers
 
-# What makes Cilium's cluster mesh merge Services of one name: the older key, and the newer.
+# Have Cilium's cluster mesh merge Services of one name: the older key, and the newer.
 CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
-# Whose labels, annotations and scheduling gates are about the queue that admitted a pod here.
+# Its labels, annotations and scheduling gates are about the queue that admitted a pod here.
 KUEUE: Final = "kueue.x-k8s.io"
 
 SUMMARY_NAME: Final = "singleton"
@@ -94,16 +93,16 @@ SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def is_foreign(key: str) -> bool:
-    """Neither Admiralty's nor ours: such annotations travel between the clusters."""
+    """Tell whether a key is neither Admiralty's nor ours: such keys travel between clusters."""
     return not key.startswith((PREFIX, OWN_PREFIX))
 
 
 def travels(key: str) -> bool:
-    """Annotations of that key go from a source to its targets: neither ours nor of a queue here."""
+    """Tell whether an annotation goes to targets: neither ours nor of a queue here."""
     return is_foreign(key) and not is_of_queue(key)
 
 
 def is_of_queue(key: str) -> bool:
-    """A label, annotation or scheduling gate by which Kueue has admitted a pod."""
+    """Tell whether Kueue has admitted a pod by this label, annotation or scheduling gate."""
     domain = key.partition("/")[0]
     return domain == KUEUE or domain.endswith("." + KUEUE)

@@ -1,4 +1,4 @@
-"""The kinds of objects that vnode talks about, and where the API serves them."""
+"""The kinds of objects that vnode works with, and their paths in the API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind:
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """The URL path of the collection, an object, or a subresource of it.
+        """Return the URL path of the collection, an object, or a subresource of it.
 
         A namespaced kind without a namespace means all namespaces.
         """

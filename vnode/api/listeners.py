@@ -1,10 +1,10 @@
-"""Keeps callbacks, and forgets those of a leader when its term ends.
+"""Keeps callbacks, and drops those of a leader when its term ends.
 
 Most listeners stay for as long as what they listen to. What a leader adds must not: its term ends
-with its Lease, while the informers and links that it followed go on for everybody else. So a
-listener that is added within a `subscription_scope` is gone at its end, as tasks are at the end of
-their group. Tasks that are started within it belong to it, and so does a listener that another one
-of it adds when it is called, by whomever: the scope travels in a context variable.
+with its Lease, while the informers and links that it watched go on for all others. So a listener
+that is added within a `subscription_scope` is dropped at its end, as tasks end with their group.
+Tasks that are started within it belong to it, and so does a listener that another one of it adds
+when it is called, by any caller: the scope travels in a context variable.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ P = ParamSpec("P")
 
 
 class _Scope:
-    """The lists that got a listener; others own them and may drop them earlier, hence weakly."""
+    """The lists that got a listener; others own them and may drop them earlier, hence weak
+    references."""
 
     def __init__(self) -> None:
-        self.over = False
+        self.ended = False
         self.lists: WeakSet[Listeners[Any]] = WeakSet()
 
 
@@ -31,20 +32,20 @@ _present: Final[ContextVar[_Scope | None]] = ContextVar("scope", default=None)
 
 @contextmanager
 def subscription_scope() -> Iterator[None]:
-    """Forget the listeners that are added inside, at the end of the block or later on."""
+    """Drop the listeners that are added inside, at the end of the block or later on."""
     this = _Scope()
     token = _present.set(this)
     try:
         yield
     finally:
         _present.reset(token)
-        this.over = True
-        for each in list(this.lists):
-            each.forget_over()
+        this.ended = True
+        for listeners in list(this.lists):
+            listeners.drop_ended()
 
 
 class _Entry(Generic[P]):
-    """A listener that is called in its own scope, whoever calls it."""
+    """A listener that is called in its own scope, by any caller."""
 
     __slots__ = ("listener", "scope")
 
@@ -65,10 +66,11 @@ class _Entry(Generic[P]):
 
 
 class Listeners(Generic[P]):
-    """Callbacks, in the order of their addition; they must not await."""
+    """Callbacks, called in the order in which they were added; they must not await."""
 
     def __init__(self) -> None:
-        self._entries: tuple[_Entry[P], ...] = ()  # replaced, never changed: it may be walked
+        # Replaced, never changed: `call` may be iterating.
+        self._entries: tuple[_Entry[P], ...] = ()
 
     def __iter__(self) -> Iterator[Callable[P, None]]:
         return iter(self._entries)
@@ -77,10 +79,10 @@ class Listeners(Generic[P]):
         return len(self._entries)
 
     def add(self, listener: Callable[P, None]) -> None:
-        """Call a listener until the present scope ends, if there is one; never if it has ended."""
+        """Call a listener until the present scope, if any, ends; never if it has ended."""
         present = _present.get()
         if present is not None:
-            if present.over:
+            if present.ended:
                 return
 
             present.lists.add(self)
@@ -92,8 +94,8 @@ class Listeners(Generic[P]):
         for entry in self._entries:
             entry(*args, **kwargs)
 
-    def forget_over(self) -> None:
+    def drop_ended(self) -> None:
         """Drop the listeners whose scope has ended."""
         self._entries = tuple(
-            entry for entry in self._entries if entry.scope is None or not entry.scope.over
+            entry for entry in self._entries if entry.scope is None or not entry.scope.ended
         )

@@ -1,9 +1,9 @@
-"""Names that both sides of a federation compute alike.
+"""Computes names on which both sides of a federation agree.
 
 Joined parts can be ambiguous ("a-b" + "c" reads like "a" + "b-c"), so a hash of all parts is added
 whenever two different sets of parts could give one name, or the result would be too long. The rule
-and the hash are Admiralty's (docs/admiralty-contract.md, section 4), so that peers and leftovers
-agree.
+and the hash are Admiralty's (docs/admiralty-contract.md, section 4), so that peers, and objects
+left by Admiralty, agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """RFC 1123, for `fullmatch`: what most objects can be called."""
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
 LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")  # not empty
-_CACHED: Final = 4096  # names, which are asked for again with each look at a pod
+_CACHED: Final = 4096  # names, which are computed again for each pod
 _HASH_LENGTH: Final = 10
 _SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # likewise: no vowels, no look-alikes
@@ -48,32 +48,32 @@ def from_parts(limit: int, constant: frozenset[int], optional: frozenset[int], *
 
 @lru_cache(maxsize=_CACHED)
 def virtual_node(target_namespace: str, target_name: str) -> str:
-    """The Node of a Target; the namespace of a ClusterTarget is ""."""
+    """Return the name of a Target's Node; the namespace of a ClusterTarget is ""."""
     return from_parts(
         NAME_LIMIT, frozenset({0}), frozenset({1}), "admiralty", target_namespace, target_name
     )
 
 
 def may_be_virtual_node(name: str) -> bool:
-    """Whether a Node of that name could be one of ours, also after its Target has gone."""
+    """Tell whether a Node of that name could be ours, also after its Target was deleted."""
     return name.startswith("admiralty-")
 
 
 @lru_cache(maxsize=_CACHED)
 def finalizer(target_namespace: str, target_name: str) -> str:
-    """The finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""
+    """Return the finalizer of a Target on proxy pods; the namespace of a ClusterTarget is ""."""
     return keys.PREFIX + from_parts(
         LABEL_LIMIT, frozenset(), frozenset({0}), target_namespace, target_name
     )
 
 
 def cluster_source_binding(source: str) -> str:
-    """ClusterRoleBinding of a ClusterSource to the role `admiralty-source`."""
+    """Name the ClusterRoleBinding of a ClusterSource to the role `admiralty-source`."""
     return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), "admiralty-cluster-source", source)
 
 
 def cluster_source_viewer_binding(source: str) -> str:
-    """ClusterRoleBinding of a ClusterSource to the role `admiralty-cluster-summary-viewer`."""
+    """Name a ClusterSource's ClusterRoleBinding to `admiralty-cluster-summary-viewer`."""
     return from_parts(
         NAME_LIMIT,
         frozenset({0, 2}),
@@ -85,12 +85,12 @@ def cluster_source_viewer_binding(source: str) -> str:
 
 
 def source_binding(source: str) -> str:
-    """RoleBinding of a Source, in its namespace, to the role `admiralty-source`."""
+    """Name the RoleBinding of a Source, in its namespace, to the role `admiralty-source`."""
     return from_parts(NAME_LIMIT, frozenset({0}), frozenset(), "admiralty-source", source)
 
 
 def source_viewer_binding(namespace: str, source: str) -> str:
-    """ClusterRoleBinding of a Source to the role `admiralty-cluster-summary-viewer`."""
+    """Name a Source's ClusterRoleBinding to the role `admiralty-cluster-summary-viewer`."""
     return from_parts(
         NAME_LIMIT,
         frozenset({0, 3}),
@@ -103,10 +103,10 @@ def source_viewer_binding(namespace: str, source: str) -> str:
 
 
 def chaperon(pod_name: str, pod_uid: str) -> str:
-    """The PodChaperon, and delegate pod, of a proxy pod.
+    """Return the name of a proxy pod's PodChaperon and delegate pod.
 
-    Looks like what generateName gives a peer, but follows from the UID: a create that is sent
-    again because its answer was lost finds the first one instead of making a second.
+    It looks like what generateName gives a peer, but follows from the UID: a create that is
+    repeated because its answer was lost finds the first object instead of making a second.
     """
     number = int.from_bytes(hashlib.sha256(pod_uid.encode()).digest()[:8], "big")
     suffix = ""
@@ -118,5 +118,5 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
 
 
 def token_secret(pod_name: str, pod_uid: str) -> str:
-    """The Secret with the token of a proxy pod, in a target that is given those of the source."""
+    """Return the name of the Secret with a proxy pod's tokens, in a target that has those."""
     return f"{chaperon(pod_name, pod_uid)}-token"

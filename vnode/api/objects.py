@@ -1,8 +1,8 @@
-"""Reading Kubernetes objects.
+"""Reads fields of Kubernetes objects.
 
-An object is the JSON that the API server sent, decoded once into dicts and lists: what our code
-does not name is neither checked nor lost. Objects in informer stores are shared by everybody who
-reads them, so nothing here, and nobody else, changes one in place.
+An object is the JSON that the API server sent, decoded once into dicts and lists: fields that our
+code does not name are neither checked nor lost. Objects in informer stores are shared by all
+readers, so nothing here or elsewhere changes one in place.
 """
 
 from datetime import UTC, datetime
@@ -16,73 +16,73 @@ Objects: TypeAlias = list[Object]
 
 
 def metadata(obj: Object) -> Object:
-    """`metadata`, or an empty dict."""
+    """Return `metadata`, or an empty dict."""
     return obj.get("metadata") or {}
 
 
 def spec(obj: Object) -> Object:
-    """`spec`, or an empty dict."""
+    """Return `spec`, or an empty dict."""
     return obj.get("spec") or {}
 
 
 def status(obj: Object) -> Object:
-    """`status`, or an empty dict."""
+    """Return `status`, or an empty dict."""
     return obj.get("status") or {}
 
 
 def name(obj: Object) -> str:
-    """`metadata.name`, "" if there is none yet."""
+    """Return `metadata.name`, "" if there is none yet."""
     return str(metadata(obj).get("name", ""))
 
 
 def namespace(obj: Object) -> str:
-    """`metadata.namespace`, "" for a cluster-scoped object."""
+    """Return `metadata.namespace`, "" for a cluster-scoped object."""
     return str(metadata(obj).get("namespace", ""))
 
 
 def uid(obj: Object) -> str:
-    """`metadata.uid`."""
+    """Return `metadata.uid`."""
     return str(metadata(obj).get("uid", ""))
 
 
 def resource_version(obj: Object) -> str:
-    """`metadata.resourceVersion`: opaque, only ever compared for equality."""
+    """Return `metadata.resourceVersion`: opaque, only ever compared for equality."""
     return str(metadata(obj).get("resourceVersion", ""))
 
 
 def labels(obj: Object) -> dict[str, str]:
-    """`metadata.labels`, or an empty dict."""
+    """Return `metadata.labels`, or an empty dict."""
     return metadata(obj).get("labels") or {}
 
 
 def annotations(obj: Object) -> dict[str, str]:
-    """`metadata.annotations`, or an empty dict."""
+    """Return `metadata.annotations`, or an empty dict."""
     return metadata(obj).get("annotations") or {}
 
 
 def finalizers(obj: Object) -> list[str]:
-    """`metadata.finalizers`, or an empty list."""
+    """Return `metadata.finalizers`, or an empty list."""
     return metadata(obj).get("finalizers") or []
 
 
 def key(obj: Object) -> str:
-    """`namespace/name`, or the name alone for a cluster-scoped object."""
+    """Return `namespace/name`, or the name alone for a cluster-scoped object."""
     return join_key(namespace(obj), name(obj))
 
 
 def join_key(namespace: str, name: str) -> str:
-    """The key of an object by its parts."""
+    """Return the key of an object, given its parts."""
     return f"{namespace}/{name}" if namespace else name
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """(namespace, name); the namespace is "" for a cluster-scoped object."""
+    """Return (namespace, name); the namespace is "" for a cluster-scoped object."""
     left, slash, right = key.partition("/")
     return (left, right) if slash else ("", left)
 
 
 def is_terminating(obj: Object) -> bool:
-    """Deletion was asked for; finalizers or a grace period keep the object."""
+    """Tell whether deletion was requested; finalizers or a grace period keep the object."""
     return "deletionTimestamp" in metadata(obj)
 
 
@@ -97,7 +97,7 @@ def is_finished(pod: Object) -> bool:
 
 
 def controller_uid(obj: Object) -> str:
-    """UID of the controlling owner, "" if nobody controls the object."""
+    """Return the UID of the controlling owner, "" if there is none."""
     for reference in metadata(obj).get("ownerReferences") or ():
         if reference.get("controller"):
             return str(reference.get("uid", ""))
@@ -106,7 +106,7 @@ def controller_uid(obj: Object) -> str:
 
 
 def controller_reference(obj: Object) -> Object | None:
-    """The controlling owner reference, if there is one."""
+    """Return the controlling owner reference, if there is one."""
     for reference in metadata(obj).get("ownerReferences") or ():
         if reference.get("controller"):
             owner: Object = reference
@@ -116,7 +116,7 @@ def controller_reference(obj: Object) -> Object | None:
 
 
 def condition(obj: Object, type_: str) -> Object | None:
-    """The status condition of that type, if there is one."""
+    """Return the status condition of that type, if there is one."""
     for entry in status(obj).get("conditions") or ():
         if entry.get("type") == type_:
             found: Object = entry
@@ -126,7 +126,7 @@ def condition(obj: Object, type_: str) -> Object | None:
 
 
 def reference(obj: Object, kind: str, api_version: str) -> Object:
-    """An ObjectReference, as Events and Bindings want it."""
+    """Build an ObjectReference, as Events and Bindings want it."""
     ref = {"apiVersion": api_version, "kind": kind, "name": name(obj), "uid": uid(obj)}
     if space := namespace(obj):
         ref["namespace"] = space
@@ -135,17 +135,17 @@ def reference(obj: Object, kind: str, api_version: str) -> Object:
 
 
 def timestamp(moment: datetime) -> str:
-    """metav1.Time: RFC 3339 in UTC, whole seconds."""
+    """Format a metav1.Time: RFC 3339 in UTC, whole seconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(moment: datetime) -> str:
-    """metav1.MicroTime: RFC 3339 in UTC, microseconds."""
+    """Format a metav1.MicroTime: RFC 3339 in UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """A metav1.Time or MicroTime; None if it is not one."""
+    """Parse a metav1.Time or MicroTime; None if it is not one."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -153,10 +153,10 @@ def parse_timestamp(text: str) -> datetime | None:
 
 
 def merge_diff(old: Object, new: Object) -> Object:
-    """The JSON merge patch (RFC 7386) that turns `old` into `new`; empty if they are equal.
+    """Return the JSON merge patch (RFC 7386) that turns `old` into `new`; empty if they are equal.
 
-    Lists are replaced whole, as the merge patch has it. `new` must hold no nulls: a merge patch
-    cannot write one.
+    Lists are replaced whole, as merge patches do. `new` must hold no nulls: a merge patch cannot
+    write one.
     """
     patch: Object = {}
     for field in old.keys() - new.keys():
@@ -176,7 +176,7 @@ def merge_diff(old: Object, new: Object) -> Object:
 
 
 def merge_patches(first: Object, then: Object) -> Object:
-    """The one merge patch that does what `first` and, after it, `then` do; nulls stay nulls."""
+    """Return one merge patch that does what `first`, then `then` do; nulls stay nulls."""
     both = dict(first)
     for field, value in then.items():
         before = both.get(field)
@@ -190,7 +190,7 @@ def merge_patches(first: Object, then: Object) -> Object:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without fields that are null, at any depth: servers keep, fill in or drop them."""
+    """Drop fields that are null, at any depth: servers keep, fill in or drop them."""
     if isinstance(value, dict):
         return {k: without_nulls(inner) for k, inner in value.items() if inner is not None}
 

@@ -1,4 +1,4 @@
-"""Regular expressions on labels that users put into annotations and Targets.
+"""Compiles regular expressions on labels that users put into annotations and Targets.
 
 Admiralty's are RE2's, which match in linear time; Python's can take ages. So what RE2 does not have
 is refused, and so is an expression that may try too many ways to match a label. The estimate is an
@@ -21,7 +21,7 @@ _PLAIN: Final = frozenset({"LITERAL", "NOT_LITERAL", "ANY", "IN", "AT", "RANGE",
 
 
 def compile_safe(text: str) -> re.Pattern[str]:
-    """The expression, to be used on labels; ConfigError, saying what is wrong, if it is unfit."""
+    """Compile the expression, for use on labels; ConfigError says why it is unfit."""
     if len(text) > LENGTH:
         raise ConfigError(f"it is longer than {LENGTH} characters: shorten it")
 

@@ -1,7 +1,8 @@
-"""A saved manifest is read as a pod only if it has the form that the API gives one.
+"""Checks that a saved manifest has the form that the API gives a pod.
 
-The webhook saves the pod as the API server has checked it. But the annotation that it is saved in
-is the user's to write as well, and nobody has checked that. Only what our code reads is tested.
+The webhook saves the pod as the API server has checked it. But users can write the annotation that
+it is saved in, too, and that text nobody has checked. Only the fields that our code reads are
+checked.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ class _Pod(_Camel):
     metadata: _Metadata | None = None
 
 
-def has(manifest: Any) -> bool:
-    """The value can be read as a pod that its user wrote."""
+def is_pod(manifest: Any) -> bool:
+    """Tell whether the value can be read as a pod that its user wrote."""
     try:
         msgspec.convert(manifest, _Pod)
     except (msgspec.ValidationError, RecursionError):

@@ -1,6 +1,6 @@
-"""Pod affinity and anti-affinity terms, compiled: which pods a pod wants near it, or far away.
+"""Compiles pod affinity and anti-affinity terms: which pods a pod wants near it, or far away.
 
-A term selects pods by labels and namespace, and says by the value of which node label nodes are the
+A term selects pods by labels and namespace, and names the node label by whose value nodes are the
 same place. Semantics are Kubernetes' (core/v1 PodAffinityTerm). The labels of namespaces are not
 known here: a `namespaceSelector` can be empty, which is all namespaces, and nothing else.
 """
@@ -34,7 +34,7 @@ class PodTerm:
     """None: all of them."""
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """A pod of that namespace with these labels is selected."""
+        """Tell whether a pod of that namespace with these labels is selected."""
         if self.namespaces is not None and namespace not in self.namespaces:
             return False
 
@@ -42,12 +42,15 @@ class PodTerm:
 
 
 def required(pod: Object, which: str) -> tuple[PodTerm, ...]:
-    """The terms that must hold: `which` is AFFINITY or ANTI_AFFINITY. ConfigError if one is bad."""
+    """Return the terms that must hold; `which` is AFFINITY or ANTI_AFFINITY.
+
+    Raises ConfigError if one is bad.
+    """
     return tuple(_compile(pod, term) for term in _listed(pod, which, _REQUIRED))
 
 
 def preferred(pod: Object, which: str) -> tuple[tuple[PodTerm, int], ...]:
-    """The terms that are wished for, with weights of 1..100. ConfigError if one is bad."""
+    """Return the preferred terms, with weights of 1..100. ConfigError if one is bad."""
     return tuple(
         (_compile(pod, wish.get("podAffinityTerm") or {}), int(wish.get("weight") or 0))
         for wish in _listed(pod, which, _PREFERRED)
@@ -55,7 +58,7 @@ def preferred(pod: Object, which: str) -> tuple[tuple[PodTerm, int], ...]:
 
 
 def repelled(pod: Object) -> tuple[PodTerm, ...]:
-    """Whom a pod that has its place keeps away; terms that cannot be read keep nobody away."""
+    """Return which pods a pod on a node keeps away; unreadable terms keep none away."""
     try:
         return required(pod, ANTI_AFFINITY)
     except ConfigError:

@@ -1,9 +1,9 @@
-"""Kubernetes quantities as exact Python integers.
+"""Parses Kubernetes quantities into exact Python integers.
 
-"100m", "1Gi", "1e3" and 2 come in, a whole number of nano-units (10^-9) comes out: the API's own
-finest resolution, so nothing is lost, and Python integers do not overflow as those of Go would
-(which cap binary quantities at 2^63-1; a sum over a cluster may be more). What is finer than a nano
-is rounded away from zero, as Go does: who asks for some gets some.
+"100m", "1Gi", "1e3" and 2 become a whole number of nano-units (10^-9): the API's own finest
+resolution, so nothing is lost, and Python integers do not overflow as those of Go would (which cap
+binary quantities at 2^63-1; a sum over a cluster may be more). An amount finer than a nano is
+rounded away from zero, as Go does: a request for a little is not a request for nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PATTERN: Final = re.compile(
 
 @functools.lru_cache(maxsize=4096)
 def nano(quantity: str | float) -> int:
-    """The quantity in nano-units. Raises ConfigError if it is none."""
+    """Return the quantity in nano-units. Raises ConfigError if it is none."""
     text = str(quantity)
     match = _PATTERN.fullmatch(text)
     if match is None or not (match["whole"] or match["fraction"]):
@@ -57,32 +57,32 @@ def nano(quantity: str | float) -> int:
 
 
 def milli(quantity: str | float) -> int:
-    """The quantity in thousandths, rounded away from zero: how CPU is counted."""
+    """Return the quantity in thousandths, rounded away from zero: how CPU is counted."""
     return round_away(nano(quantity), _MILLI)
 
 
 def value(quantity: str | float) -> int:
-    """The quantity in whole units, rounded away from zero: how all but CPU is counted."""
+    """Return the quantity in whole units, rounded away from zero: how all but CPU is counted."""
     return round_away(nano(quantity), NANO)
 
 
 def round_away(amount: int, unit: int) -> int:
-    """`amount / unit`, rounded away from zero."""
+    """Return `amount / unit`, rounded away from zero."""
     return amount // unit if amount < 0 else -(-amount // unit)
 
 
 def from_milli(amount: int) -> str:
-    """Thousandths as the API writes them: `1500m`, `2`, `12k`."""
+    """Format thousandths as the API writes them: `1500m`, `2`, `12k`."""
     return _decimal(amount * _MILLI)
 
 
 def from_value(amount: int, *, binary: bool = False) -> str:
-    """Whole units as the API writes them: `110`, `5k`, or `16Gi` if `binary`."""
+    """Format whole units as the API writes them: `110`, `5k`, or `16Gi` if `binary`."""
     return format_nano(amount * NANO, binary=binary)
 
 
 def format_nano(amount: int, *, binary: bool = False) -> str:
-    """Nano-units in the API's canonical form: the largest suffix that leaves a whole number.
+    """Format nano-units in the API's canonical form: the largest suffix with a whole number.
 
     As in Go, amounts under 1024 and fractions are written decimally even if `binary`.
     """

@@ -1,8 +1,8 @@
-"""Labels under the keys that they have in a target: out of reach of the selectors that it has.
+"""Renames labels for a target, out of reach of the target's own selectors.
 
-Pure. The rule is Admiralty's: the domain of a key gives way to ours, but for labels that the pod's
-annotation `no-prefix-label-regexp` names by "key=value". It decides for labels, for the selectors
-that are to find them, and for fields of a pod that show one.
+Pure. The rule is Admiralty's: the domain of a key is replaced by Admiralty's prefix, except for
+labels that the pod's annotation `no-prefix-label-regexp` matches by "key=value". It holds for
+labels, for the selectors that are to find them, and for fields of a pod that show one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from vnode.api import keys, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 
-# Copied from the node when a pod is bound: of a proxy, from the virtual node.
+# Copied from the node when a pod is bound: for a proxy pod, from the virtual node.
 NODE_LABELS: Final = "topology.kubernetes.io/"
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
 def kept_labels(regexp: str) -> re.Pattern[str] | None:
-    """The labels (`key=value`) that keep their keys; ConfigError for a bad expression."""
+    """Compile what matches the labels (`key=value`) that keep their keys; ConfigError if bad."""
     if not regexp:
         return None
 
@@ -32,17 +32,18 @@ def kept_labels(regexp: str) -> re.Pattern[str] | None:
 
 
 def kept_labels_of(pod: Object) -> re.Pattern[str] | None:
-    """The same, as the annotation of a pod has it."""
+    """Compile the annotation of a pod as `kept_labels` does."""
     return kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
 
 
 def renamed(own: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
-    """Labels as a delegate has them; of several with one new key the last one in order stays."""
+    """Return labels as a delegate has them; of several with one new key the last one in order
+    stays."""
     return {label_key(key, value, keep): value for key, value in sorted(own.items())}
 
 
 def travelling(own: dict[str, str]) -> dict[str, str]:
-    """Of a pod's labels those that its delegate is to have."""
+    """Return those of a pod's labels that its delegate is to have."""
     return {
         key: value
         for key, value in own.items()
@@ -53,7 +54,7 @@ def travelling(own: dict[str, str]) -> dict[str, str]:
 
 
 def label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
-    """The key of one label in a target."""
+    """Return the key of one label in a target."""
     if keep is not None and keep.search(f"{key}={value}"):
         return key
 
@@ -61,7 +62,7 @@ def label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
 
 
 def renamed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
-    """The label selectors of pods inside affinity and spread terms, renamed as the labels are."""
+    """Rename the label selectors of pods inside affinity and spread terms as the labels are."""
     if isinstance(value, list):
         return [renamed_selectors(item, keep) for item in value]
 
@@ -93,14 +94,14 @@ def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
 
 
 def _expression_key(entry: Object, keep: re.Pattern[str] | None) -> str:
-    """An expression keeps its key if the expression of the pod keeps all the values it names."""
+    """Return the key of a selector's expression; kept if all labels that it names are."""
     values = entry.get("values") or [""]
     keys_ = {label_key(entry["key"], value, keep) for value in values}
     return keys_.pop() if len(keys_) == 1 else label_key(entry["key"], "", None)
 
 
 def warnings(pod: Object) -> Iterator[str]:
-    """What to tell a user who creates a pod of which a target could not have all labels."""
+    """Yield warnings to a user who creates a pod of which a target could not have all labels."""
     own = travelling(objects.labels(pod))
     keep = kept_labels_of(pod)
     winners: dict[str, str] = {}  # new key -> the label that stays

@@ -1,4 +1,4 @@
-"""Amounts of resources: what a pod asks for, what a target offers, what is left.
+"""Computes with amounts of resources: what a pod requests, what a target offers, what is free.
 
 Amounts are plain dicts of resource name to integer, in kube-scheduler's units: CPU in millicores,
 everything else in whole units (bytes, pods, devices). A name that is absent counts as 0. Functions
@@ -27,17 +27,17 @@ _BINARY: Final = frozenset({MEMORY, "ephemeral-storage", "storage"})
 
 
 def parse(listed: Mapping[str, str | int | float] | None) -> Resources:
-    """A ResourceList of the API. Raises ConfigError for a quantity that cannot be read."""
+    """Parse a ResourceList of the API. Raises ConfigError for a quantity that cannot be read."""
     return _scaled({name: quantities.nano(amount) for name, amount in (listed or {}).items()})
 
 
 def format_list(amounts: Mapping[str, int]) -> dict[str, str]:
-    """A ResourceList of the API, quantities in their canonical form; the reverse of `parse`."""
+    """Format a ResourceList of the API, quantities in their canonical form; reverses `parse`."""
     return {name: format_amount(name, amount) for name, amount in amounts.items()}
 
 
 def format_amount(name: str, amount: int) -> str:
-    """One amount as a quantity: CPU like `1500m` or `4`, bytes like `16Gi`."""
+    """Format one amount as a quantity: CPU like `1500m` or `4`, bytes like `16Gi`."""
     if name == CPU:
         return quantities.from_milli(amount)
 
@@ -45,12 +45,12 @@ def format_amount(name: str, amount: int) -> str:
 
 
 def pod_requests(pod: Object) -> Resources:
-    """What the scheduler of a cluster sets aside for the pod; `pods` is always 1.
+    """Return what the scheduler of a cluster reserves for the pod; `pods` is always 1.
 
     Containers add up. An init container runs beside the sidecars (restartable init containers)
-    before it, so a larger such moment counts instead. Requests for the pod as a whole replace
-    those of its containers, and overhead comes on top. (The resizing of running pods is not
-    looked at: what is asked here is whether a new pod fits.)
+    before it, so a larger such moment counts instead. Requests for the pod as a whole replace those
+    of its containers, and overhead is added. (The resizing of running pods is ignored: the question
+    is whether a new pod fits.)
     """
     spec = objects.spec(pod)
     total = _containers(spec)
@@ -65,7 +65,7 @@ def pod_requests(pod: Object) -> Resources:
 
 
 def add(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
-    """The sum."""
+    """Return the sum."""
     total = dict(left)
     for name, amount in right.items():
         total[name] = total.get(name, 0) + amount
@@ -74,12 +74,12 @@ def add(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
 
 
 def subtract(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
-    """The difference; it may be negative, and keeps to the names of `left`."""
+    """Return the difference; it may be negative, and has only the names of `left`."""
     return {name: amount - right.get(name, 0) for name, amount in left.items()}
 
 
 def largest(lists: Iterable[Mapping[str, int]]) -> Resources:
-    """For each resource the greatest amount in any one of the lists."""
+    """Return for each resource the greatest amount in any one of the lists."""
     best: Resources = {}
     for amounts in lists:
         for name, amount in amounts.items():
@@ -90,13 +90,13 @@ def largest(lists: Iterable[Mapping[str, int]]) -> Resources:
 
 
 def insufficient(requests: Mapping[str, int], free: Mapping[str, int]) -> list[str]:
-    """Names of what is asked for and not there, sorted; nothing asked of a kind always fits."""
+    """Return the names of which too little is free, sorted; a request for 0 always fits."""
     short = [name for name, amount in requests.items() if amount > 0 and amount > free.get(name, 0)]
     return sorted(short) if len(short) > 1 else short
 
 
 def _containers(spec: Object) -> dict[str, int]:
-    """Nano-units over all containers and init containers."""
+    """Sum nano-units over all containers and init containers."""
     total: dict[str, int] = {}
     for container in spec.get("containers") or ():
         _accumulate(total, _requests(container))

@@ -1,10 +1,11 @@
-"""The way of a pod through a chain of clusters: where it has been, and whether it may go on.
+"""Reads and extends the path of a pod through a chain of clusters, and decides whether it may go
+on.
 
 A delegate may itself become a proxy, so that its containers run one cluster further. Clusters are
-known by the UID of their kube-system namespace. A chaperon says which one made it, and, from the
-second step on, all those before it. That comes from other clusters, so it is bounded, and a way
-that cannot be read ends where it is. No cluster sends on a pod that has been there before:
-whatever the others say, a pod cannot go round.
+known by the UID of their kube-system namespace. A chaperon names the cluster that created it, and,
+from the second step on, all those before it. That comes from other clusters, so it is bounded, and
+a pod whose path cannot be read goes no further. No cluster sends on a pod that has been there
+before: whatever the others say, a pod cannot go round in a circle.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 
 LIMIT: Final = 8
-"""In how many clusters a pod can be, the first and the last among them."""
+"""The number of clusters that a pod can pass through, the first and the last included."""
 
 _LONGEST: Final = 64  # characters of a cluster's UID, which has 36
 
 
 def is_delegate(pod: Object) -> bool:
-    """The pod was made of a PodChaperon: a cluster, perhaps this one itself, sent it."""
+    """Tell whether a PodChaperon owns the pod: a cluster, perhaps this one, sent it."""
     owner = objects.controller_reference(pod)
     return owner is not None and owner.get("kind") == kinds.POD_CHAPERONS.kind
 
 
-def behind(obj: Object) -> tuple[str, ...]:
-    """The clusters that a chaperon or delegate came through, the first one first.
+def path_of(obj: Object) -> tuple[str, ...]:
+    """Return the clusters that a chaperon or delegate came through, the first one first.
 
-    ConfigError if the annotation does not say so in the way that agents write it.
+    Raises ConfigError if the annotation is not in the form that agents write.
     """
     annotations = objects.annotations(obj)
     text, sender = annotations.get(keys.PATH), annotations.get(keys.PARENT_CLUSTER_UID)
@@ -44,12 +45,12 @@ def behind(obj: Object) -> tuple[str, ...]:
     return path
 
 
-def onward(obj: Object, here: str, there: str | None = None) -> str:
-    """`keys.PATH` for what cluster `here` makes of a delegate, or of its chaperon, for `there`.
+def extend(obj: Object, here: str, there: str | None = None) -> str:
+    """Return `keys.PATH` for what cluster `here` makes of a delegate, or its chaperon, for `there`.
 
-    `there` may be unknown (None). Raises ConfigError, with the reason, if it is not to be sent on.
+    `there` may be unknown (None). Raises ConfigError, with the reason, if it must not be sent on.
     """
-    annotations, path = objects.annotations(obj), behind(obj)
+    annotations, path = objects.annotations(obj), path_of(obj)
     if keys.FORWARD not in annotations and keys.ELECT not in annotations:
         raise ConfigError(
             f"the pod came from another cluster, and does not ask to be sent on: annotate it with "
@@ -57,7 +58,7 @@ def onward(obj: Object, here: str, there: str | None = None) -> str:
         )
 
     if here in path:
-        raise ConfigError("the pod has been in this cluster before, so that it stays here")
+        raise ConfigError("the pod has been in this cluster before, so it stays here")
 
     if there is not None and there in path:
         raise ConfigError(CAME_THROUGH)

@@ -1,4 +1,4 @@
-"""Label selectors and node selectors, compiled once and matched often.
+"""Compiles label selectors and node selectors, to be matched often.
 
 Semantics are the API's: requirements of one selector are ANDed, terms of a node selector are ORed,
 NotIn and DoesNotExist also match where the key is absent, an empty label selector matches
@@ -24,7 +24,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class Operator(enum.Enum):
-    """How a label's value is compared."""
+    """Comparisons of a label's value."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -36,14 +36,14 @@ class Operator(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label."""
+    """A condition on one label."""
 
     key: str
     operator: Operator
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """The labels satisfy it."""
+        """Tell whether the labels satisfy it."""
         found = labels.get(self.key)
         match self.operator:
             case Operator.IN:
@@ -68,12 +68,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that must all hold; none at all matches everything."""
+    """Requirements that must all hold; a selector without any matches everything."""
 
     requirements: frozenset[Requirement] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """The labels satisfy all requirements."""
+        """Tell whether the labels satisfy all requirements."""
         for requirement in self.requirements:  # noqa: SIM110 - hot; half the time of all()
             if not requirement.matches(labels):
                 return False
@@ -81,7 +81,7 @@ class Selector:
         return True
 
     def also(self, requirements: Iterable[Requirement]) -> Selector:
-        """The same with further requirements."""
+        """Return a selector with further requirements."""
         return Selector(self.requirements | frozenset(requirements))
 
 
@@ -93,7 +93,7 @@ class NodeSelectorTerm:
     fields: Selector
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """The node with these labels and that name is selected."""
+        """Tell whether the node with these labels and that name is selected."""
         return self.labels.matches(labels) and self.fields.matches({_FIELD_NAME: name})
 
 
@@ -102,14 +102,15 @@ NodeSelector: TypeAlias = tuple[NodeSelectorTerm, ...]
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
-    """The selector for exactly these labels: `nodeSelector`, `matchLabels`, a Service's."""
+    """Return the selector for exactly these labels: `nodeSelector`, `matchLabels`, Services."""
     return Selector(
         frozenset(Requirement(key, Operator.IN, frozenset((v,))) for key, v in labels.items())
     )
 
 
 def from_label_selector(selector: Object | None) -> Selector | None:
-    """A metav1.LabelSelector; None, which matches nothing, for None. ConfigError if it is wrong."""
+    """Compile a metav1.LabelSelector; None, which matches nothing, for None. ConfigError if it is
+    wrong."""
     if selector is None:
         return None
 
@@ -118,13 +119,13 @@ def from_label_selector(selector: Object | None) -> Selector | None:
 
 
 def from_node_selector(selector: Object | None) -> NodeSelector:
-    """A core/v1 NodeSelector. ConfigError if it is wrong."""
+    """Compile a core/v1 NodeSelector. ConfigError if it is wrong."""
     terms = (selector or {}).get("nodeSelectorTerms") or ()
     return tuple(compiled for term in terms if (compiled := from_term(term)) is not None)
 
 
 def from_term(term: Object) -> NodeSelectorTerm | None:
-    """One NodeSelectorTerm; None if it is empty, which matches nothing."""
+    """Compile one NodeSelectorTerm; None if it is empty, which matches nothing."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:
@@ -143,12 +144,13 @@ def from_term(term: Object) -> NodeSelectorTerm | None:
 
 
 def matches_node(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
-    """One of the terms selects the node."""
+    """Tell whether one of the terms selects the node."""
     return any(term.matches(labels, name) for term in selector)
 
 
 def parse(text: str) -> Selector:
-    """The string form: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>3`. ConfigError if it is wrong."""
+    """Parse the string form: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>3`. ConfigError if it is
+    wrong."""
     if not text.strip():
         return Selector()
 

@@ -1,10 +1,11 @@
-"""Which tokens of its service account a pod mounts: pure.
+"""Finds which tokens of its service account a pod mounts: pure.
 
 Admission mounts one in the usual place. A pod may ask for others by projected volumes of its own,
 for another audience, life or path. Where a target is given tokens of the source, all of them are
-keys of one Secret: whoever makes it and whoever mounts it agree on the keys here.
+keys of one Secret; the code that creates it and the code that mounts it take the keys from here.
 
-What else a user mounts in the usual place is no token of the pod's account, and is left as it is.
+Anything else that a user mounts in the usual place is no token of the pod's account, and is left as
+it is.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from vnode.api import keys
 from vnode.api.objects import Object, Objects
 
 CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
-LIFE: Final = 3600  # seconds; what a pod gets that does not say
+LIFE: Final = 3600  # seconds; the default of a pod
 USUAL: Final = "token"
-"""The key of the one in the usual place."""
+"""The key of the token in the usual place."""
 NAMESPACE: Final = "namespace"
 FILES: Final = (USUAL, "ca.crt", NAMESPACE)
-"""What programs find there."""
-_ADMITTED: Final = "kube-api-access-"  # what admission calls the volumes that it makes
+"""The files in the usual place."""
+_ADMITTED: Final = "kube-api-access-"  # how admission names the volumes that it adds
 
 
-class Wanted(NamedTuple):
+class WantedToken(NamedTuple):
     """A token that a pod asks for; "" as audience means the API server's own."""
 
     audience: str
@@ -35,15 +36,15 @@ class Wanted(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Where it is in the Secret of the pod."""
+        """The key of the token in the Secret of the pod."""
         digest = hashlib.sha256(f"{self.seconds} {self.audience}".encode()).hexdigest()
         return f"{USUAL}-{digest[:10]}"
 
 
-def of(spec: Object) -> dict[str, Wanted]:
-    """All that a pod mounts, by key."""
+def of(spec: Object) -> dict[str, WantedToken]:
+    """Return all tokens that a pod mounts, by key."""
     usual = usual_volumes(spec)
-    found = {USUAL: Wanted("", LIFE)} if usual else {}
+    found = {USUAL: WantedToken("", LIFE)} if usual else {}
     for volume in spec.get("volumes") or ():
         if volume.get("name") not in usual:
             for token in _projected(volume):
@@ -53,10 +54,10 @@ def of(spec: Object) -> dict[str, Wanted]:
 
 
 def usual_volumes(spec: Object) -> set[str]:
-    """The names of the volumes with the token of the pod's account, where programs look for it.
+    """Return the names of the volumes with the token of the pod's account in the usual place.
 
-    A projected volume, as admission makes it, or the Secret that older clusters have made for an
-    account.
+    Such a volume is projected, as admission makes it, or the Secret that older clusters have made
+    for an account.
     """
     mounted = in_usual_place(spec)
     account = str(spec.get("serviceAccountName") or "default")
@@ -69,12 +70,12 @@ def usual_volumes(spec: Object) -> set[str]:
 
 
 def is_admitted(volume: Object) -> bool:
-    """Admission made it, and does so again in a target; else it is the user's own."""
+    """Tell whether admission added the volume, as it will in a target; else the user did."""
     return "secret" in volume or str(volume.get("name")).startswith(_ADMITTED)
 
 
 def in_usual_place(spec: Object) -> set[str]:
-    """The names of the volumes, of whatever kind, that are mounted where programs look for it."""
+    """Return the names of the volumes, of whatever kind, that are mounted in the usual place."""
     return {
         mount["name"]
         for field in CONTAINERS
@@ -89,19 +90,19 @@ def _is_projected_token(volume: Object) -> bool:
 
 
 def _is_secret_of(account: str, volume: Object) -> bool:
-    """By its name: that of Kubernetes up to 1.23, or of Argo Workflows."""
+    """Tell it by the name: that of Kubernetes up to 1.23, or of Argo Workflows."""
     name = str((volume.get("secret") or {}).get("secretName") or "")
     pattern = rf"{re.escape(account)}(-token-[a-z0-9]{{5}}|\.service-account-token)"
     return re.fullmatch(pattern, name) is not None
 
 
 def mounts(container: Object) -> Objects:
-    """`volumeMounts`."""
+    """Return `volumeMounts`."""
     return container.get("volumeMounts") or []
 
 
 def from_secret(volume: Object, secret: str) -> Object:
-    """A volume with its projected tokens taken from that Secret; the same if it has none."""
+    """Take the projected tokens of a volume from that Secret; other volumes are unchanged."""
     if not any(_projected(volume)):
         return volume
 
@@ -119,11 +120,13 @@ def _from_secret(source: Object, secret: str) -> Object:
     return {"secret": {"name": secret, "items": [item]}}
 
 
-def _projected(volume: Object) -> Iterator[Wanted]:
+def _projected(volume: Object) -> Iterator[WantedToken]:
     for source in (volume.get("projected") or {}).get("sources") or ():
         if token := source.get("serviceAccountToken"):
             yield _wanted(token)
 
 
-def _wanted(token: Object) -> Wanted:
-    return Wanted(str(token.get("audience") or ""), int(token.get("expirationSeconds") or LIFE))
+def _wanted(token: Object) -> WantedToken:
+    return WantedToken(
+        str(token.get("audience") or ""), int(token.get("expirationSeconds") or LIFE)
+    )

@@ -1,8 +1,9 @@
-"""What another cluster sends is read only if it has the form that the API gives it.
+"""Checks that objects of another cluster have the form that the API gives them.
 
-Objects are plain JSON here, and an honest API server has checked them against their schema. The
-API server of a target need not be honest. So objects from a target pass one of these tests before
-anybody reads them; one that does not is as good as not there. Only what our code reads is tested.
+Objects are plain JSON here, and an honest API server has checked them against their schema. The API
+server of a target need not be honest. So objects from a target pass one of these checks before any
+code reads them; one that does not is treated as absent. Only the fields that our code reads are
+checked.
 """
 
 from __future__ import annotations
@@ -121,4 +122,4 @@ is_summary = _test(_Summary)
 """Tells whether the value can be read as a ClusterSummary."""
 
 is_copy = _test(_Copy)
-"""Tells whether the value can be read as an object that followed a pod, of whatever kind."""
+"""Tells whether the value can be read as a copy, of whatever kind."""

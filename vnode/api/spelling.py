@@ -1,7 +1,7 @@
-"""What users meant to write on a pod: misspelt elections, and values that are not read. Pure.
+"""Finds misspelt elections on a pod, and values of annotations that are not read. Pure.
 
 An unknown annotation is no error to Kubernetes: the pod runs, in the wrong cluster. So the webhook
-warns where it can, and `vnode explain` says it where a pod was not elected.
+warns where it can, and `vnode explain` shows it for a pod that was not elected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BY_PRESENCE: Final = (
 
 
 def meant_as_election(pod: Object) -> str:
-    """What on a pod without the annotation looks as if it were to elect it; "" if nothing does."""
+    """Return what on a pod looks as if it were to elect it but does not; "" if nothing does."""
     annotations, labels = objects.annotations(pod), objects.labels(pod)
     if keys.ELECT in annotations:
         return ""
@@ -39,7 +39,7 @@ def meant_as_election(pod: Object) -> str:
 
 
 def warnings(pod: Object, *, elected: bool) -> Iterator[str]:
-    """What to tell a user who creates the pod: one line each."""
+    """Yield warnings to a user who creates the pod: one line each."""
     if not elected and (meant := meant_as_election(pod)):
         yield f"the pod is not elected: {meant}"
 

@@ -1,4 +1,4 @@
-"""Taints of nodes and tolerations of pods, as the scheduler matches them."""
+"""Matches taints of nodes and tolerations of pods as kube-scheduler does."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
 """The effects that keep a pod away."""
 
 UNSCHEDULABLE: Final[Object] = {"key": "node.kubernetes.io/unschedulable", "effect": NO_SCHEDULE}
-"""What a cordoned node stands for; daemons tolerate it."""
+"""The taint of a cordoned node; DaemonSet pods tolerate it."""
 
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 
 
 def tolerates(toleration: Object, taint: Object) -> bool:
-    """The toleration covers the taint.
+    """Tell whether the toleration covers the taint.
 
     An absent effect or key covers all of them; the operator is Equal unless it says Exists, or Lt
     or Gt, by which the taint's value is below or above the toleration's.
@@ -48,7 +48,7 @@ def tolerates(toleration: Object, taint: Object) -> bool:
 def untolerated(
     taints: Iterable[Object], tolerations: Sequence[Object], effects: Sequence[str] = HARD
 ) -> Object | None:
-    """The first taint with one of the effects that no toleration covers; None if there is none."""
+    """Return the first taint with one of the effects that no toleration covers, or None."""
     for taint in taints:
         if taint.get("effect") in effects and not any(tolerates(t, taint) for t in tolerations):
             return taint
@@ -57,5 +57,5 @@ def untolerated(
 
 
 def describe(taint: Object) -> str:
-    """`{key: value}`, as kube-scheduler writes it."""
+    """Format as `{key: value}`, as kube-scheduler does."""
     return f"{{{taint.get('key', '')}: {taint.get('value', '')}}}"

@@ -1,11 +1,12 @@
-"""Scheduling constraints that are about virtual nodes: pure.
+"""Separates scheduling constraints about virtual nodes from a pod's other ones: pure.
 
-They stand among a pod's other constraints: a quota controller adds a `nodeSelector` for the virtual
-nodes, say. They choose a target, and no real node has what they name. So the webhook takes them
-over into the proxy (`of_spec`), and a delegate is sent without them (`without`).
+A quota controller, for example, adds a `nodeSelector` for virtual nodes. Such constraints choose a
+target, and no real node has what they name. So the webhook takes them over into the proxy
+(`of_spec`), and a delegate is sent without them (`without`).
 
 A pod's node affinity is an OR of terms, and one term may name labels of both sorts. In a target, a
-term stands for what it says of real nodes, if what it says of virtual nodes holds for that target.
+term is reduced to what it says of real nodes, if what it says of virtual nodes holds for that
+target.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ _IDENTITY: Final = (
 )
 
 _Reduce: TypeAlias = Callable[[Object], bool | Object]
-"""What is left of one expression: True if it holds, False if it does not, else what to ask."""
+"""Reduces an expression: to True if it holds, False if not, else to what the target must check."""
 
 
 class VirtualNodeIdentity(NamedTuple):
-    """As much of a virtual node as is known of every one: its name, and who it stands for."""
+    """What is known of every virtual node: its name, and the Target it stands for."""
 
     name: str
     labels: Mapping[str, str]
 
 
 def virtual_node(target_namespace: str, target_name: str) -> VirtualNodeIdentity:
-    """That of a Target; the namespace of a ClusterTarget is ""."""
+    """Return the virtual node of a Target; the namespace of a ClusterTarget is ""."""
     name = names.virtual_node(target_namespace, target_name)
     return VirtualNodeIdentity(name, identity_labels(target_namespace, target_name))
 
 
 def identity_labels(target_namespace: str, target_name: str) -> dict[str, str]:
-    """The labels that say which Target a virtual node stands for."""
+    """Return the labels that say which Target a virtual node stands for."""
     known = {keys.PROVIDER_LABEL: keys.PROVIDER}
     if not target_namespace:
         return {**known, keys.CLUSTER_TARGET_NAME: target_name}
@@ -56,7 +57,7 @@ def identity_labels(target_namespace: str, target_name: str) -> dict[str, str]:
 
 
 def of_spec(spec: Object) -> Object:
-    """Those of a pod's constraints by which it chooses a virtual node; an absent field has none."""
+    """Return the constraints by which a pod chooses a virtual node, without empty fields."""
     found: Object = {}
     if chosen := {k: v for k, v in _selector(spec).items() if _names_virtual(k, "In", [v])}:
         found["nodeSelector"] = chosen
@@ -74,7 +75,7 @@ def of_spec(spec: Object) -> Object:
 
 
 def without(spec: Object, node: VirtualNodeIdentity) -> Object:
-    """The spec as it goes to the target that `node` stands for; the same one if nothing goes."""
+    """Return the spec for the target that `node` stands for; the same object if it is equal."""
     kept: Object = {
         "nodeSelector": {
             k: v for k, v in _selector(spec).items() if not _names_virtual(k, "In", [v])
@@ -97,7 +98,7 @@ def _selector(spec: Object) -> dict[str, str]:
 
 
 def _tolerates(toleration: Object) -> bool:
-    """It is for the taint of virtual nodes; one for all taints is not."""
+    """Tell whether it is for the taint of virtual nodes; one for all taints is not."""
     return toleration.get("key") == keys.PROVIDER_LABEL and taints.tolerates(
         toleration, keys.PROVIDER_TAINT
     )
@@ -112,9 +113,9 @@ def _is_virtual_key(key: str) -> bool:
 
 
 def _names_virtual(key: str, operator: str, values: list[str]) -> bool:
-    """An expression on a label, or on the node's name, is about virtual nodes.
+    """Tell whether an expression on a label, or on the node's name, is about virtual nodes.
 
-    Who wants no virtual node, or one of another provider, speaks of the nodes of the target.
+    One that excludes virtual nodes, or wants another provider's, is about the nodes of the target.
     """
     if key == keys.PROVIDER_LABEL:
         return operator == "Exists" or (operator == "In" and keys.PROVIDER in values)
@@ -131,7 +132,7 @@ def _is_virtual(expression: Object) -> bool:
 
 
 def _reducer(node: VirtualNodeIdentity | None) -> _Reduce:
-    """How expressions are reduced for a target; for None, as if all on virtual nodes held."""
+    """Return how to reduce expressions for a target; for None, all on virtual nodes hold."""
 
     def reduced(expression: Object) -> bool | Object:
         if not _is_virtual(expression):
@@ -142,7 +143,7 @@ def _reducer(node: VirtualNodeIdentity | None) -> _Reduce:
             return _by_name(expression, node)
 
         if node is None or key not in _IDENTITY:
-            return True  # a label that somebody has given the node: the source has looked at it
+            return True  # a label of another origin: the source's scheduler has checked it
 
         selector = selectors.from_label_selector({"matchExpressions": [expression]})
         return selector is not None and selector.matches(node.labels)
@@ -164,7 +165,7 @@ def _by_name(expression: Object, node: VirtualNodeIdentity | None) -> bool | Obj
 
 
 def _reduced_term(term: Object, reduce: _Reduce) -> bool | Object:
-    """A term of which all expressions must hold; an empty one matches nothing, and stays."""
+    """Reduce a term whose expressions must all hold; an empty one matches nothing, and stays."""
     if not any(term.get(part) for part in _PARTS):
         return term
 
@@ -206,7 +207,8 @@ def _node_affinity_without(affinity: Object, node: VirtualNodeIdentity) -> Objec
 
 
 def _required_without(terms: Objects, node: VirtualNodeIdentity) -> Objects:
-    """No term at all if one holds by what it says of virtual nodes alone.
+    """Reduce the required terms; to none at all if one holds by what it says of virtual nodes
+    alone.
 
     If none is for this target, the pod is here all the same, by an older agent's choice or because
     somebody named the node: then what they say of virtual nodes is taken to hold.
@@ -225,17 +227,17 @@ def _required_without(terms: Objects, node: VirtualNodeIdentity) -> Objects:
 
 
 def _reduced_preference(entry: Object, node: VirtualNodeIdentity) -> Object | None:
-    """What it still prefers; None if all nodes of the target are alike to it."""
+    """Return what it still prefers; None if all nodes of the target are equal to it."""
     left = _reduced_term(entry.get("preference") or {}, _reducer(node))
     return {**entry, "preference": left} if isinstance(left, dict) else None
 
 
 def _choice(affinity: Object) -> Object:
-    """Of a node affinity, what it says of virtual nodes."""
+    """Return what a node affinity says of virtual nodes."""
     found: Object = {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     chosen = [_virtual_part(term) for term in terms if any(term.get(p) for p in _PARTS)]
-    if chosen and all(chosen):  # else there is a term for which every virtual node will do
+    if chosen and all(chosen):  # else some term accepts every virtual node
         found[_REQUIRED] = {"nodeSelectorTerms": chosen}
 
     preferred = [
@@ -252,7 +254,7 @@ def _virtual_part(term: Object) -> Object:
 
 
 def _chooses(expression: Object) -> bool:
-    """Not one that a real node may satisfy as well."""
+    """Tell whether no real node may satisfy an expression as well."""
     if not _is_virtual(expression):
         return False
 
@@ -262,7 +264,7 @@ def _chooses(expression: Object) -> bool:
 
 
 def _of_pods(affinity: Object, keeps: Callable[[str], bool]) -> Object:
-    """A pod affinity with the terms whose topology key is kept."""
+    """Return a pod affinity with the terms whose topology key is kept."""
     found: Object = dict(affinity)
     if required := affinity.get(_REQUIRED):
         found[_REQUIRED] = [term for term in required if keeps(_topology(term))]

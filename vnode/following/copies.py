@@ -31,16 +31,16 @@ TOKEN_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 
 _LEFT_BEHIND: Final = (
     LAST_APPLIED,
-    "control-plane.alpha.kubernetes.io/leader",  # who leads at home; changes every two seconds
-    # Whose object the original is, to tools that delete what they do not know.
+    "control-plane.alpha.kubernetes.io/leader",  # changes every two seconds
+    # The owner of the original, for tools that delete objects which they do not know.
     "argocd.argoproj.io/tracking-id",
     "meta.helm.sh/",
     "objectset.rio.cattle.io/",
-    # Orders for programs that write what follows anyway, or would take turns with us at it.
+    # Orders for programs whose output is copied anyway, or which would fight with us over it.
     "cert-manager.io/",
     "acme.cert-manager.io/",
     "kubernetes.io/tls-acme",
-    # What controllers of the source say about its load balancers and volumes.
+    # Written by controllers of the source about its load balancers and volumes.
     "cloud.google.com/neg-status",
     "field.cattle.io/publicEndpoints",
     "volume.beta.kubernetes.io/",

@@ -207,7 +207,7 @@ class Follower:
             return "", None
 
         message, later = await self._follow(key, remote, copy)
-        return message, RECHECK if need is Need.CLAIMED and later is None else later
+        return message, RECHECK if need is Need.ANNOUNCED and later is None else later
 
     async def _remove(self, key: Key, remote: TargetCopies, copy: Object | None) -> float | None:
         self._writer.forget(key)

@@ -115,14 +115,14 @@ class Following:
             return ""
 
         wanted = self._config.config_maps_and_secrets
-        claimed = self._references.claim(pod, link.node_name) if wanted else []
+        needed = self._references.announce(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             if wanted:
                 await foreign_tokens.refuse(pod, self._local, link)
 
             await self._tokens.ensure(pod, link)
-            message = await self._follower.ensure(claimed) if claimed else ""
+            message = await self._follower.ensure(needed) if needed else ""
         except ConfigError as error:
             self._warn(pod, str(error))
             raise
@@ -142,7 +142,7 @@ class Following:
 
         self._tokens.renew(pod, link)
         if self._config.config_maps_and_secrets:
-            for key in self._references.claim(pod, link.node_name):
+            for key in self._references.announce(pod, link.node_name):
                 self._follower.wake(key)
 
     def _warn(self, pod: Object, text: str) -> None:

@@ -1,9 +1,9 @@
 """Indexes which pods use which objects, and in which targets.
 
 Only the source's own objects count. A bound pod uses what it refers to in the target that it is
-bound to; a pending one in the targets for which this process is creating, or has created, a
-candidate of it (a claim). If only the target says that it has a candidate of a pending pod, a copy
-there is kept, but none is created: else a target could ask for any Secret.
+bound to; a pending one in the targets for which this process has announced a candidate of it. If
+only the target says that it has a candidate of a pending pod, a copy there is kept, but none is
+created: else a target could ask for any Secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vnode.following.references import Ref
 from vnode.kube.events import about
 from vnode.runtime.links import Link
 
-_CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
+_CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
 
 _T = TypeVar("_T")
 
@@ -37,8 +37,8 @@ class Need(enum.Enum):
     """Whether an object has to be in a target, the strongest first."""
 
     WANTED = enum.auto()
-    CLAIMED = enum.auto()  # wanted for a candidate that is being made, and may never be
-    TOLERATED = enum.auto()  # it may stay where it is, but is not brought
+    ANNOUNCED = enum.auto()  # wanted for an announced candidate, which may never be created
+    TOLERATED = enum.auto()  # a copy may stay, but none is created
     NONE = enum.auto()
 
 
@@ -62,7 +62,7 @@ class ReferenceIndex:
         self._uses: dict[str, _Use] = {}  # by pod key; only pods that refer to something
         self._bound: Counter[Key] = Counter()  # how many bound pods use it there; no zeros
         self._pending: dict[Ref, set[str]] = {}  # pod keys; no empty sets
-        self._claims: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
+        self._announced: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
@@ -82,18 +82,17 @@ class ReferenceIndex:
             self._put(key, after)
 
         if before is not None and (after is None or after.node or after.uid != before.uid):
-            self._claims.pop(before.uid, None)
+            self._announced.pop(before.uid, None)
 
         for entry in changed:
             self._wake(entry)
 
-    def claim(self, pod: Object, node: str) -> list[Key]:
-        """Record that a candidate of a pod is about to be created; return all that it refers to
-        there."""
+    def announce(self, pod: Object, node: str) -> list[Key]:
+        """Record that a candidate of a pod is about to be created; return all that it needs."""
         refs = references.of(pod)
         if refs and not objects.node_name(pod):
-            until = self._clock.monotonic() + _CLAIM
-            self._claims.setdefault(objects.uid(pod), {})[node] = until
+            until = self._clock.monotonic() + _CANDIDATE_TIMEOUT
+            self._announced.setdefault(objects.uid(pod), {})[node] = until
 
         return [Key(node, ref) for ref in refs]
 
@@ -106,11 +105,11 @@ class ReferenceIndex:
         for pod in self._pending.get(key.ref, ()):
             uid = self._uses[pod].uid
             candidate = link.candidate(uid) is not None
-            until = self._claims.get(uid, {}).get(key.node)
+            until = self._announced.get(uid, {}).get(key.node)
             if candidate:
                 needs.add(Need.WANTED if until is not None else Need.TOLERATED)
             elif until is not None and until > self._clock.monotonic():
-                needs.add(Need.CLAIMED)
+                needs.add(Need.ANNOUNCED)
 
         return strongest(needs)
 
@@ -118,26 +117,26 @@ class ReferenceIndex:
         """Yield references to the pods that use an object in a target, for Events."""
         for pod, use in self._uses.items():
             if key.ref in use.refs and (
-                use.node == key.node or key.node in self._claims.get(use.uid, ())
+                use.node == key.node or key.node in self._announced.get(use.uid, ())
             ):
                 namespace, name = objects.split_key(pod)
                 body = {"metadata": {"namespace": namespace, "name": name, "uid": use.uid}}
                 yield about(body)
 
     def keys_on(self, node: str) -> list[Key]:
-        """Return all that pods use in one target, or will use if they have a claim there."""
-        claimed = (
+        """Return all that pods, and candidates announced there, use in one target."""
+        announced = (
             Key(node, ref)
             for ref, pods in self._pending.items()
-            if any(node in self._claims.get(self._uses[pod].uid, ()) for pod in pods)
+            if any(node in self._announced.get(self._uses[pod].uid, ()) for pod in pods)
         )
-        return list({*(key for key in self._bound if key.node == node), *claimed})
+        return list({*(key for key in self._bound if key.node == node), *announced})
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
-        """End the claim of exactly that pod on a target: its candidate there is deleted."""
+        """Note that the candidate of exactly that pod in a target is deleted."""
         use = self._uses.get(pod_key)
         if use is not None and use.uid == uid:
-            self._claims.get(use.uid, {}).pop(node, None)
+            self._announced.get(use.uid, {}).pop(node, None)
             for ref in use.refs:
                 self._wake(Key(node, ref))
 
@@ -147,7 +146,7 @@ class ReferenceIndex:
 
     def _keys(self, use: _Use) -> Iterator[Key]:
         nodes = {use.node} if use.node else set()
-        nodes.update(self._claims.get(use.uid, ()))
+        nodes.update(self._announced.get(use.uid, ()))
         return (Key(node, ref) for node in nodes for ref in use.refs)
 
     def _put(self, key: str, use: _Use) -> None:

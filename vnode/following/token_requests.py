@@ -16,7 +16,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.api.service_tokens import USUAL, Wanted
+from vnode.api.service_tokens import USUAL, WantedToken
 from vnode.following.references import ROOT_CA
 from vnode.kube.client import Client
 from vnode.runtime.links import Link
@@ -69,7 +69,7 @@ class TokenRequester:
         refresh = now + timedelta(seconds=(min(ends) - now).total_seconds() * share)
         return IssuedToken(secret(pod, self._identity, str(link.target), files, refresh), refresh)
 
-    async def _request(self, pod: Object, token: Wanted) -> tuple[str, datetime]:
+    async def _request(self, pod: Object, token: WantedToken) -> tuple[str, datetime]:
         account = str(objects.spec(pod).get("serviceAccountName") or "default")
         bound = {"apiVersion": "v1", "kind": "Pod"}
         bound |= {"name": objects.name(pod), "uid": objects.uid(pod)}

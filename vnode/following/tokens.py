@@ -11,32 +11,28 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import partial
 from typing import Final, NamedTuple
 
-from vnode.api import keys, kinds, names, objects, shapes
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound, VnodeError
-from vnode.api.identity import Identity, parent_key
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
+from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
 from vnode.api.objects import Object
 from vnode.api.service_tokens import LIFE
 from vnode.following import copies
 from vnode.following.reference_index import Need
-from vnode.following.remote_copies import has_none
+from vnode.following.remote_tokens import Place, RemoteTokens
 from vnode.following.token_requests import IssuedToken, TokenRequester, wants
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.kube.informer import Informer
-from vnode.runtime.certs import renewal
 from vnode.runtime.controller import Controller
-from vnode.runtime.keyed_tasks import KeyedTasks, Run
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
-_CLAIM: Final = 60.0  # seconds in which a candidate that is being made must have appeared
+_CANDIDATE_TIMEOUT: Final = 60.0  # seconds for an announced candidate to appear
 _RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
 _SYNC_RETRY: Final = 1.0  # seconds until the pods of a target may be known
 _MIN_INTERVAL: Final = 60.0  # seconds between tokens of a pod, whatever the target does with them
@@ -44,15 +40,9 @@ _MIN_INTERVAL: Final = 60.0  # seconds between tokens of a pod, whatever the tar
 log = logging.getLogger(__name__)
 
 
-class Place(NamedTuple):
-    """A pod in a target: the unit of reconciliation. `pod` is its key, `node` the virtual node."""
-
-    node: str
-    pod: str
-    uid: str
-
-
 class _PodState(NamedTuple):
+    """What counts of a pod that has not finished."""
+
     uid: str
     node: str  # "" while pending
     ending: bool
@@ -78,7 +68,6 @@ class Tokens:
         self._local = local
         self._links = links
         self._identity = identity
-        self._selector = f"{identity.selector},{keys.TOKEN}"
         self._complete = complete
         self._events = events
         self._clock = clock
@@ -86,10 +75,9 @@ class Tokens:
         self._controller: Controller[Place] = Controller(
             "tokens", self._reconcile, workers=4, lane=lambda place: place.node
         )
-        self._tasks: KeyedTasks[Link] | None = None  # None until `run`
-        self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
+        self._remote = RemoteTokens(links, identity, self._wake, self._bound)
         self._pods: dict[str, _PodState] = {}  # by key; those that have not finished
-        self._claims: dict[Place, float] = {}  # until (monotonic)
+        self._announced: dict[Place, float] = {}  # until (monotonic)
         self._made: dict[Place, tuple[float, datetime]] = {}  # when (monotonic), next refresh
         self._none: set[str] = set()  # UIDs of pods that want no token
 
@@ -97,8 +85,7 @@ class Tokens:
         """Keep tokens fresh until cancelled."""
         async with supervise() as tasks:
             with subscription_scope():  # ends before the tasks: none is started for a later link
-                self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
-                self._links.subscribe(self._on_link, self._on_link_gone)
+                self._remote.open(tasks)
                 await self._controller.run()
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
@@ -115,7 +102,7 @@ class Tokens:
 
         for state in (before, after):
             if state is not None:
-                for node in {state.node, *(p.node for p in self._claims if p.uid == state.uid)}:
+                for node in {state.node, *(p.node for p in self._announced if p.uid == state.uid)}:
                     self._wake(Place(node, key, state.uid))
 
         if before is not None and (after is None or after.uid != before.uid):
@@ -126,12 +113,12 @@ class Tokens:
         if link.options.source_api is None or link.is_self or not wants(pod):
             return
 
-        place = self._claim(pod, link)
-        copy = self._copy(place)
+        place = self._announce(pod, link)
+        copy = self._remote.copy(place)
         if copy is None or self._left(place, copy) <= 0:
             await self._write(place, pod, link)
 
-        self._controller.add_after(place, _CLAIM)
+        self._controller.add_after(place, _CANDIDATE_TIMEOUT)
 
     def renew(self, pod: Object, link: Link) -> None:
         """Keep fresh the token that a pending pod's candidate mounts, which an earlier leader may
@@ -141,38 +128,41 @@ class Tokens:
         """
         candidate = link.candidate(objects.uid(pod))
         if link.options.source_api is not None and _mounts(candidate) and wants(pod):
-            self._wake(self._claim(pod, link))
+            self._wake(self._announce(pod, link))
 
-    def _claim(self, pod: Object, link: Link) -> Place:
+    def _announce(self, pod: Object, link: Link) -> Place:
         place = Place(link.node_name, objects.key(pod), objects.uid(pod))
-        self._claims[place] = self._clock.monotonic() + _CLAIM
+        self._announced[place] = self._clock.monotonic() + _CANDIDATE_TIMEOUT
         return place
 
     def release(self, pod_key: str, uid: str, node: str) -> None:
-        """End the claim of exactly that pod on a target: its candidate there is deleted."""
+        """Note that the candidate of exactly that pod in a target is deleted."""
         place = Place(node, pod_key, uid)
-        self._claims.pop(place, None)
+        self._announced.pop(place, None)
         self._wake(place)
 
     def _wake(self, place: Place) -> None:
-        if place.node in self._informers:
+        if self._remote.is_watched(place.node):
             self._controller.add(place)
         else:
             self._forget(place)
 
+    def _bound(self, node: str) -> Iterator[Place]:
+        return (Place(node, key, pod.uid) for key, pod in self._pods.items() if pod.node == node)
+
     def _forget(self, place: Place) -> None:
-        self._claims.pop(place, None)
+        self._announced.pop(place, None)
         self._made.pop(place, None)
 
     async def _reconcile(self, place: Place) -> float | None:
-        link, found = self._links.get(place.node), self._informers.get(place.node)
-        if link is None or found is None or not (found[1].synced.is_set() and link.synced):
+        link = self._links.get(place.node)
+        if link is None or not (self._remote.is_listed(place.node) and link.synced):
             return None  # the link, or the end of a list, wakes this place
 
         if not link.health.healthy:
             return None
 
-        copy = self._copy(place)
+        copy = self._remote.copy(place)
         need = self._need(place, link, copy)
         if need is Need.NONE:
             return await self._remove(place, copy, link)
@@ -181,7 +171,7 @@ class Tokens:
             left = self._left(place, copy)
             return left if left > 0 else await self._refresh(place, copy, link)
 
-        return _RECHECK if need is Need.CLAIMED else None
+        return _RECHECK if need is Need.ANNOUNCED else None
 
     def _need(self, place: Place, link: Link, copy: Object | None) -> Need:
         pod = self._pods.get(place.pod)
@@ -191,18 +181,18 @@ class Tokens:
         if link.options.source_api is None:
             return Need.TOLERATED  # until the pod ends; it gets no new one
 
-        claim, candidate = self._claims.get(place), link.candidate(place.uid)
+        announced, candidate = self._announced.get(place), link.candidate(place.uid)
         if pod.ending and candidate is None:
             return Need.NONE  # its delegate pod is deleted, whoever keeps the proxy pod
 
         if pod.node:
             mounted = _mounts(candidate)
-            return Need.WANTED if copy is not None or mounted or claim else Need.NONE
+            return Need.WANTED if copy is not None or mounted or announced else Need.NONE
 
         if candidate is not None:
-            return Need.TOLERATED if claim is None else Need.WANTED
+            return Need.TOLERATED if announced is None else Need.WANTED
 
-        return Need.CLAIMED if claim and claim > self._clock.monotonic() else Need.NONE
+        return Need.ANNOUNCED if announced and announced > self._clock.monotonic() else Need.NONE
 
     def _left(self, place: Place, copy: Object | None) -> float:
         """Return the seconds until the tokens of a pod are to be replaced.
@@ -272,83 +262,6 @@ class Tokens:
             await link.client.discard(kinds.SECRETS, copy)
 
         return None
-
-    def _copy(self, place: Place) -> Object | None:
-        namespace, name = objects.split_key(place.pod)
-        found = self._informers.get(place.node)
-        key = objects.join_key(namespace, names.token_secret(name, place.uid))
-        return found[1].store.get(key) if found else None
-
-    def _on_link(self, link: Link) -> None:
-        if link.is_self:
-            return
-
-        if link.options.source_api is not None:
-            self._watch(link)
-        else:
-            self._start(link, partial(self._watch_if_any, link), f"tokens-left-{link.node_name}")
-
-    def _start(self, link: Link, run: Run, name: str) -> None:
-        assert self._tasks is not None, "run it first"
-        self._tasks.start(link, run, name)
-
-    async def _watch_if_any(self, link: Link) -> None:
-        """Watch the tokens that are left from when the Target asked for them, to remove them in the
-        end."""
-        try:
-            if await has_none(link, kinds.SECRETS, self._selector):
-                return
-        except Denied:
-            return  # hence none was ever created
-        except VnodeError as error:  # its informer gets the same error, and retries
-            log.debug("%s cannot be asked whether it has tokens: %s", link.target, error)
-
-        if self._links.get(link.node_name) is link:
-            self._watch(link)
-
-    def _watch(self, link: Link) -> None:
-        informer = Informer(
-            link.client,
-            kinds.SECRETS,
-            namespace=link.target.namespace or None,
-            label_selector=self._selector,
-            metadata_only=True,
-            accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
-        )
-        node = link.node_name
-        informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
-        self._informers[node] = link, informer
-        listed = partial(self._wake_all, node)
-        follow = partial(renewal.follow, informer, listed, link.chaperons.synced)
-        self._start(link, follow, f"tokens-{node}")
-        link.on_health(lambda: self._wake_all(node))
-
-    def _is_of(self, copy: Object, link: Link) -> bool:
-        """Tell whether that Target created the copy: several may lead to one cluster."""
-        target = objects.annotations(copy).get(keys.TARGET)
-        return self._identity.owns(copy) and target == str(link.target)
-
-    def _on_link_gone(self, link: Link) -> None:
-        found = self._informers.get(link.node_name)
-        if found is not None and found[0] is link:
-            del self._informers[link.node_name]
-
-        if self._tasks is not None:
-            self._tasks.stop(link)
-
-    def _wake_all(self, node: str) -> None:
-        """Wake all tokens of a target that was listed or is healthy again."""
-        if found := self._informers.get(node):
-            for copy in found[1].store.values():
-                self._on_copy(node, copy)
-
-            for key, pod in self._pods.items():
-                if pod.node == node:
-                    self._wake(Place(node, key, pod.uid))
-
-    def _on_copy(self, node: str, copy: Object) -> None:
-        uid = objects.labels(copy).get(keys.PARENT_UID, "")
-        self._wake(Place(node, parent_key(copy), uid))
 
 
 def _mounts(candidate: Object | None) -> bool:

@@ -17,9 +17,7 @@ import msgspec
 from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
-_ADDRESSES: Final = (
-    16  # of one load balancer; the status comes from another cluster, and may be anything
-)
+_ADDRESSES: Final = 16  # of one load balancer: the status comes from another cluster
 _FIELDS: Final = ("ip", "hostname", "ports")
 
 
@@ -69,11 +67,11 @@ def addresses(
     An address of a Service is marked as one that the nodes of the source do not serve themselves:
     else a target could name any address there is, and get its traffic.
     """
-    brought = _brought(original)
+    written = _written(original)
     present: Objects = _ingress(original)
-    ours = [entry for entries in brought.values() for entry in entries]
+    ours = [entry for entries in written.values() for entry in entries]
     now = {
-        node: entries for node, entries in brought.items() if node not in copies and exists(node)
+        node: entries for node, entries in written.items() if node not in copies and exists(node)
     }
     for node, copy in copies.items():
         if found := [_clean(entry, is_service) for entry in _ingress(copy or {})[:_ADDRESSES]]:
@@ -83,7 +81,7 @@ def addresses(
     for _node, entries in sorted(now.items()):
         merged += [entry for entry in entries if entry not in merged]
 
-    if merged == present and now == brought:
+    if merged == present and now == written:
         return {}
 
     annotation = msgspec.json.encode(now, order="sorted").decode() if now else None
@@ -93,7 +91,7 @@ def addresses(
     }
 
 
-def _brought(original: Object) -> dict[str, Objects]:
+def _written(original: Object) -> dict[str, Objects]:
     """Return what we wrote, by node; nothing if somebody has spoilt our annotation."""
     text = objects.annotations(original).get(keys.ADDRESSES)
     if text is None:

@@ -29,8 +29,8 @@ def goes_on(
         return False
 
     try:
-        route.onward(chaperon, here)
-        behind = route.behind(chaperon)
+        route.extend(chaperon, here)
+        behind = route.path_of(chaperon)
     except ConfigError:
         return False
 

@@ -53,7 +53,7 @@ def source_pod(proxy: Object) -> Object:
     except ConfigError as error:
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod: {error}") from error
 
-    if not pod_shape.has(pod):
+    if not pod_shape.is_pod(pod):
         raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
 
     found: Object = pod
@@ -137,7 +137,7 @@ def _onward(proxy: Object, parent: Parent, target_uid: str | None) -> dict[str, 
                 "the pod came from another cluster, and vnode did not choose its virtual node"
             )
 
-        annotations[keys.PATH] = route.onward(proxy, parent.cluster_uid, target_uid)
+        annotations[keys.PATH] = route.extend(proxy, parent.cluster_uid, target_uid)
 
     return annotations
 

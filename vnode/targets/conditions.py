@@ -7,6 +7,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.objects import Object, Objects
+from vnode.runtime.links import Link
 
 READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
@@ -31,6 +32,15 @@ def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: 
 def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
     """Build the Ready condition of `obj`."""
     return build(obj, READY, healthy, reason, message, now)
+
+
+def link_condition(target: Object, link: Link, now: datetime) -> Object:
+    """Build the Ready condition of a Target: its link's health, or the failure of a task."""
+    health = link.health
+    if health.healthy and link.failure:
+        return ready(target, False, "Failing", link.failure, now)
+
+    return ready(target, health.healthy, health.reason, health.message, now)
 
 
 def merged(obj: Object, *conditions: Object) -> Objects | None:

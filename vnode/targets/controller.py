@@ -33,9 +33,9 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import cluster_identity, conditions, expiry, model, name_conflicts
+from vnode.targets import cluster_identity, expiry, model, name_conflicts
 from vnode.targets.cluster_identity import Expected
-from vnode.targets.conditions import ready
+from vnode.targets.conditions import link_condition, ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import CredentialExpiry
 from vnode.targets.model import TargetSpec
@@ -154,9 +154,7 @@ class TargetController:
             await self._controller.run()
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        if obj is not None:
-            self._controller.add(model.key_of(obj))
+        self._controller.add(model.key_of(new or old or {}))
 
     async def _reconcile(self, key: TargetKey) -> float | None:
         obj = self._targets.get(key)
@@ -212,8 +210,7 @@ class TargetController:
         return None
 
     async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, CredentialExpiry | None]:
-        """Return the target's endpoint, the fingerprint of its configuration, and the expiry of its
-        credentials."""
+        """Return a target's endpoint, fingerprint and credentials' expiry."""
         assert self._secrets is not None, "reconciled outside run"
         self._secrets.use(spec.key, spec.secret)
         if spec.secret is None:
@@ -228,10 +225,8 @@ class TargetController:
 
     async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
         known = self._running.get(spec.key)
-        if known and known.digest == digest and not known.connection.leaving:
-            return
-
-        await self._start(spec, endpoint, digest)
+        if known is None or known.digest != digest or known.connection.leaving:
+            await self._start(spec, endpoint, digest)
 
     async def _start(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
         """Replace the connection that there was by a new one."""
@@ -279,22 +274,13 @@ class TargetController:
         if link is None or link.health.reason == CONNECTING:
             return
 
-        health, now = link.health, self._clock.now()
-        verdict = (health.healthy, health.reason, health.message)
-        if health.healthy and link.failure:
-            verdict = (False, "Failing", link.failure)
+        now, name = self._clock.now(), self._identity.name
+        found = [link_condition(obj, link, now), expiry.condition(obj, end, now)]
+        if link.synced:
+            others = connection.name_conflicts.clusters
+            found.append(name_conflicts.condition(obj, name, others, now))
 
-        found = [ready(obj, *verdict, now)]
-        if (credentials := expiry.condition(obj, end, now)) is not None:
-            found.append(credentials)
-
-        others = connection.name_conflicts.clusters
-        if link.synced and (others or objects.condition(obj, conditions.CLUSTER_NAME_UNIQUE)):
-            holds, reason, message = name_conflicts.explain(self._identity.name, others)
-            type_ = conditions.CLUSTER_NAME_UNIQUE
-            found.append(conditions.build(obj, type_, holds, reason, message, now))
-
-        self._set_conditions(key, found)
+        self._set_conditions(key, [condition for condition in found if condition is not None])
 
     def _set_problem(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
         """Set the Ready condition to why there is no connection."""

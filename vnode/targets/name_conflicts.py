@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
+from vnode.targets import conditions
 
 
 class NameConflicts:
@@ -56,6 +58,15 @@ class NameConflicts:
         """Return the UID of the cluster that it comes from, "" if that is ours or unknown."""
         cluster = objects.annotations(chaperon).get(keys.PARENT_CLUSTER_UID, "")
         return "" if cluster == self._own_uid else cluster
+
+
+def condition(target: Object, name: str, clusters: list[str], now: datetime) -> Object | None:
+    """Build the condition ClusterNameUnique; None if there was no conflict, and is none."""
+    type_ = conditions.CLUSTER_NAME_UNIQUE
+    if not clusters and objects.condition(target, type_) is None:
+        return None
+
+    return conditions.build(target, type_, *explain(name, clusters), now)
 
 
 def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:

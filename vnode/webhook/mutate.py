@@ -63,7 +63,7 @@ def is_pod(obj: Any) -> bool:
     except msgspec.ValidationError:
         return False
 
-    return pod_shape.has(obj)
+    return pod_shape.is_pod(obj)
 
 
 def elects_itself(pod: Object) -> bool:

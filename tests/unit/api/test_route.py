@@ -32,17 +32,17 @@ def test_only_what_a_chaperon_controls_is_a_delegate() -> None:
 
 
 def test_the_first_step_is_known_by_the_sender_alone() -> None:
-    assert route.behind(delegate()) == ("a",)
-    assert route.onward(delegate(), "b") == "a,b"
+    assert route.path_of(delegate()) == ("a",)
+    assert route.extend(delegate(), "b") == "a,b"
 
 
 def test_a_sender_that_leaves_itself_out_is_added() -> None:
-    assert route.behind(delegate(path="x,y", sender="a")) == ("x", "y", "a")
+    assert route.path_of(delegate(path="x,y", sender="a")) == ("x", "y", "a")
 
 
 def test_admiralty_says_nothing_of_where_a_pod_was() -> None:
-    assert route.behind(delegate(sender="")) == ()
-    assert route.onward(delegate(sender=""), "b") == "b"
+    assert route.path_of(delegate(sender="")) == ()
+    assert route.extend(delegate(sender=""), "b") == "b"
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_a_pod_that_does_not_go_on_says_why(
     pod: dict[str, Any], here: str, there: str | None, words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
-        route.onward(pod, here, there)
+        route.extend(pod, here, there)
 
 
 def test_a_pod_that_elects_itself_asks_to_be_sent_on() -> None:
     pod = delegate(asks=False)
     pod["metadata"]["annotations"][keys.ELECT] = ""
-    assert route.onward(pod, "b", "c") == "a,b"
+    assert route.extend(pod, "b", "c") == "a,b"
 
 
 @given(st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=40))
@@ -77,7 +77,7 @@ def test_whatever_the_way_no_cluster_sends_a_pod_twice_and_it_ends(steps: list[s
     path, sender, sent_by = None, steps[0], [steps[0]]
     for here in steps[1:]:
         try:
-            path = route.onward(delegate(path=path, sender=sender), here)
+            path = route.extend(delegate(path=path, sender=sender), here)
         except ConfigError:
             break
 
@@ -90,7 +90,7 @@ def test_whatever_the_way_no_cluster_sends_a_pod_twice_and_it_ends(steps: list[s
 @given(st.text(max_size=2000), st.text(max_size=80))
 def test_whatever_another_cluster_writes_what_is_passed_on_is_bounded(path: str, uid: str) -> None:
     try:
-        said = route.onward(delegate(path=path, sender=uid), "here", "there")
+        said = route.extend(delegate(path=path, sender=uid), "here", "there")
     except ConfigError as error:
         said = str(error)
 

@@ -63,7 +63,7 @@ class Family(ConfigObjects):
 
 
 class World:
-    """A follower, a family, and two Targets that lead to one cluster; `said` has texts of Events.
+    """A follower, a family, and two Targets that lead to one cluster. `messages` are of Events.
 
     `admit` is a mutating webhook of the target.
     """
@@ -74,20 +74,20 @@ class World:
         self.admit: Callable[[Object], Object] = lambda obj: obj
         self.server.admit(lambda _request, obj: self.admit(obj))
         self.family, self.links = Family(), Links()
-        self.said, self.complete = [], {N1: True, N2: True}
+        self.messages, self.complete = [], {N1: True, N2: True}
         self.follower = Follower(
             self.links,
             US,
             complete=self.complete.get,
             events=SimpleNamespace(
-                event=lambda _about, _type, _reason, text: self.said.append(text)
+                event=lambda _about, _type, _reason, text: self.messages.append(text)
             ),
             clock=clock,
         )
         self.follower.carry(self.family)
 
     def event(self, _about, _type, _reason, text):
-        self.said.append(text)
+        self.messages.append(text)
 
     def connect(self, name, namespace=""):
         target = TargetKey(namespace, name)
@@ -109,7 +109,7 @@ class World:
         return [request.verb for request in self.server.requests if request.verb in VERBS]
 
     def put(self, body):
-        """Somebody else's doing."""
+        """Write an object as somebody else."""
         self.server.add(kinds.CONFIG_MAPS, body)
 
     def fail(self, verb, error):
@@ -214,7 +214,7 @@ async def test_a_target_that_lets_nobody_label_has_the_pod_all_the_same(world, e
     world.family.body = labelled(app="x")
     world.fail("update", error)
     assert await ensure(world) == ""
-    assert world.said == ["labels of ConfigMap m cannot follow to target n1: no way"]
+    assert world.messages == ["labels of ConfigMap m cannot follow to target n1: no way"]
 
 
 def refused(*, immutable):
@@ -230,7 +230,7 @@ async def test_a_copy_that_cannot_change_is_recreated_and_that_is_said(world):
     assert await ensure(world) == ""
     assert world.holds == ["later"]
     assert world.calls == ["create", "update", "delete", "create"]
-    assert world.said == ["ConfigMap m of target n1 was deleted and recreated: no way"]
+    assert world.messages == ["ConfigMap m of target n1 was deleted and recreated: no way"]
 
 
 async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(world):
@@ -241,7 +241,7 @@ async def test_a_copy_stays_when_the_target_does_not_take_what_it_should_be(worl
         await ensure(world)
 
     assert world.holds == ["now"]
-    assert world.said == ["ConfigMap m cannot follow to target n1: no way"]
+    assert world.messages == ["ConfigMap m cannot follow to target n1: no way"]
     await asyncio.sleep(RECHECK + 0.1)
     assert world.holds == ["later"]
 
@@ -324,7 +324,7 @@ async def test_what_is_not_ours_is_left_alone_and_said(world, theirs):
     assert "not from this cluster" in await ensure(world)
     assert world.calls == ["create", "get"]
     assert world.holds == ["theirs"]
-    assert len(world.said) == 1
+    assert len(world.messages) == 1
 
 
 async def test_a_copy_of_an_earlier_original_that_holds_data_is_left_alone_and_said(world):
@@ -335,7 +335,7 @@ async def test_a_copy_of_an_earlier_original_that_holds_data_is_left_alone_and_s
     assert "parent-uid=original" in await ensure(world)
     assert world.calls == ["create"]
     assert world.holds == ["now"]
-    assert len(world.said) == 1
+    assert len(world.messages) == 1
     world.family.replaces = lambda _copy, _original: True  # somebody has given it the label
     await ensure(world)
     assert world.holds == ["later"]
@@ -344,7 +344,7 @@ async def test_a_copy_of_an_earlier_original_that_holds_data_is_left_alone_and_s
 async def test_what_is_not_ours_but_the_same_is_not_worth_a_word(world):
     world.put(content("now", uid="foreign"))
     assert await ensure(world) == ""
-    assert world.said == []
+    assert world.messages == []
 
 
 async def test_a_copy_of_another_cluster_of_our_name_is_not_ours(world):

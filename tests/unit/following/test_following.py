@@ -60,9 +60,9 @@ async def test_the_end_of_an_earlier_pods_candidate_takes_nothing_from_its_names
     link = Link()
     following._on_link(link)
     following.on_pod(None, pod("now"))
-    following._references.claim(pod("now"), "n1")
+    following._references.announce(pod("now"), "n1")
     link.say(chaperon("earlier"), None)
-    assert following._references.need(MAP, link) is Need.CLAIMED
+    assert following._references.need(MAP, link) is Need.ANNOUNCED
     link.say(chaperon("now"), None)
     assert following._references.need(MAP, link) is Need.NONE
 
@@ -72,7 +72,7 @@ async def test_all_that_a_candidate_needs_is_looked_at_again(following, monkeypa
     monkeypatch.setattr(following._tokens, "renew", lambda *args: asked.append(args))
     following.on_pod(None, pod("now"))
     following.renew(pod("now"), link)
-    assert following._references.need(MAP, link) is Need.CLAIMED
+    assert following._references.need(MAP, link) is Need.ANNOUNCED
     assert asked == [(pod("now"), link)]
     link.is_self = True
     following.renew(pod("now"), link)

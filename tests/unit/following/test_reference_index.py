@@ -85,11 +85,11 @@ async def test_what_a_target_says_keeps_a_copy_but_does_not_bring_one(index):
     assert index.need(Key("n1", MAP), Link("n1", "another")) is Need.NONE
 
 
-async def test_a_claim_holds_while_there_is_a_candidate(index, woken):
+async def test_an_announcement_holds_while_there_is_a_candidate(index, woken):
     waiting = pod(uid="u")
     index.on_pod(None, waiting)
-    assert index.claim(waiting, "n1") == [Key("n1", MAP)]
-    assert index.need(Key("n1", MAP), Link()) is Need.CLAIMED
+    assert index.announce(waiting, "n1") == [Key("n1", MAP)]
+    assert index.need(Key("n1", MAP), Link()) is Need.ANNOUNCED
     assert index.need(Key("n2", MAP), Link("n2")) is Need.NONE
     assert (index.keys_on("n1"), index.keys_on("n2")) == ([Key("n1", MAP)], [])
     await asyncio.sleep(61)
@@ -102,21 +102,21 @@ async def test_a_claim_holds_while_there_is_a_candidate(index, woken):
     assert index.keys_on("n1") == []
 
 
-async def test_the_end_of_a_namesakes_candidate_leaves_a_claim_as_it_is(index):
+async def test_the_end_of_a_namesakes_candidate_leaves_an_announcement_as_it_is(index):
     """As of a pod of a StatefulSet, whose chaperon may outlive it."""
     index.on_pod(None, pod(uid="u"))
     index.on_pod(pod(uid="u"), None)
     index.on_pod(None, pod(uid="w"))
-    index.claim(pod(uid="w"), "n1")
+    index.announce(pod(uid="w"), "n1")
     index.release("ns/p", "u", "n1")
-    assert index.need(Key("n1", MAP), Link()) is Need.CLAIMED
+    assert index.need(Key("n1", MAP), Link()) is Need.ANNOUNCED
 
 
-async def test_binding_ends_the_claims_elsewhere(index, woken):
+async def test_binding_ends_the_announcements_elsewhere(index, woken):
     waiting = pod(uid="u")
     index.on_pod(None, waiting)
-    index.claim(waiting, "n1")
-    index.claim(waiting, "n2")
+    index.announce(waiting, "n1")
+    index.announce(waiting, "n2")
     woken.clear()
     index.on_pod(waiting, pod(uid="u", node="n1"))
     assert set(woken) == {Key("n1", MAP), Key("n2", MAP)}
@@ -124,9 +124,9 @@ async def test_binding_ends_the_claims_elsewhere(index, woken):
     assert index.need(Key("n2", MAP), Link("n2", "u")) is Need.NONE
 
 
-async def test_a_namesake_inherits_no_claim(index):
+async def test_a_namesake_inherits_no_announcement(index):
     index.on_pod(None, pod(uid="u"))
-    index.claim(pod(uid="u"), "n1")
+    index.announce(pod(uid="u"), "n1")
     index.on_pod(pod(uid="u"), pod(uid="w"))
     assert index.need(Key("n1", MAP), Link()) is Need.NONE
 
@@ -144,7 +144,7 @@ async def test_complaints_go_to_the_pods_concerned(index):
     index.on_pod(None, pod("here", node="n1"))
     index.on_pod(None, pod("there", node="n2"))
     index.on_pod(None, pod("waiting"))
-    index.claim(pod("waiting"), "n1")
+    index.announce(pod("waiting"), "n1")
     assert sorted(about["name"] for about in index.involved_objects(Key("n1", MAP))) == [
         "here",
         "waiting",

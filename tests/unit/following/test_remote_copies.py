@@ -71,24 +71,24 @@ async def world(clock):
 
 async def test_a_target_without_copies_is_known_and_not_watched(world):
     await world.connect()
-    there = world.copies.at(NODE)
+    remote = world.copies.at(NODE)
     assert world.watched == []
     assert [request.query["limit"] for request in world.server.requests] == ["1", "1"]
-    assert there.is_listed(kinds.CONFIG_MAPS)
-    assert there.is_listed(kinds.SECRETS)
+    assert remote.is_listed(kinds.CONFIG_MAPS)
+    assert remote.is_listed(kinds.SECRETS)
     assert world.woken == [MAP]
 
 
 async def test_the_first_that_is_wanted_opens_the_watch_of_its_kind_alone(world):
     await world.connect()
-    there = world.copies.at(NODE)
+    remote = world.copies.at(NODE)
     world.woken.clear()
-    world.copies.follow(there, kinds.CONFIG_MAPS)
-    world.copies.follow(there, kinds.CONFIG_MAPS)
-    assert not there.is_listed(kinds.CONFIG_MAPS)
+    world.copies.follow(remote, kinds.CONFIG_MAPS)
+    world.copies.follow(remote, kinds.CONFIG_MAPS)
+    assert not remote.is_listed(kinds.CONFIG_MAPS)
     await asyncio.sleep(0.1)
     assert world.watched == [kinds.CONFIG_MAPS]
-    assert there.is_listed(kinds.CONFIG_MAPS)
+    assert remote.is_listed(kinds.CONFIG_MAPS)
     assert world.woken == [MAP]
 
 

@@ -1,4 +1,4 @@
-"""When a pod's token is made, made anew, and taken away."""
+"""When a pod's token is created, replaced and removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import Identity
-from vnode.api.service_tokens import LIFE, Wanted
+from vnode.api.service_tokens import LIFE, WantedToken
 from vnode.following import token_requests
 from vnode.following.tokens import Tokens
 from vnode.runtime.links import Links, TargetKey, TargetOptions
@@ -46,7 +46,7 @@ class World:
     """A source and its target; the agent's tokens, and the Events that it records."""
 
     def __init__(self, clock):
-        self.clock, self.said = clock, []
+        self.clock, self.recorded = clock, []
         self.source, self.target = APIServer("c1", clock), APIServer("c2", clock)
         account = {"name": "robot", "namespace": "ns"}
         self.source.add(kinds.SERVICE_ACCOUNTS, {"metadata": account})
@@ -61,7 +61,7 @@ class World:
         self.tokens = Tokens(
             *(self.source.client(), self.links, US),
             complete=lambda _node: True,
-            events=SimpleNamespace(event=lambda *words: self.said.append(words)),
+            events=SimpleNamespace(event=lambda *event: self.recorded.append(event)),
             clock=clock,
             chance=lambda: 0.0,
         )
@@ -71,7 +71,7 @@ class World:
         self.source.add(kinds.PODS, obj)
 
     def add_candidate(self, **annotations):
-        """The chaperon of the pod, as whoever brought it there has made it."""
+        """Create the chaperon of the pod, with annotations of its creator."""
         labels = {keys.PARENT_CLUSTER_NAME: US.name, keys.PARENT_UID: "u"}
         metadata = {"name": "p-x", "namespace": "ns", "labels": labels, "annotations": annotations}
         self.target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
@@ -80,7 +80,7 @@ class World:
         self.target.remove(kinds.POD_CHAPERONS, "p-x", "ns")
 
     def show(self, secret):
-        """A Secret that is in the target already."""
+        """Put a Secret into the target."""
         self.target.add(kinds.SECRETS, secret)
 
     def forged(self, obj):
@@ -136,7 +136,7 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
     )
     await world.tokens.ensure(other, world.link)
     (secret,) = world.held
-    wanted = [Wanted("vault", 600), Wanted("", LIFE)]
+    wanted = [WantedToken("vault", 600), WantedToken("", LIFE)]
     assert secret["data"].keys() == {token.key for token in wanted}
     asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in world.specs]
     assert asked == [(["vault"], 600), (None, LIFE)]
@@ -149,7 +149,7 @@ async def test_the_usual_token_has_its_files_beside_others(world):
     await world.tokens.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
     (secret,) = world.held
     usual = {"token", "ca.crt", "namespace"}
-    assert secret["data"].keys() == usual | {Wanted("a", LIFE).key}
+    assert secret["data"].keys() == usual | {WantedToken("a", LIFE).key}
 
 
 async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
@@ -231,7 +231,7 @@ async def test_a_target_that_spoils_its_secret_has_no_more_than_a_token_a_minute
             for each in world.held:
                 world.target.remove(kinds.SECRETS, objects.name(each), "ns")
 
-            world.tokens._wake_all(NODE)
+            world.tokens._remote.wake_all(NODE)
             await asyncio.sleep(1)
 
         assert len(world.asked) == 1
@@ -245,7 +245,7 @@ async def test_a_target_gets_no_token_of_a_pod_that_is_not_bound_to_it(world):
         world.add_candidate(**{keys.TOKEN: ""})
         forged = world.forged(pod(NODE))
         world.show(forged)
-        world.tokens._wake_all(NODE)
+        world.tokens._remote.wake_all(NODE)
         await asyncio.sleep(120)
         assert not world.asked
 
@@ -254,7 +254,7 @@ async def test_what_a_target_says_of_a_pending_pod_brings_it_no_token(world):
     async with running(world):
         world.tokens.on_pod(None, pod())
         world.add_candidate(**{keys.TOKEN: ""})
-        world.tokens._on_copy(NODE, world.forged(pod()))
+        world.tokens._remote._on_copy(NODE, world.forged(pod()))
         await asyncio.sleep(120)
         assert not world.asked
 
@@ -292,7 +292,7 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
         world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
         assert not world.held
-        texts = [words[3] for words in world.said]
+        texts = [event[3] for event in world.recorded]
         assert texts == (["404 NotFound: no account"] if isinstance(error, NotFound) else [])
         refusal.clear()
         await asyncio.sleep(30)
@@ -318,7 +318,7 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
         world.tokens.on_pod(None, pod(NODE))
         await asyncio.sleep(1)
 
-    assert world.said[0][2] == "TokenNotRefreshed"
+    assert world.recorded[0][2] == "TokenNotRefreshed"
 
 
 async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
@@ -351,14 +351,14 @@ async def test_a_target_that_never_asked_or_may_not_be_asked_is_not_watched(worl
         world.target.fail(error, kind=kinds.SECRETS, times=None)
 
     async with running(world):
-        assert not world.tokens._informers
+        assert not world.tokens._remote.is_watched(NODE)
 
 
 async def test_a_target_that_cannot_be_asked_what_is_left_is_watched(world):
     world.link.options = TargetOptions()
     world.target.fail(Unreachable("no answer"), kind=kinds.SECRETS)
     async with running(world):
-        assert world.tokens._informers
+        assert world.tokens._remote.is_watched(NODE)
 
 
 async def test_who_no_longer_leads_follows_no_new_links(world):

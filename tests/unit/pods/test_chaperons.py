@@ -9,7 +9,7 @@ import pytest
 
 from vnode.api import keys, names, objects
 from vnode.api.errors import ConfigError
-from vnode.api.service_tokens import Wanted
+from vnode.api.service_tokens import WantedToken
 from vnode.pods import chaperons
 from vnode.pods.chaperons import Parent
 
@@ -353,7 +353,7 @@ def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_d
     source = source_with(containers=[{"name": "main", "volumeMounts": mounts}], volumes=[projected])
     before = copy.deepcopy(source)
     spec = build(proxy(source), source_api=("api", "6443"))["spec"]
-    item = {"key": Wanted("vault", 600).key, "path": "vault/token"}
+    item = {"key": WantedToken("vault", 600).key, "path": "vault/token"}
     mapped = {"name": names.token_secret("web-0", "u1"), "items": [item]}
     (volume,) = spec["volumes"]
     assert volume["projected"] == {

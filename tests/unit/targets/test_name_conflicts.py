@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys
 from vnode.targets import name_conflicts
 from vnode.targets.name_conflicts import NameConflicts
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def make_chaperon(name, cluster):
@@ -63,3 +67,15 @@ def test_the_condition_names_the_other_and_the_cure():
     assert "u1, u2" in message
     assert "--cluster-name" in message
     assert name_conflicts.explain("c1", [])[0]
+
+
+def test_the_condition_appears_with_a_conflict_and_stays_to_say_that_it_is_over():
+    target = {"metadata": {"name": "t", "generation": 1}}
+    assert name_conflicts.condition(target, "c1", [], NOW) is None
+    taken = name_conflicts.condition(target, "c1", ["other"], NOW)
+    assert taken is not None
+    assert (taken["status"], taken["reason"]) == ("False", "ClusterNameTaken")
+    target["status"] = {"conditions": [taken]}
+    over = name_conflicts.condition(target, "c1", [], NOW)
+    assert over is not None
+    assert (over["status"], over["reason"]) == ("True", "NoOtherSeen")

@@ -1,0 +1,142 @@
+"""Watches the Secrets with tokens of the source in the targets that have, or may get, any."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from vnode.api import keys, kinds, names, objects, shapes
+from vnode.api.errors import Denied, VnodeError
+from vnode.api.identity import Identity, parent_key
+from vnode.api.objects import Object
+from vnode.following.remote_copies import has_none
+from vnode.kube.informer import Informer
+from vnode.runtime.certs import renewal
+from vnode.runtime.keyed_tasks import KeyedTasks, Run
+from vnode.runtime.links import Link, Links
+from vnode.runtime.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """A pod in a target: the unit of reconciliation. `pod` is its key, `node` the virtual node."""
+
+    node: str
+    pod: str
+    uid: str
+
+
+class RemoteTokens:
+    """Watches token Secrets in all targets.
+
+    Calls `wake` for each Secret that changed and, after a list or an outage, for all of a target
+    and for all pods that are `bound` to it.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        identity: Identity,
+        wake: Callable[[Place], None],
+        bound: Callable[[str], Iterable[Place]],
+    ) -> None:
+        self._links = links
+        self._identity = identity
+        self._selector = f"{identity.selector},{keys.TOKEN}"
+        self._wake = wake
+        self._bound = bound
+        self._tasks: KeyedTasks[Link] | None = None  # None until `open`
+        self._informers: dict[str, tuple[Link, Informer]] = {}  # by node
+
+    def open(self, tasks: Supervisor) -> None:
+        """Watch all links, in `tasks`, until the present subscription scope ends."""
+        self._tasks = tasks.keyed(lambda link, task, error: link.report(task, error))
+        self._links.subscribe(self._on_link, self._on_link_gone)
+
+    def is_watched(self, node: str) -> bool:
+        """Tell whether the Secrets of that target are watched."""
+        return node in self._informers
+
+    def is_listed(self, node: str) -> bool:
+        """Tell whether all Secrets of that target are known."""
+        found = self._informers.get(node)
+        return found is not None and found[1].synced.is_set()
+
+    def copy(self, place: Place) -> Object | None:
+        """Return the metadata of a pod's Secret in a target."""
+        namespace, name = objects.split_key(place.pod)
+        found = self._informers.get(place.node)
+        key = objects.join_key(namespace, names.token_secret(name, place.uid))
+        return found[1].store.get(key) if found else None
+
+    def wake_all(self, node: str) -> None:
+        """Wake all Secrets of a target, and all pods that are bound to it."""
+        if found := self._informers.get(node):
+            for copy in found[1].store.values():
+                self._on_copy(node, copy)
+
+            for place in self._bound(node):
+                self._wake(place)
+
+    def _on_link(self, link: Link) -> None:
+        if link.is_self:
+            return
+
+        if link.options.source_api is not None:
+            self._watch(link)
+        else:
+            self._start(link, partial(self._watch_if_any, link), f"tokens-left-{link.node_name}")
+
+    def _start(self, link: Link, run: Run, name: str) -> None:
+        assert self._tasks is not None, "open it first"
+        self._tasks.start(link, run, name)
+
+    async def _watch_if_any(self, link: Link) -> None:
+        """Watch tokens that are left from when the Target asked for them, to remove them later."""
+        try:
+            if await has_none(link, kinds.SECRETS, self._selector):
+                return
+        except Denied:
+            return  # hence none was ever created
+        except VnodeError as error:  # its informer gets the same error, and retries
+            log.debug("%s cannot be asked whether it has tokens: %s", link.target, error)
+
+        if self._links.get(link.node_name) is link:
+            self._watch(link)
+
+    def _watch(self, link: Link) -> None:
+        informer = Informer(
+            link.client,
+            kinds.SECRETS,
+            namespace=link.target.namespace or None,
+            label_selector=self._selector,
+            metadata_only=True,
+            accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
+        )
+        node = link.node_name
+        informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
+        self._informers[node] = link, informer
+        listed = partial(self.wake_all, node)
+        follow = partial(renewal.follow, informer, listed, link.chaperons.synced)
+        self._start(link, follow, f"tokens-{node}")
+        link.on_health(lambda: self.wake_all(node))
+
+    def _is_of(self, copy: Object, link: Link) -> bool:
+        """Tell whether that Target created the copy: several may lead to one cluster."""
+        target = objects.annotations(copy).get(keys.TARGET)
+        return self._identity.owns(copy) and target == str(link.target)
+
+    def _on_link_gone(self, link: Link) -> None:
+        found = self._informers.get(link.node_name)
+        if found is not None and found[0] is link:
+            del self._informers[link.node_name]
+
+        if self._tasks is not None:
+            self._tasks.stop(link)
+
+    def _on_copy(self, node: str, copy: Object) -> None:
+        uid = objects.labels(copy).get(keys.PARENT_UID, "")
+        self._wake(Place(node, parent_key(copy), uid))
