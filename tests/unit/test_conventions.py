@@ -1,10 +1,5 @@
 """Names of classes and docstrings of functions, by the conventions of CONTRIBUTING.md.
 
-The code is older than these conventions. What breaks them is counted in
-`conventions_baseline.toml`, which may only shrink: a count that is too high fails like one that is
-too low. After a mend, or after files were renamed, run `python -m tests.unit.test_conventions`: it
-counts anew, and refuses if there is more of either than before.
-
 A word is a verb if `verbs.txt` has it, because no rule tells a verb from a noun.
 """
 
@@ -12,17 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-BASELINE: Final = Path(__file__).with_name("conventions_baseline.toml")
 VERBS: Final = frozenset(Path(__file__).with_name("verbs.txt").read_text().split())
-COUNT_ANEW: Final = "mend what is new; is there less? python -m tests.unit.test_conventions"
 
 Counts = dict[str, int]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -66,27 +57,13 @@ def other_docstrings(tree: ast.AST) -> Iterator[str]:
                 yield node.name
 
 
-def docstrings_without_verb(modules: list[tuple[str, ast.Module]]) -> Counts:
-    """Count the docstrings of functions that begin with no verb, by file."""
-    counts = {path: len(list(other_docstrings(tree))) for path, tree in modules}
-    return {path: count for path, count in counts.items() if count}
-
-
-def baseline(table: str) -> Counts:
-    """Return what was there when it was last counted."""
-    return dict(tomllib.loads(BASELINE.read_text())[table])
-
-
 def test_no_two_classes_share_a_name() -> None:
-    assert shared_names(list(trees())) == baseline("class-names"), COUNT_ANEW
+    assert shared_names(list(trees())) == {}
 
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
-    found, known = docstrings_without_verb(list(trees())), baseline("docstrings")
-    more = {path: count for path, count in found.items() if count > known.get(path, 0)}
-    named = {path: list(other_docstrings(tree)) for path, tree in trees() if path in more}
-    assert not more, f'"Return the key.", not "The key."; a new verb goes into verbs.txt: {named}'
-    assert found == known, COUNT_ANEW
+    found = {path: names for path, tree in trees() if (names := list(other_docstrings(tree)))}
+    assert not found, f'"Return the key.", not "The key."; a new verb goes into verbs.txt: {found}'
 
 
 def test_what_breaks_a_convention_is_seen() -> None:
@@ -109,32 +86,3 @@ def test_what_breaks_a_convention_is_seen() -> None:
     )
     assert shared_names([("a.py", tree)]) == {"A": 2}
     assert list(other_docstrings(tree)) == ["noun", "third", "mark"]
-    assert docstrings_without_verb([("a.py", tree)]) == {"a.py": 3}
-
-
-def written(counts: dict[str, Counts]) -> str:
-    """Return a baseline of these counts."""
-    lines = ["# What breaks a convention; see test_conventions.py. May only shrink."]
-    for table, entries in counts.items():
-        lines += ["", f"[{table}]", *(f'"{name}" = {count}' for name, count in entries.items())]
-
-    return "\n".join(lines) + "\n"
-
-
-def count_anew() -> None:
-    """Write a baseline of what there is, unless there is more of it than in the last one."""
-    modules = list(trees())
-    counts = {
-        "class-names": shared_names(modules),
-        "docstrings": docstrings_without_verb(modules),
-    }
-    for table, entries in counts.items():
-        before, now = sum(baseline(table).values()), sum(entries.values())
-        if now > before:
-            sys.exit(f"{table}: {now} break the convention, {before} did before: mend those first")
-
-    BASELINE.write_text(written(counts))
-
-
-if __name__ == "__main__":
-    count_anew()
