@@ -12,11 +12,11 @@ from tests import kit
 from tests.integration.delegates import chaperon, free, make_link
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import Link, Links, TargetKey
@@ -38,7 +38,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         client,
         proxies,
         links,
-        Parent("c1", "uid-of-c1"),
+        Identity("c1", "uid-of-c1"),
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
         bring=_bring_nothing,

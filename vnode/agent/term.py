@@ -21,7 +21,6 @@ from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.pods import chains
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import scheduler
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
@@ -122,7 +121,7 @@ class Term:
             shared.client,
             shared.proxies,
             shared.links,
-            Parent(shared.identity.name, shared.identity.uid),
+            shared.identity,
             target_exists=shared.targets.has_node,
             trim=trim_pod,
             bring=self._following.ensure,
@@ -181,7 +180,7 @@ class Term:
             shared.client,
             shared.proxies,
             shared.links,
-            Parent(shared.identity.name, shared.identity.uid),
+            shared.identity,
             framework=framework,
             queue=queue,
             cache=cache,

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Final
 
 from vnode.api import changeable, keys, objects
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge, chaperons, conditions
-from vnode.pods.chaperons import Parent
 
 CONDITIONS: Final = "conditions"
 _SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources")
@@ -30,13 +30,13 @@ def record(obj: Object) -> Object:
     return annotation_merge.read(obj, keys.SENT)
 
 
-def is_news(proxy: Object, candidate: Object, parent: Parent) -> bool:
+def is_news(proxy: Object, candidate: Object, identity: Identity) -> bool:
     """Return whether the proxy differs from its chaperon; both may be trimmed.
 
     ConfigError if the proxy's annotations cannot be read.
     """
     return bool(
-        chaperons.labels(proxy, parent) != objects.labels(candidate)
+        chaperons.labels(proxy, identity) != objects.labels(candidate)
         or settle(proxy, candidate).down
         or not agrees(proxy, candidate)
         or conditions_to_send(proxy, candidate) != sent_conditions(candidate)

@@ -8,7 +8,6 @@ has. A pod that the webhook never saw is its own manifest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import (
@@ -25,6 +24,7 @@ from vnode.api import (
     virtual_constraints,
 )
 from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge, downward_api, token_volumes
 from vnode.runtime.links import Link
@@ -32,14 +32,6 @@ from vnode.runtime.links import Link
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Annotations of ours that go with a pod that may be sent on: the next cluster needs them too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
-
-
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """The cluster that a chaperon comes from."""
-
-    cluster_name: str
-    cluster_uid: str
 
 
 def source_pod(proxy: Object) -> Object:
@@ -70,7 +62,7 @@ def skips_reservation(proxy: Object) -> bool:
 
 def build(
     proxy: Object,
-    parent: Parent,
+    identity: Identity,
     target: str,
     *,
     allowed: bool,
@@ -87,7 +79,7 @@ def build(
     delegate has a token of the source. Raises ConfigError for annotations that cannot be read, and
     for delegates that are not to be sent on.
     """
-    pod, renamed = source_pod(proxy), labels(proxy, parent)
+    pod, renamed = source_pod(proxy), labels(proxy, identity)
     annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
     spec = _spec(pod, proxy, target, source_api)
     if not finalizer:  # their conditions cannot travel there; the source waits for them itself
@@ -100,9 +92,9 @@ def build(
 
     annotations[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
     annotations[keys.PARENT_NAME] = objects.name(proxy)
-    annotations[keys.PARENT_CLUSTER_UID] = parent.cluster_uid
+    annotations[keys.PARENT_CLUSTER_UID] = identity.uid
     annotations[keys.TARGET] = target
-    annotations |= _onward(proxy, parent, target_uid) | shown.made
+    annotations |= _onward(proxy, identity, target_uid) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy)):
         annotations[keys.TOKEN] = ""
 
@@ -126,7 +118,7 @@ def build(
     return chaperon
 
 
-def _onward(proxy: Object, parent: Parent, target_uid: str | None) -> dict[str, str]:
+def _onward(proxy: Object, identity: Identity, target_uid: str | None) -> dict[str, str]:
     """Return the annotations of a pod that is sent on; none if it begins here and ends there."""
     own = objects.annotations(proxy)
     kept = _ONWARD if keys.FORWARD in own else ()
@@ -137,17 +129,17 @@ def _onward(proxy: Object, parent: Parent, target_uid: str | None) -> dict[str, 
                 "the pod came from another cluster, and vnode did not choose its virtual node"
             )
 
-        annotations[keys.PATH] = route.extend(proxy, parent.cluster_uid, target_uid)
+        annotations[keys.PATH] = route.extend(proxy, identity.uid, target_uid)
 
     return annotations
 
 
-def labels(proxy: Object, parent: Parent) -> dict[str, str]:
+def labels(proxy: Object, identity: Identity) -> dict[str, str]:
     """Return the labels of a chaperon, and so of the delegate; ConfigError for a bad expression."""
     own = renaming.travelling(objects.labels(proxy))
     renamed = renaming.renamed(own, renaming.kept_labels_of(proxy))
     renamed[keys.PARENT_UID] = objects.uid(proxy)
-    renamed[keys.PARENT_CLUSTER_NAME] = parent.cluster_name
+    renamed[keys.PARENT_CLUSTER_NAME] = identity.name
     return renamed
 
 
@@ -160,11 +152,11 @@ def _sent(annotations: Object, spec: Object) -> Object:
     return sent
 
 
-def for_link(proxy: Object, parent: Parent, link: Link, *, allowed: bool) -> Object:
+def for_link(proxy: Object, identity: Identity, link: Link, *, allowed: bool) -> Object:
     """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
         proxy,
-        parent,
+        identity,
         str(link.target),
         allowed=allowed,
         finalizer=link.runs_vnode,

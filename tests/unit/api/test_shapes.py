@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects, shapes
+from vnode.api.identity import Identity
 from vnode.pods import changes, delegate
-from vnode.pods.chaperons import Parent, build
+from vnode.pods.chaperons import build
 from vnode.pods.source import candidates, feedback, proxy_state
 from vnode.targets.connection import trim_chaperon
 
-PARENT = Parent("c1", "uid-of-c1")
+PARENT = Identity("c1", "uid-of-c1")
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

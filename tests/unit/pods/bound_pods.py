@@ -21,14 +21,13 @@ from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
 
 SPACE: Final = "shop"
 US: Final = Identity("c1", "uid-of-c1")
-PARENT: Final = Parent(US.name, US.uid)
+PARENT: Final = Identity(US.name, US.uid)
 RUNNING: Final[Object] = {
     "phase": "Running",
     "conditions": [{"type": "Ready", "status": "True"}],

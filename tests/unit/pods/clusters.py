@@ -17,11 +17,11 @@ from tests.apiserver.store import Change
 from tests.unit.pods.targets import LATENCY, US, Target
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import proxy_state, scheduler
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.source.event_handlers import EventHandlers
@@ -74,7 +74,7 @@ class Source:
             self._client,
             self._proxies,
             self.links,
-            Parent(US.name, US.uid),
+            Identity(US.name, US.uid),
             framework=framework,
             queue=queue,
             cache=cache,

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import changeable, keys, objects
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge, changes, chaperons, delegate
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import proxy_state
 
-PARENT = Parent("c1", "uid-of-c1")
+PARENT = Identity("c1", "uid-of-c1")
 
 
 def living(**metadata):

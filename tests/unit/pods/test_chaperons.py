@@ -9,11 +9,11 @@ import pytest
 
 from vnode.api import keys, names, objects
 from vnode.api.errors import ConfigError
+from vnode.api.identity import Identity
 from vnode.api.service_tokens import WantedToken
 from vnode.pods import chaperons
-from vnode.pods.chaperons import Parent
 
-PARENT = Parent("c1", "uid-of-c1")
+PARENT = Identity("c1", "uid-of-c1")
 NAMESPACE_FILE = {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}
 ROOT_CA = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
 PROJECTED = {

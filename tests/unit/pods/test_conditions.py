@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tests.unit.pods import strategic
 from vnode.api import keys
+from vnode.api.identity import Identity
 from vnode.pods import annotation_merge, changes, conditions, delegate
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import feedback, proxy_state
 
-PARENT = Parent("c1", "uid-of-c1")
+PARENT = Identity("c1", "uid-of-c1")
 GATE = "example.com/lb-ready"
 THEN, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, objects
+from vnode.api.identity import Identity
 from vnode.pods import changes, chaperons, delegate
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import proxy_state
 from vnode.targets.connection import trim_chaperon
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-PARENT = Parent("c1", "uid-of-c1")
+PARENT = Identity("c1", "uid-of-c1")
 _PATH = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _EXPANSION = re.compile(r"\$\$|\$\((\w+)\)")
 
@@ -66,7 +66,7 @@ def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -
     }
 
 
-def send(proxy: dict[str, Any], parent: Parent = PARENT, **flags: Any) -> dict[str, Any]:
+def send(proxy: dict[str, Any], parent: Identity = PARENT, **flags: Any) -> dict[str, Any]:
     """The delegate of a proxy."""
     built = chaperons.build(proxy, parent, "default/c2", allowed=True, finalizer=True, **flags)
     built["metadata"]["uid"] = "uid-of-chaperon"
@@ -188,7 +188,7 @@ def test_in_a_chain_the_first_proxy_counts(rewritten):
     manifest = json.dumps(sent)
     sent["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = manifest
     sent["spec"] = {**sent["spec"], "schedulerName": keys.PROXY_SCHEDULER}
-    last = send(sent, Parent("c2", "uid-of-c2"), target_uid="uid-of-c3")
+    last = send(sent, Identity("c2", "uid-of-c2"), target_uid="uid-of-c3")
     assert objects.name(last).startswith("web-0-")
     shown = ("web-0", "uid-0", "3", "x") if rewritten else ("web-0", "uid-0")
     assert all_show(last, *shown)

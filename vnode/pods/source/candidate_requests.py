@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Unreachable
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import chaperons
-from vnode.pods.chaperons import Parent
 from vnode.runtime.links import Link
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 class CandidateRequests:
     """Creates and deletes candidates."""
 
-    def __init__(self, parent: Parent, bring: Bring, clock: Clock) -> None:
-        self._parent = parent
+    def __init__(self, identity: Identity, bring: Bring, clock: Clock) -> None:
+        self._identity = identity
         self._bring = bring
         self._clock = clock
         # Entries live as long as their links.
@@ -52,7 +52,7 @@ class CandidateRequests:
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
-        built = chaperons.for_link(pod, self._parent, link, allowed=False)
+        built = chaperons.for_link(pod, self._identity, link, allowed=False)
         _must_answer(link)
         note = await self._bring(pod, link)
         async with self._turn(link):

@@ -11,11 +11,11 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes, chaperons
-from vnode.pods.chaperons import Parent
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 
@@ -26,10 +26,10 @@ class ChangeSender:
     """Patches chaperons with the changes of their proxies."""
 
     def __init__(
-        self, client: Client, parent: Parent, events: EventRecorder, expectations: Expectations
+        self, client: Client, identity: Identity, events: EventRecorder, expectations: Expectations
     ) -> None:
         self._client = client
-        self._parent = parent
+        self._identity = identity
         self._events = events
         self._expectations = expectations
         self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
@@ -49,7 +49,7 @@ class ChangeSender:
             return None
 
         try:
-            if changes.is_news(proxy, candidate, self._parent):
+            if changes.is_news(proxy, candidate, self._identity):
                 await self._send(proxy, candidate, link)
         except ConfigError as error:
             self._warn(proxy, str(error))
@@ -76,7 +76,7 @@ class ChangeSender:
 
         built = chaperons.build(
             live,
-            self._parent,
+            self._identity,
             str(link.target),
             allowed=True,
             finalizer=True,

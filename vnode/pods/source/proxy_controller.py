@@ -21,13 +21,12 @@ from typing import Final
 from vnode.api import keys, kinds, names, objects, route
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
-from vnode.api.identity import parent_key
+from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods import chains, chaperons
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import feedback, proxy_state
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
@@ -57,7 +56,7 @@ class ProxyController:
         client: Client,
         proxies: Informer,
         links: Links,
-        parent: Parent,
+        identity: Identity,
         *,
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
@@ -68,7 +67,7 @@ class ProxyController:
         self._client = client
         self._proxies = proxies
         self._links = links
-        self._parent = parent
+        self._identity = identity
         self._target_exists = target_exists  # by node name; True while in doubt
         self._bring = bring
         self._events = events
@@ -79,7 +78,7 @@ class ProxyController:
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self._termination = Termination(client, links, self._status_writer, target_exists, clock)
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._change_sender = ChangeSender(client, parent, events, self._candidates)
+        self._change_sender = ChangeSender(client, identity, events, self._candidates)
         self._gc = ChaperonGC(client, links, self._find)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
 
@@ -256,7 +255,7 @@ class ProxyController:
             return None
 
         try:
-            chaperon = chaperons.for_link(live, self._parent, link, allowed=True)
+            chaperon = chaperons.for_link(live, self._identity, link, allowed=True)
             await self._bring(live, link)
             await link.client.create(kinds.POD_CHAPERONS, chaperon)
         except AlreadyExists:

@@ -15,12 +15,12 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons, delegate
-from vnode.pods.chaperons import Parent
 from vnode.pods.source import candidate_phase, candidates, event_handlers
 from vnode.pods.source.attempt import Attempt, Outcome
 from vnode.pods.source.binding import Binder
@@ -67,7 +67,7 @@ class ProxyScheduler:
         client: Client,
         proxies: Informer,
         links: Links,
-        parent: Parent,
+        identity: Identity,
         *,
         framework: Framework,
         queue: SchedulingQueue,
@@ -92,7 +92,7 @@ class ProxyScheduler:
         self._phases: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
         self._rotation = Rotation(links)
         self._assumptions = Assumptions(framework, cache, queue, clock)
-        self._requests = CandidateRequests(parent, bring, clock)
+        self._requests = CandidateRequests(identity, bring, clock)
         self._candidate_phase = CandidatePhase(
             links,
             self._requests,

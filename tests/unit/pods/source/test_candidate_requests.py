@@ -9,7 +9,7 @@ import pytest
 from tests.unit.pods.targets import Target, is_silent
 from vnode.api import keys, objects
 from vnode.api.errors import Unreachable
-from vnode.pods.chaperons import Parent
+from vnode.api.identity import Identity
 from vnode.pods.source.candidate_requests import CandidateRequests
 
 pytestmark = pytest.mark.looptime
@@ -21,7 +21,7 @@ async def nothing(_pod, _link):
 
 @pytest.fixture
 def requests(clock):
-    return CandidateRequests(Parent("c1", "uid-of-c1"), nothing, clock)
+    return CandidateRequests(Identity("c1", "uid-of-c1"), nothing, clock)
 
 
 def pod(name: str) -> dict:
@@ -49,7 +49,7 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
         brought.append(pod)
         return ""
 
-    requests = CandidateRequests(Parent("c1", "uid-of-c1"), bring, clock)
+    requests = CandidateRequests(Identity("c1", "uid-of-c1"), bring, clock)
     with pytest.raises(Unreachable, match="does not answer"):
         await requests.create(pod("p"), target.link)
 
