@@ -13,21 +13,19 @@ from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import TICK, Clock
-from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
+from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import delegate
 from vnode.pods.delegate import Absence
+from vnode.pods.target.delegate_creator import DelegateCreator, fetch
 from vnode.pods.target.delegate_updater import AGAIN, DelegateUpdater
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
 _COALESCE: Final = 0.03  # seconds; a pod that was just bound reports more within this time
 _CATCH_UP: Final = 0.5  # seconds until the informer has surely caught up
-_REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
-_FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +54,10 @@ def informers(client: Client) -> tuple[Informer, Informer]:
 
 
 class ChaperonController:
-    """Creates delegates of chaperons, and reports their status."""
+    """Keeps each chaperon's delegate, and reports its status.
+
+    `goes_on` tells whether a delegate may be sent to a target of this cluster.
+    """
 
     def __init__(
         self,
@@ -68,7 +69,6 @@ class ChaperonController:
         clock: Clock,
     ) -> None:
         self._client = client
-        self._goes_on = goes_on  # the delegate of a chaperon may be sent to a target of ours
         self._chaperons = chaperons
         self._delegates = delegates
         self._clock = clock
@@ -76,12 +76,9 @@ class ChaperonController:
         # By key, the last state of a delegate that is gone. Goes with its chaperon, and with the
         # next delegate of that key.
         self._last: dict[str, Object] = {}
-        self._failures: dict[str, int] = {}  # by key, in a row at creation; no zeros
-        # By key, when (monotonic) one that was refused is tried again: what we say of that on
-        # the chaperon wakes us before. Goes with its chaperon, and when a pod of that key changes.
-        self._again: dict[str, float] = {}
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
         self._expectations = Expectations(self._controller.add)
+        self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
@@ -97,7 +94,7 @@ class ChaperonController:
 
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
         key = objects.key(new or old or {})
-        self._again.pop(key, None)
+        self._creator.on_delegate(key)
         if new is None:
             self._last[key] = old or {}
         else:
@@ -114,8 +111,7 @@ class ChaperonController:
             self._expectations.forget(key)
             self._updater.forget(key)
             self._last.pop(key, None)
-            self._failures.pop(key, None)
-            self._again.pop(key, None)
+            self._creator.forget(key)
             return None
 
         if self._expectations.pending(key, chaperon):
@@ -163,10 +159,10 @@ class ChaperonController:
 
         action, later = delegate.on_absence(chaperon, self._clock.now())
         if action is Absence.CREATE:
-            return await self._create(chaperon)
+            return await self._creator.create(chaperon)
 
         if action is Absence.MARK:
-            if await self._fetch(chaperon) is not None:
+            if await fetch(self._client, chaperon) is not None:
                 return _CATCH_UP
 
             chaperon = await self._report_last(chaperon)
@@ -175,55 +171,6 @@ class ChaperonController:
             await self._patch(chaperon, {"metadata": _named(chaperon, annotations=annotations)})
 
         return later.total_seconds() or None
-
-    async def _create(self, chaperon: Object) -> float | None:
-        left = self._again.get(objects.key(chaperon), 0.0) - self._clock.monotonic()
-        if left > TICK:
-            return left
-
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        if "containers" not in objects.spec(chaperon):
-            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
-
-        pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
-        try:
-            await self._client.create(kinds.PODS, pod, namespace)
-        except AlreadyExists:
-            return await self._name_taken(chaperon)
-        except (Denied, Invalid, NotFound) as error:
-            return await self._refused(chaperon, error.message)
-        except (Conflict, ServerError) as error:
-            await self._failed(chaperon, error)
-            raise
-
-        self._failures.pop(objects.key(chaperon), None)
-        return None
-
-    async def _failed(self, chaperon: Object, error: Conflict | ServerError) -> None:
-        """Report an error that may pass, such as that of a webhook, once it comes twice."""
-        key = objects.key(chaperon)
-        count = self._failures[key] = self._failures.get(key, 0) + 1
-        if count > 1:
-            later = min(_FAILED * 2.0 ** min(count, 16), _REFUSED)
-            await self._refused(chaperon, error.message, later)
-
-    async def _name_taken(self, chaperon: Object) -> float | None:
-        """Find out whether the delegate exists already, or another pod has its name."""
-        if await self._fetch(chaperon) is not None:
-            return None
-
-        return await self._refused(chaperon, f"another pod is named {objects.name(chaperon)}")
-
-    async def _refused(self, chaperon: Object, message: str, later: float = _REFUSED) -> float:
-        """Report on the chaperon why there is no pod, by the condition of a pending pod."""
-        self._again[objects.key(chaperon)] = self._clock.monotonic() + later
-        known = objects.condition(chaperon, "PodScheduled") or {}
-        if known.get("message") != message:
-            condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
-            body = {"metadata": _named(chaperon), "status": {"conditions": [condition]}}
-            await self._patch(chaperon, body, subresource="status")
-
-        return later
 
     async def _report(self, chaperon: Object, pod: Object) -> Object:
         """Bring the chaperon up to date with its delegate; return it as it is then."""
@@ -248,7 +195,7 @@ class ChaperonController:
         """Delete a pod of that name that belongs to an earlier chaperon: its owner is gone."""
         owner = objects.controller_reference(pod) or {}
         if owner.get("kind") != kinds.POD_CHAPERONS.kind:
-            return await self._name_taken(chaperon)
+            return await self._creator.reject_name(chaperon)
 
         if not objects.is_terminating(pod):
             await self._client.discard(kinds.PODS, pod)
@@ -264,7 +211,7 @@ class ChaperonController:
 
         finalizers = objects.finalizers(chaperon)
         if keys.DELEGATE_FINALIZER in finalizers:
-            if (unseen := await self._fetch(chaperon)) is not None:
+            if (unseen := await fetch(self._client, chaperon)) is not None:
                 await self._delete(chaperon, unseen)
                 return _CATCH_UP
 
@@ -278,27 +225,6 @@ class ChaperonController:
         grace = delegate.asked_grace(chaperon, pod)
         if grace is not None or not objects.is_terminating(pod):
             await self._client.discard(kinds.PODS, pod, grace=grace)
-
-    async def _fetch(self, chaperon: Object) -> Object | None:
-        """Ask the API server for a delegate that the store does not show; None if there is none.
-
-        It may have been made a moment ago. Or somebody took off the label by which delegates are
-        listed: then that is put back.
-        """
-        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
-        try:
-            pod = await self._client.get(kinds.PODS, name, namespace)
-            if objects.controller_uid(pod) != objects.uid(chaperon):
-                return None
-
-            if keys.PARENT_UID not in objects.labels(pod):
-                labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
-                body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
-                return await self._client.patch(kinds.PODS, name, body, namespace)
-        except NotFound:
-            return None
-
-        return pod
 
     async def _patch(
         self, chaperon: Object, body: Object, *, subresource: str | None = None

@@ -1,0 +1,135 @@
+"""Creates delegates, and reports on their chaperons why that failed.
+
+A refusal is reported as a scheduler reports that a pod has no place: the source then asks another
+target. The report itself wakes the controller, so the time of the next attempt is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import TICK, Clock
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.pods import delegate
+from vnode.runtime.expectations import Expectations
+
+_REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
+_FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
+
+
+class DelegateCreator:
+    """Creates the delegate of a chaperon, with a back-off for each chaperon.
+
+    `goes_on` tells whether a delegate may be sent to a target of this cluster; `expectations` are
+    those of writes to chaperons, by key.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        expectations: Expectations,
+        *,
+        goes_on: Callable[[Object], bool],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._expectations = expectations
+        self._goes_on = goes_on
+        self._clock = clock
+        # By key of the chaperon; go with it. `_retry_at` (monotonic) goes too when a pod of that
+        # key changes, which may be the end of the one in the way.
+        self._failures: dict[str, int] = {}  # in a row; no zeros
+        self._retry_at: dict[str, float] = {}
+
+    def on_delegate(self, key: str) -> None:
+        """Allow the next attempt at once: a pod of that key has changed."""
+        self._retry_at.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        """Forget a chaperon that is gone."""
+        self._failures.pop(key, None)
+        self._retry_at.pop(key, None)
+
+    async def create(self, chaperon: Object) -> float | None:
+        """Create the delegate; return in how many seconds to try again, None if that is not needed.
+
+        Raises Conflict and ServerError, which the controller answers by a back-off.
+        """
+        left = self._retry_at.get(objects.key(chaperon), 0.0) - self._clock.monotonic()
+        if left > TICK:
+            return left
+
+        name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+        if "containers" not in objects.spec(chaperon):  # trimmed
+            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
+
+        pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
+        try:
+            await self._client.create(kinds.PODS, pod, namespace)
+        except AlreadyExists:
+            return await self.reject_name(chaperon)
+        except (Denied, Invalid, NotFound) as error:
+            return await self._report(chaperon, error.message, _REFUSED)
+        except (Conflict, ServerError) as error:
+            await self._fail(chaperon, error)
+            raise
+
+        self._failures.pop(objects.key(chaperon), None)
+        return None
+
+    async def reject_name(self, chaperon: Object) -> float | None:
+        """Report that another pod has the name, unless that is the delegate after all."""
+        if await fetch(self._client, chaperon) is not None:
+            return None
+
+        message = f"another pod is named {objects.name(chaperon)}"
+        return await self._report(chaperon, message, _REFUSED)
+
+    async def _fail(self, chaperon: Object, error: Conflict | ServerError) -> None:
+        """Report an error that may pass, such as that of a webhook, once it comes twice."""
+        key = objects.key(chaperon)
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        if count > 1:
+            await self._report(
+                chaperon, error.message, min(_FAILED * 2.0 ** min(count, 16), _REFUSED)
+            )
+
+    async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
+        """Report on the chaperon why there is no pod, by the condition of a pending pod."""
+        self._retry_at[objects.key(chaperon)] = self._clock.monotonic() + seconds
+        known = objects.condition(chaperon, "PodScheduled") or {}
+        if known.get("message") != message:
+            condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
+            metadata = {"uid": objects.uid(chaperon)}
+            body = {"metadata": metadata, "status": {"conditions": [condition]}}
+            await self._expectations.patch(
+                self._client, kinds.POD_CHAPERONS, chaperon, body, subresource="status"
+            )
+
+        return seconds
+
+
+async def fetch(client: Client, chaperon: Object) -> Object | None:
+    """Ask the API server for a delegate that the store does not show; None if there is none.
+
+    It may have been made a moment ago. Or somebody removed the label by which delegates are listed:
+    then that is put back.
+    """
+    name, namespace = objects.name(chaperon), objects.namespace(chaperon)
+    try:
+        pod = await client.get(kinds.PODS, name, namespace)
+        if objects.controller_uid(pod) != objects.uid(chaperon):
+            return None
+
+        if keys.PARENT_UID not in objects.labels(pod):
+            labels = {keys.PARENT_UID: objects.labels(chaperon).get(keys.PARENT_UID, "")}
+            body = {"metadata": {"uid": objects.uid(pod), "labels": labels}}
+            return await client.patch(kinds.PODS, name, body, namespace)
+    except NotFound:
+        return None
+
+    return pod
