@@ -22,6 +22,9 @@ from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.pods import chains
 from vnode.pods.source import scheduler
+from vnode.pods.source.binding import Binder
+from vnode.pods.source.candidate_phase import CandidatePhase
+from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
@@ -30,6 +33,7 @@ from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.scheduling import registry
+from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queue import SchedulingQueue
@@ -176,18 +180,35 @@ class Term:
         )
         cache = Cache()
         event_handlers = EventHandlers(shared.nodes, shared.links, cache, queue)
+        assumptions = Assumptions(framework, cache, queue, shared.clock)
+        candidate_phase = CandidatePhase(
+            shared.client,
+            shared.links,
+            CandidateRequests(shared.identity, self._following.ensure, shared.clock),
+            assumptions,
+            settings=config.candidates,
+            lookup=shared.proxies.store.get,
+            renew=self._following.renew,
+            clock=shared.clock,
+        )
+        binder = Binder(
+            shared.client,
+            shared.links,
+            framework,
+            lookup=shared.proxies.store.get,
+            allowed=shared.reservations.allowed,
+            clock=shared.clock,
+        )
         driver = ProxyScheduler(
             shared.client,
             shared.proxies,
             shared.links,
-            shared.identity,
             framework=framework,
             queue=queue,
             cache=cache,
-            settings=config.candidates,
-            allowed=shared.reservations.allowed,
-            bring=self._following.ensure,
-            renew=self._following.renew,
+            assumptions=assumptions,
+            candidate_phase=candidate_phase,
+            binder=binder,
             unconnected=event_handlers.unconnected,
             events=self._events,
             clock=shared.clock,

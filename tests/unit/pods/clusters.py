@@ -17,17 +17,20 @@ from tests.apiserver.store import Change
 from tests.unit.pods.targets import LATENCY, US, Target
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state, scheduler
+from vnode.pods.source.binding import Binder
+from vnode.pods.source.candidate_phase import CandidatePhase
+from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import config, registry
+from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
@@ -70,18 +73,34 @@ class Source:
         )
         cache = Cache()
         self._books = EventHandlers(self._nodes, self.links, cache, queue)
+        assumptions = Assumptions(framework, cache, queue, clock)
+        lookup = self._proxies.store.get
         self._driver = ProxyScheduler(
             self._client,
             self._proxies,
             self.links,
-            Identity(US.name, US.uid),
             framework=framework,
             queue=queue,
             cache=cache,
-            settings=settings or CandidateSettings(),
-            allowed=self._allow,
-            bring=self._bring,
-            renew=lambda pod, link: self.renewed.append((objects.name(pod), link.node_name)),
+            assumptions=assumptions,
+            candidate_phase=CandidatePhase(
+                self._client,
+                self.links,
+                CandidateRequests(US, self._bring, clock),
+                assumptions,
+                settings=settings or CandidateSettings(),
+                lookup=lookup,
+                renew=lambda pod, link: self.renewed.append((objects.name(pod), link.node_name)),
+                clock=clock,
+            ),
+            binder=Binder(
+                self._client,
+                self.links,
+                framework,
+                lookup=lookup,
+                allowed=self._allow,
+                clock=clock,
+            ),
             unconnected=self._books.unconnected,
             events=EventRecorder(self._client, "vnode", clock),
             clock=clock,

@@ -13,18 +13,20 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    NotFound,
     ServerError,
     TooManyRequests,
     Unreachable,
     VnodeError,
 )
 from vnode.api.objects import Object
+from vnode.kube.client import Client
 from vnode.pods.source import candidates
 from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -57,22 +59,22 @@ class CandidatePhase:
 
     def __init__(
         self,
+        client: Client,
         links: Links,
         requests: CandidateRequests,
         assumptions: Assumptions,
         *,
         settings: CandidateSettings,
         lookup: Callable[[str], Object | None],
-        fetch: Callable[[str], Awaitable[Object | None]],
         renew: Renew,
         clock: Clock,
     ) -> None:
+        self._client = client
         self._links = links
         self._requests = requests
         self._assumptions = assumptions
         self._settings = settings
         self._lookup = lookup  # the pod of a key as the informer has it
-        self._fetch = fetch  # as the API server has it
         self._renew = renew
         self._clock = clock
         self._answered: dict[str, float] = {}  # node -> when its target last answered a candidate
@@ -80,6 +82,10 @@ class CandidatePhase:
     def on_answer(self, node: str) -> None:
         """Record that the target behind the node has answered about one of its candidates."""
         self._answered[node] = self._clock.monotonic()
+
+    def has_deleted(self, candidate: Object, link: Link) -> bool:
+        """Return whether a candidate that is gone was deleted here; to be called once for each."""
+        return self._requests.expected(candidate, link)
 
     async def place(
         self, phase: Attempt, bind: Callable[[str], Awaitable[bool]]
@@ -281,7 +287,10 @@ class CandidatePhase:
 
     async def _delete_allowed(self, phase: Attempt, candidate: Object, link: Link) -> None:
         try:
-            pod = await self._fetch(phase.key)
+            namespace, name = objects.split_key(phase.key)
+            pod = await self._client.get(kinds.PODS, name, namespace)
+        except NotFound:
+            return
         except VnodeError as error:
             log.info("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
             return

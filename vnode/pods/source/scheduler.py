@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
-from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons, delegate
-from vnode.pods.source import candidate_phase, candidates, event_handlers
+from vnode.pods.source import candidates, event_handlers
 from vnode.pods.source.attempt import Attempt, Outcome
 from vnode.pods.source.binding import Binder
-from vnode.pods.source.candidate_phase import CandidatePhase, Renew
-from vnode.pods.source.candidate_requests import Bring, CandidateRequests
-from vnode.pods.source.candidates import CandidateSettings, CandidateState
+from vnode.pods.source.candidate_phase import CandidatePhase, ended
+from vnode.pods.source.candidates import CandidateState
 from vnode.pods.source.rotation import Rotation
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling import diagnosis
@@ -67,15 +65,13 @@ class ProxyScheduler:
         client: Client,
         proxies: Informer,
         links: Links,
-        identity: Identity,
         *,
         framework: Framework,
         queue: SchedulingQueue,
         cache: Cache,
-        settings: CandidateSettings,
-        allowed: Callable[[Object], Awaitable[None]],
-        bring: Bring,
-        renew: Renew,
+        assumptions: Assumptions,
+        candidate_phase: CandidatePhase,
+        binder: Binder,
         unconnected: Callable[[str], dict[TargetKey, str]],
         events: EventRecorder,
         clock: Clock,
@@ -91,26 +87,9 @@ class ProxyScheduler:
         self._clock = clock
         self._phases: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
         self._rotation = Rotation(links)
-        self._assumptions = Assumptions(framework, cache, queue, clock)
-        self._requests = CandidateRequests(identity, bring, clock)
-        self._candidate_phase = CandidatePhase(
-            links,
-            self._requests,
-            self._assumptions,
-            settings=settings,
-            lookup=proxies.store.get,
-            fetch=self._fetch,
-            renew=renew,
-            clock=clock,
-        )
-        self._binder = Binder(
-            client,
-            links,
-            framework,
-            lookup=proxies.store.get,
-            allowed=allowed,
-            clock=clock,
-        )
+        self._assumptions = assumptions
+        self._candidate_phase = candidate_phase
+        self._binder = binder
 
     async def run(self) -> None:
         """Schedule until cancelled, once the list of proxy pods is complete."""
@@ -190,7 +169,7 @@ class ProxyScheduler:
 
     def _on_candidate_gone(self, link: Link, gone: Object) -> None:
         uid = objects.labels(gone).get(keys.PARENT_UID, "")
-        if self._requests.expected(gone, link):
+        if self._candidate_phase.has_deleted(gone, link):
             self._wake(uid)
             return
 
@@ -240,7 +219,7 @@ class ProxyScheduler:
         try:
             if phase.winner:
                 bound = await self._binder.bind(queued, phase.winner, result.state)
-                outcome, reasons = candidate_phase.ended(bound)
+                outcome, reasons = ended(bound)
             else:
                 outcome, reasons = await self._candidate_phase.place(
                     phase, lambda node: self._binder.bind(queued, node, result.state)
@@ -293,13 +272,6 @@ class ProxyScheduler:
             rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
 
         self._queue.reject(queued.uid, rejections)
-
-    async def _fetch(self, key: str) -> Object | None:
-        namespace, name = objects.split_key(key)
-        try:
-            return await self._client.get(kinds.PODS, name, namespace)
-        except NotFound:
-            return None
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Report on the pod, for each target of its namespace, why it is pending."""
