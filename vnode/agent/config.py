@@ -64,6 +64,14 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     source_controller: bool = True
     """Whether Sources of this cluster are served; False where the agent lacks the permissions."""
 
+    def check(self) -> None:
+        """Raise ConfigError, with the cure, if a value is out of bounds or contradicts another."""
+        self.scheduling.queue.check()
+        self.candidates.check()
+        self.kubelet_certificate.check()
+        if not 0 <= self.stream_grace_period_seconds <= _DAY:
+            raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
+
 
 def load(path: Path | None) -> AgentConfig:
     """Read the configuration from a YAML file, or take the defaults without one.
@@ -81,18 +89,5 @@ def load(path: Path | None) -> AgentConfig:
         raise ConfigError(f"configuration {path} is not YAML: {error}") from error
 
     config = scheduling.decode(AgentConfig, raw or {}, str(path))
-    config.scheduling.queue.settings()
-    _check(config.candidates)
-    config.kubelet_certificate.check()
-    if not 0 <= config.stream_grace_period_seconds <= _DAY:
-        raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
-
+    config.check()
     return config
-
-
-def _check(settings: CandidateSettings) -> None:
-    if settings.parallel < 1 or settings.keep_rejected < 0:
-        raise ConfigError("candidates: parallel must be 1 or more, keepRejected 0 or more")
-
-    if not 0 < settings.stagger <= settings.patience:
-        raise ConfigError("candidates: stagger must be above 0 and not above patience")

@@ -8,8 +8,6 @@ end with it (`vnode.api.listeners.subscription_scope`).
 
 from __future__ import annotations
 
-import asyncio
-
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
@@ -31,7 +29,7 @@ from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
-from vnode.runtime.supervisor import Supervisor, supervise
+from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
@@ -94,7 +92,7 @@ class Term:
         self._shared.health.on_scrape(self._scheduler.count_pending)
         tasks.start(self._scheduler.run(), "scheduler")
         try:
-            await asyncio.get_running_loop().create_future()
+            await sleep_forever()
         finally:
             metrics.PENDING_PODS.clear()  # the next leader counts its own
 

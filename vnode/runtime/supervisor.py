@@ -19,6 +19,11 @@ from vnode.api.clock import Clock
 from vnode.runtime.keyed_tasks import K, KeyedTasks, Report
 
 
+async def sleep_forever() -> None:
+    """Sleep until cancelled, as the owner of tasks does that has nothing else to do."""
+    await asyncio.get_running_loop().create_future()
+
+
 class Supervisor:
     """Starts tasks in a TaskGroup and guards them; made by `supervise`."""
 

@@ -73,8 +73,8 @@ class Queue(_Section, frozen=True):
     pod_max_backoff_seconds: float = queue.MAX_BACKOFF
     pod_max_in_unschedulable_pods_seconds: float = queue.MAX_UNSCHEDULABLE
 
-    def settings(self) -> QueueSettings:
-        """Return the times as the queue takes them. ConfigError if they contradict each other."""
+    def check(self) -> None:
+        """Raise ConfigError if the times contradict each other."""
         if not 0 < self.pod_initial_backoff_seconds <= self.pod_max_backoff_seconds:
             raise ConfigError(
                 "scheduling.queue: podInitialBackoffSeconds must be above 0 and not above "
@@ -84,6 +84,8 @@ class Queue(_Section, frozen=True):
         if self.pod_max_in_unschedulable_pods_seconds <= 0:
             raise ConfigError("scheduling.queue: podMaxInUnschedulablePodsSeconds must be above 0")
 
+    def settings(self) -> QueueSettings:
+        """Return the times as the queue takes them."""
         return QueueSettings(
             self.pod_initial_backoff_seconds,
             self.pod_max_backoff_seconds,
@@ -101,7 +103,7 @@ class SchedulingConfig(_Section, frozen=True):
 def load(section: Any) -> SchedulingConfig:
     """Decode the section as YAML gave it; None means all defaults. ConfigError names the cure."""
     config = decode(SchedulingConfig, section or {}, "scheduling")
-    config.queue.settings()
+    config.queue.check()
     return config
 
 

@@ -23,7 +23,7 @@ from vnode.cli.main import run
 from vnode.dashboard.site import Site
 from vnode.kube.client import Client
 from vnode.runtime.serving import Server, only_hosts
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import sleep_forever, supervise
 
 _LOOPBACK: Final = "127.0.0.1"
 _NAMES: Final = frozenset({_LOOPBACK, "localhost"})
@@ -86,4 +86,4 @@ async def _serve(
         if opens:
             await asyncio.to_thread(webbrowser.open, address)
 
-        await asyncio.get_running_loop().create_future()
+        await sleep_forever()

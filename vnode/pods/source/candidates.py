@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from vnode.api import keys, objects
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.pods import delegate
 
@@ -31,6 +32,14 @@ class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """After how long without an answer a candidate no longer keeps its attempt from ending."""
     keep_rejected: int = 3
     """How many rejected candidates stay, for the autoscalers of their targets to see."""
+
+    def check(self) -> None:
+        """Raise ConfigError if a value is out of bounds or contradicts another."""
+        if self.parallel < 1 or self.keep_rejected < 0:
+            raise ConfigError("candidates: parallel must be 1 or more, keepRejected 0 or more")
+
+        if not 0 < self.stagger <= self.patience:
+            raise ConfigError("candidates: stagger must be above 0 and not above patience")
 
 
 class CandidateState(enum.Enum):

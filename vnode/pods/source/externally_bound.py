@@ -6,7 +6,6 @@ informer for each virtual node, on a selector that the API server answers from a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 from vnode.api import keys, kinds, objects
@@ -14,7 +13,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Handler, Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
-from vnode.runtime.supervisor import supervise
+from vnode.runtime.supervisor import sleep_forever, supervise
 
 
 def is_daemon(pod: Object) -> bool:
@@ -100,6 +99,6 @@ class ExternallyBoundPods:
                 for node_name, informer in self._informers.items():
                     self._tasks.start(node_name, informer.run, f"on-{node_name}")
 
-                await asyncio.get_running_loop().create_future()
+                await sleep_forever()
             finally:
                 self._tasks = None  # a link that is added while this ends is not watched
