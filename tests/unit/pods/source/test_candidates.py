@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys
+from vnode.api.errors import ConfigError
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import (
     Bind,
@@ -201,3 +202,21 @@ def test_a_pod_allowed_in_a_target_that_does_not_answer_goes_nowhere_else():
     held = Candidate(CandidateState.HELD, 100.0, "no answer")
     assert decide(["b"], {"a": held}) == GiveUp()
     assert decide(["b"], {"a": held, "b": waiting()}) == GiveUp()
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"parallel": 0}, "parallel must be 1 or more"),
+        ({"keep_rejected": -1}, "keepRejected 0 or more"),
+        ({"stagger": 0.0}, "stagger must be above 0"),
+        ({"stagger": 31.0}, "not above patience"),
+    ],
+)
+def test_settings_that_no_pod_could_be_placed_by_are_refused(settings, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        CandidateSettings(**settings).check()
+
+
+def test_the_default_settings_are_good():
+    CandidateSettings().check()
