@@ -155,7 +155,7 @@ async def test_a_denied_request_says_how_to_ask_again(fleet: Fleet, agent: Clien
         first = named(await running.until_it_says("NotApproved"))
         fleet.kubectl("c1", "certificate", "deny", first)
         message = await running.until_it_says("RequestDenied")
-        command = message.partition("ask again: kubectl ")[2].partition(";")[0]
+        command = message.partition("request again: kubectl ")[2].partition(";")[0]
 
         fleet.kubectl("c1", *command.split())
 
