@@ -15,7 +15,7 @@ import re2
 from vnode.api.errors import ConfigError
 
 LENGTH: Final = 512  # characters
-_PROGRAM: Final = 3_000  # instructions: about a millisecond for the longest label
+_PROGRAM: Final = 1_000  # instructions: less than a millisecond for the longest label
 _MEMORY: Final = 256 * 1024  # bytes for one expression: its program, and what matching remembers
 _KEPT: Final = 128  # expressions
 

@@ -22,9 +22,9 @@ _SLOW = [
     ".*" * 250 + "x",
     "a?" * 100 + "a" * 100 + "b",
     "(?i)" + r"[\x01-\x{ffff}]" * 33,
-    "(?:(?:.?){80}){4}x",
-    ".*a.{200}b",
-    "[a-z]{1,250}=[a-z]{1,250}",
+    "(?:(?:.?){25}){4}x",
+    ".*a.{90}b",
+    "[a-z]{1,250}=[a-z]{1,200}",
 ]
 _atoms = st.sampled_from(["a", "b", "=", r"\.", ".", "[ab]", "[^a]", r"\d", r"\w", "^", "$", r"\b"])
 _expressions = st.recursive(
@@ -51,7 +51,7 @@ def test_an_expression_that_makes_other_engines_backtrack_costs_milliseconds(tex
     assert time.process_time() - started < 0.5
 
 
-@pytest.mark.parametrize("text", [r"\pL{250}", "(?:(?:.?){250}){4}x", r"[\pL\pN]{1,100}=\pL"])
+@pytest.mark.parametrize("text", [r"\pL{250}", "(?:(?:.?){80}){4}x", r"[\pL\pN]{1,100}=\pL"])
 def test_a_program_that_is_too_large_is_refused_before_it_costs_anything(text: str) -> None:
     started = time.process_time()
     with pytest.raises(ConfigError, match="too large when compiled: repeat fewer times"):
