@@ -43,12 +43,12 @@ async def find(_node: str, _namespace: str, _name: str) -> Object | None:
 
 
 @asynccontextmanager
-async def node(answer: Answer) -> AsyncIterator[TestServer]:
-    """A virtual node whose target answers everything so."""
+async def node(answer: Answer, chaperon: Object = CHAPERON) -> AsyncIterator[TestServer]:
+    """A virtual node whose target answers everything so, and has that chaperon."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(answering.client(answer, "c2"))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
-        store.put(CHAPERON)
+        store.put(chaperon)
         chaperons = cast("Informer", SimpleNamespace(store=store))
         health = LinkHealth(True, "Ready", "", datetime.now(UTC))
         links = Links()

@@ -18,7 +18,16 @@ from hack.fleetlib import cachefolder, progress
 from hack.fleetlib.errors import FleetError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_NEEDED = ("OpenSSL", "aiohttp", "click", "cryptography", "msgspec", "prometheus_client", "yaml")
+_NEEDED = (
+    "OpenSSL",
+    "aiohttp",
+    "click",
+    "cryptography",
+    "msgspec",
+    "prometheus_client",
+    "re2",
+    "yaml",
+)
 _GROUPS = ("test", "lint")
 
 

@@ -1,9 +1,20 @@
-"""The kinds of objects that vnode works with, and their paths in the API."""
+"""The kinds of objects that vnode works with, and their paths in the API.
+
+Names in a path may come from other clusters, and from users. So each is checked and quoted here,
+where all paths to objects are built: no name leads to another object than the one of that name.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
+
+from vnode.api.errors import Invalid
+
+_SEGMENT: Final = re.compile(r"(?!\.{1,2}\Z)[!-~]+")  # of a path, with what `_SPECIAL` has not
+_SPECIAL: Final = frozenset("/%?#\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +42,29 @@ class Kind:
     ) -> str:
         """Return the URL path of the collection, an object, or a subresource of it.
 
-        A namespaced kind without a namespace means all namespaces.
+        A namespaced kind without a namespace means all namespaces. Raises Invalid, as the API
+        server would, for what cannot be a name: an empty one would address the whole collection.
         """
         parts = ["/api" if not self.group else f"/apis/{self.group}", self.version]
-        if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
+        if self.namespaced and (namespace or name is not None):
+            parts += ["namespaces", self._segment("namespace", namespace or "")]
 
         parts.append(self.plural)
-        if name:
-            parts.append(name)
+        if name is not None:
+            parts.append(self._segment("name", name))
 
-        if subresource:
-            parts.append(subresource)
+        if subresource is not None:
+            parts.append(self._segment("subresource", subresource))
 
         return "/".join(parts)
+
+    def _segment(self, field: str, text: str) -> str:
+        if not _SEGMENT.fullmatch(text) or _SPECIAL.intersection(text):
+            raise Invalid(
+                400, "BadRequest", f"{text[:253]!r} cannot be the {field} of a {self.kind}"
+            )
+
+        return quote(text, safe=":")
 
 
 MULTICLUSTER: Final = "multicluster.admiralty.io"

@@ -18,6 +18,8 @@ from vnode.api import keys
 NAME_LIMIT: Final = 253  # DNS-1123 subdomain, the limit of most object names
 SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """RFC 1123, for `fullmatch`: what most objects can be called."""
+LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""RFC 1123, for `fullmatch`: what namespaces can be called."""
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
 LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")  # not empty
 _CACHED: Final = 4096  # names, which are computed again for each pod

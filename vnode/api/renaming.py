@@ -14,13 +14,14 @@ from typing import Any, Final
 from vnode.api import keys, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.patterns import LabelPattern
 
 # Copied from the node when a pod is bound: for a proxy pod, from the virtual node.
 NODE_LABELS: Final = "topology.kubernetes.io/"
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
-def kept_labels(regexp: str) -> re.Pattern[str] | None:
+def kept_labels(regexp: str) -> LabelPattern | None:
     """Compile what matches the labels (`key=value`) that keep their keys; ConfigError if bad."""
     if not regexp:
         return None
@@ -31,12 +32,12 @@ def kept_labels(regexp: str) -> re.Pattern[str] | None:
         raise ConfigError(f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: {error}") from error
 
 
-def kept_labels_of(pod: Object) -> re.Pattern[str] | None:
+def kept_labels_of(pod: Object) -> LabelPattern | None:
     """Compile the annotation of a pod as `kept_labels` does."""
     return kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
 
 
-def renamed(own: dict[str, str], keep: re.Pattern[str] | None) -> dict[str, str]:
+def renamed(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:
     """Return labels as a delegate has them; of several with one new key the last one in order
     stays."""
     return {label_key(key, value, keep): value for key, value in sorted(own.items())}
@@ -53,15 +54,15 @@ def travelling(own: dict[str, str]) -> dict[str, str]:
     }
 
 
-def label_key(key: str, value: str, keep: re.Pattern[str] | None) -> str:
+def label_key(key: str, value: str, keep: LabelPattern | None) -> str:
     """Return the key of one label in a target."""
-    if keep is not None and keep.search(f"{key}={value}"):
+    if keep is not None and keep.matches(f"{key}={value}"):
         return key
 
     return keys.PREFIX + key.rpartition("/")[2]
 
 
-def renamed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
+def renamed_selectors(value: Any, keep: LabelPattern | None) -> Any:
     """Rename the label selectors of pods inside affinity and spread terms as the labels are."""
     if isinstance(value, list):
         return [renamed_selectors(item, keep) for item in value]
@@ -77,7 +78,7 @@ def renamed_selectors(value: Any, keep: re.Pattern[str] | None) -> Any:
     }
 
 
-def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
+def _selector(field: str, value: Any, keep: LabelPattern | None) -> Any:
     if field != "labelSelector":
         return [label_key(key, "", keep) for key in value or ()]
 
@@ -93,7 +94,7 @@ def _selector(field: str, value: Any, keep: re.Pattern[str] | None) -> Any:
     return selector
 
 
-def _expression_key(entry: Object, keep: re.Pattern[str] | None) -> str:
+def _expression_key(entry: Object, keep: LabelPattern | None) -> str:
     """Return the key of a selector's expression; kept if all labels that it names are."""
     values = entry.get("values") or [""]
     keys_ = {label_key(entry["key"], value, keep) for value in values}

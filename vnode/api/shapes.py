@@ -3,7 +3,8 @@
 Objects are plain JSON here, and an honest API server has checked them against their schema. The API
 server of a target need not be honest. So objects from a target pass one of these checks before any
 code reads them; one that does not is treated as absent. Only the fields that our code reads are
-checked.
+checked. Names are, too, also those of the object in the source from which one was made: they are
+used in requests and in keys.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from vnode.api import keys, names, objects
 from vnode.api.objects import Object
 
 
@@ -110,9 +112,19 @@ def _test(type_: type) -> Callable[[Any], bool]:
         except (msgspec.ValidationError, RecursionError):
             return False
 
-        return True
+        return _has_names(obj)
 
     return has_form
+
+
+def _has_names(obj: Object) -> bool:
+    """Tell whether an object is called what one can be called, and its parent likewise if named."""
+    annotations = objects.annotations(obj)
+    own, parent = objects.name(obj), annotations.get(keys.PARENT_NAME) or "none"
+    places = (objects.namespace(obj), annotations.get(keys.PARENT_NAMESPACE) or "")
+    return all(names.SUBDOMAIN.fullmatch(name) for name in (own, parent)) and all(
+        not place or names.LABEL.fullmatch(place) for place in places
+    )
 
 
 is_chaperon = _test(_Chaperon)

@@ -26,6 +26,7 @@ from vnode.telemetry import metrics
 JSON: Final = "application/json"
 _POOL: Final = 48  # connections for short requests
 _URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
+_LEASES: Final = f"/apis/{kinds.LEASES.api_version}/"  # not: what is called `leases`
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
 
 
@@ -114,7 +115,7 @@ class Transport:
     ) -> bytes:
         assert self._short is not None, "enter the client first"
         assert self._urgent is not None, "enter the client first"
-        session = self._urgent if kinds.LEASES.plural in path.split("/") else self._short
+        session = self._urgent if path.startswith(_LEASES) else self._short
         headers = await self._headers(headers)
         started = time.monotonic()
         try:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from vnode.api import kinds, names, objects
+from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.refusal import Refused
@@ -31,8 +32,14 @@ class Delegate:
     name: str
 
     def path(self, subresource: str) -> str:
-        """Return the path of a subresource of the pod on the target's API server."""
-        return kinds.PODS.path(self.namespace, self.name, subresource)
+        """Return the path of a subresource of the pod on the target's API server.
+
+        Raises Refused (500) if the target called the pod what none can be called.
+        """
+        try:
+            return kinds.PODS.path(self.namespace, self.name, subresource)
+        except Invalid as error:
+            raise Refused(500, f"the delegate in target {self.client.name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

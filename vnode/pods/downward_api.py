@@ -20,6 +20,7 @@ from typing import Final
 
 from vnode.api import keys, objects, renaming, route
 from vnode.api.objects import Object
+from vnode.api.patterns import LabelPattern
 from vnode.api.service_tokens import CONTAINERS
 
 NAME: Final = "metadata.name"
@@ -40,7 +41,7 @@ class Shown:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     delegate_labels: Mapping[str, str]
-    keep: re.Pattern[str] | None
+    keep: LabelPattern | None
     is_delegate: bool
     made: dict[str, str] = field(default_factory=dict)
 

@@ -53,8 +53,7 @@ class TargetSpec:
         if not self.excluded_labels:
             return None
 
-        pattern = re.compile(self.excluded_labels)
-        return lambda text: pattern.search(text) is not None
+        return patterns.compile_safe(self.excluded_labels).matches
 
 
 def key_of(obj: Object) -> TargetKey:

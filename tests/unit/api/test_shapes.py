@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,6 +112,29 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     changes.is_news(pod, kept, PARENT)
     changes.chaperon_patch(pod, build(pod, PARENT, "c2", allowed=True, finalizer=True), kept)
     proxy_state.is_loser(chaperon, pod, "n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "../../kube-system/secrets/x",
+        "victim/log?container=c",
+        "../pods?watch=true",
+        "..",
+        "a b",
+        "é",
+    ],
+)
+def test_what_names_an_impossible_parent_or_itself_impossibly_is_not_read(text: str) -> None:
+    for key in (keys.PARENT_NAME, keys.PARENT_NAMESPACE):
+        obj = _with(("metadata", "annotations"), {key: text})
+        assert not shapes.is_chaperon(obj)
+        assert not shapes.is_copy(obj)
+
+    for field in ("name", "namespace"):
+        obj = _with(("metadata", field), text)
+        assert not shapes.is_chaperon(obj)
+        assert not shapes.is_summary(obj)
 
 
 @given(_json)

@@ -47,6 +47,34 @@ async def test_all_is_closed_although_whoever_closes_is_cancelled_again() -> Non
     gc.collect()
 
 
+async def test_what_is_called_leases_takes_no_connection_of_leases() -> None:
+    """Leases have four: whoever names pods could keep an agent from renewing its own."""
+    arrived, may_answer = asyncio.Semaphore(0), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        if "pods" in request.path:
+            arrived.release()
+            await may_answer.wait()
+
+        return web.json_response({"metadata": {}})
+
+    async with (
+        answering.endpoint(answer) as where,
+        Client(where, name="test") as client,
+        asyncio.TaskGroup() as group,
+    ):
+        for _ in range(8):
+            group.create_task(client.get(kinds.PODS, "leases", "leases"))
+
+        async with asyncio.timeout(5):
+            for _ in range(8):
+                await arrived.acquire()
+
+            await client.get(kinds.LEASES, "x", "default")
+
+        may_answer.set()
+
+
 LINUX = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
 
 

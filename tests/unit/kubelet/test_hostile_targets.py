@@ -51,6 +51,26 @@ async def test_a_body_of_another_server_is_not_passed_on(
     assert "1234" not in text
 
 
+@pytest.mark.parametrize(
+    "name", ["../../../secrets/x", "web?x=1", "web#", "..", "a%2Fb", "x\r\ny", ""]
+)
+@EACH_ROUTE
+async def test_a_delegate_that_is_called_like_a_path_is_asked_for_nothing(
+    method: str, path: str, headers: dict[str, str], name: str
+) -> None:
+    requested = []
+
+    async def other(request: web.Request) -> web.Response:
+        requested.append(request.path_qs)
+        return web.Response(status=404)
+
+    async with node(other, {"metadata": {"name": name, "namespace": "default"}}) as at:
+        found, text = await ask(at, method, path, headers)
+
+    assert (found, requested) == (500, [])
+    assert "cannot be the name of a Pod" in text
+
+
 @EACH_ROUTE
 async def test_a_body_that_is_plain_text_is_no_reason_to_believe_an_error(
     method: str, path: str, headers: dict[str, str]

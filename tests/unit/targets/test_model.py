@@ -47,7 +47,7 @@ def test_a_cluster_can_be_its_own_target():
         (make_target(kubeconfigSecret={"name": "a,b=c"}), "cannot be a name"),
         (make_target("", kubeconfigSecret={"name": "s", "namespace": "../x"}), "be a namespace"),
         (make_target(self=True, excludedLabelsRegexp="("), "spec.excludedLabelsRegexp"),
-        (make_target(self=True, excludedLabelsRegexp="a{99999999999}"), "excludedLabelsRegexp"),
+        (make_target(self=True, excludedLabelsRegexp="a{1001}"), "excludedLabelsRegexp"),
         (make_target(self=True, excludedLabelsRegexp="a" * 2000), "longer than"),
     ],
 )

@@ -105,6 +105,27 @@ async def test_the_chaperons_of_a_pending_pod_are_all_of_use(clusters):
         assert left(clusters.gpu) == left(clusters.cpu) == ["web"]
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        (keys.PARENT_NAME, "victim/log?container=c"),
+        (keys.PARENT_NAME, "../../kube-system/secrets/x"),
+        (keys.PARENT_NAME, "../pods?watch=true&x=1"),
+        (keys.PARENT_NAMESPACE, "../.."),
+    ],
+)
+async def test_a_parent_that_is_a_path_is_not_asked_for(clusters, field, text):
+    """As a hostile target may name one; whatever it deletes there, it could delete itself."""
+    chaperon = clusters.send(clusters.gpu)
+    annotations = objects.annotations(chaperon) | {field: text}
+    metadata = objects.metadata(chaperon) | {"annotations": annotations}
+    clusters.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
+    async with clusters.collecting():
+        await asyncio.sleep(60)
+        assert left(clusters.gpu) == ["web"]
+        assert not clusters.source.requests
+
+
 async def test_a_decision_deletes_the_losers(clusters):
     clusters.add_pod()
     clusters.send(clusters.gpu)
