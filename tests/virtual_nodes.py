@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from tests import answering
 from tests.answering import Answer
+from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
@@ -27,7 +28,9 @@ POD: Object = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u"},
     "spec": {"nodeName": TARGET.node_name, "containers": [{"name": "main"}]},
 }
-CHAPERON: Object = {"metadata": {"name": "web-1", "namespace": "default"}}
+CHAPERON: Object = {
+    "metadata": {"name": "web-abcde", "namespace": "default", "labels": {keys.PARENT_UID: "u"}}
+}
 
 
 class Open:

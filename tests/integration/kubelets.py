@@ -65,7 +65,7 @@ class Setting:
     async def pod(self, name: str) -> Object:
         """A proxy pod in the source with a delegate that runs in the target."""
         for client, node, own in (
-            (self.target, "c2-node-0", f"{name}-delegate"),
+            (self.target, "c2-node-0", f"{name}-child"),
             (self.source, self.link.node_name, name),
         ):
             await client.create(kinds.PODS, _pod(own, node), "default")
@@ -75,11 +75,11 @@ class Setting:
             kinds.PODS, name, {"status": running}, "default", subresource="status"
         )
         await until_one(
-            self.target, kinds.PODS, f"{name}-delegate", "default", lambda o: phase(o) == "Running"
+            self.target, kinds.PODS, f"{name}-child", "default", lambda o: phase(o) == "Running"
         )
         chaperon = {
             "metadata": {
-                "name": f"{name}-delegate",
+                "name": f"{name}-child",
                 "namespace": "default",
                 "labels": {keys.PARENT_UID: objects.uid(proxy)},
             }
@@ -94,7 +94,7 @@ class Setting:
 
     async def remove(self, name: str) -> None:
         """End a pod that `pod` made, at once."""
-        for client, own in ((self.source, name), (self.target, f"{name}-delegate")):
+        for client, own in ((self.source, name), (self.target, f"{name}-child")):
             await client.delete(kinds.PODS, own, "default", grace=0)
 
     async def kubectl(

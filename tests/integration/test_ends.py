@@ -54,7 +54,7 @@ async def test_a_chaperon_that_has_lost_its_finalizer_does_not_speak_for_its_del
     proxy = await ending_pod(client, pod_namespace)
     link = make_link(client, C2)
     lets_go = ending(client, link)
-    known = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    known = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
     link.chaperons.store.put(known)
     running = await delegate(client, known, objects.uid(proxy))
     await free(client, known)
@@ -77,10 +77,10 @@ async def test_a_chaperon_of_which_no_event_has_come_ends_before_its_pod(
     """A target's API server that was restored, or lags, shows less than there is."""
     proxy = await ending_pod(client, pod_namespace)
     lets_go = ending(client, make_link(client, C2))
-    unseen = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    unseen = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
     for _ in range(2):
         assert await lets_go.end(proxy, "n1") is not None
-        there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+        there = await client.get(kinds.POD_CHAPERONS, "web-abcde", pod_namespace)
         assert objects.is_terminating(there)
         assert objects.finalizers(await client.get(kinds.PODS, "web", pod_namespace))
 
@@ -106,7 +106,7 @@ async def test_the_last_status_comes_home_before_the_finalizer_goes(
     """Nothing was reconciled between what the chaperon said last, and its end."""
     proxy = await held_pod(client, pod_namespace)
     lets_go = ending(client, make_link(client, C2))
-    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
     said = {**said, "status": {"phase": "Failed", "reason": "Ended"}}
     lets_go.saw_last(objects.key(proxy), said)
     await free(client, said)
@@ -153,13 +153,13 @@ async def test_the_grace_period_of_a_deletion_is_passed_on(
     link = make_link(client, C2)
     summary = {"metadata": {"name": "singleton", "annotations": {keys.AGENT_VERSION: "1"}}}
     link.summaries.store.put(summary)
-    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
     link.chaperons.store.put(said)
     await client.delete(kinds.PODS, "web", pod_namespace, grace=asked)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
     assert await ending(client, link).end(proxy, "n1") is None
 
-    there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+    there = await client.get(kinds.POD_CHAPERONS, "web-abcde", pod_namespace)
     assert objects.is_terminating(there)
     assert objects.annotations(there).get(keys.GRACE_PERIOD) == passed
     await free(client, said)
@@ -172,13 +172,13 @@ async def test_a_target_that_does_not_answer_is_asked_nothing(
 ) -> None:
     proxy = await held_pod(client, pod_namespace)
     link = make_link(client, C2)
-    said = await chaperon(client, pod_namespace, "web-1", objects.uid(proxy))
+    said = await chaperon(client, pod_namespace, "web-abcde", objects.uid(proxy))
     link.chaperons.store.put(said)
     link.set_health(LinkHealth(False, UNREACHABLE, "no answer", SystemClock().now()))
     await client.delete(kinds.PODS, "web", pod_namespace)
     proxy = await client.get(kinds.PODS, "web", pod_namespace)
     assert await ending(client, link).end(proxy, "n1") is None
-    there = await client.get(kinds.POD_CHAPERONS, "web-1", pod_namespace)
+    there = await client.get(kinds.POD_CHAPERONS, "web-abcde", pod_namespace)
     assert not objects.is_terminating(there)
     assert keys.PREFIX + "any" in objects.finalizers(proxy)
 

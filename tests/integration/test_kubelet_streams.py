@@ -46,7 +46,7 @@ async def node(fleet: Fleet) -> AsyncIterator[Setting]:
 
 
 async def test_logs_are_those_of_the_delegate(node: Setting):
-    direct = await node.kubectl("logs", "web-delegate", cluster="c2")
+    direct = await node.kubectl("logs", "web-child", cluster="c2")
     code, out, err = await node.kubectl("logs", "web")
 
     assert (code, err) == (0, b"")
@@ -122,7 +122,7 @@ async def test_exec_runs_in_the_target(node: Setting, spdy: bool):
 @BOTH
 async def test_a_failing_command_fails_as_it_does_in_the_target(node: Setting, spdy: bool):
     words = ("--", "sh", "-c", "exit 42")
-    there = await node.kubectl("exec", "web-delegate", *words, cluster="c2", spdy=spdy)
+    there = await node.kubectl("exec", "web-child", *words, cluster="c2", spdy=spdy)
 
     here = await node.kubectl("exec", "web", *words, spdy=spdy)
 

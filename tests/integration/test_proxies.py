@@ -75,12 +75,12 @@ async def test_a_pod_is_lost_only_if_its_target_says_so(
     """Its chaperon is there, and no event of it has come."""
     link = make_link(client, TargetKey("", "c2"))
     pod = await bound_pod(client, pod_namespace, link)
-    unseen = await chaperon(client, pod_namespace, "web-1", objects.uid(pod))
+    unseen = await chaperon(client, pod_namespace, "web-abcde", objects.uid(pod))
     answers: asyncio.Queue[Object | None] = asyncio.Queue()
     ask = link.fetch_candidate
 
-    async def look(uid: str, namespace: str) -> Object | None:
-        found = await ask(uid, namespace)
+    async def look(pod_key: str, uid: str) -> Object | None:
+        found = await ask(pod_key, uid)
         answers.put_nowait(found)
         return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vnode.api import keys, objects
+from vnode.api import keys, names, objects
 from vnode.api.objects import Object
 
 
@@ -44,3 +44,27 @@ def parent_key(child: Object) -> str:
         annotations.get(keys.PARENT_NAMESPACE) or objects.namespace(child),
         annotations.get(keys.PARENT_NAME) or objects.name(child),
     )
+
+
+def is_in_namespace_of_parent(chaperon: Object) -> bool:
+    """Tell whether it stands in the namespace of the pod that it names, where sources make it."""
+    return objects.split_key(parent_key(chaperon))[0] == objects.namespace(chaperon)
+
+
+def is_chaperon_of(chaperon: Object, pod_key: str, pod_uid: str) -> bool:
+    """Tell whether a chaperon is where its source makes that of a pod, and is called so.
+
+    The label alone says nothing: whoever may make chaperons in one namespace of a target can write
+    it. Those of Admiralty name no cluster, and the target's API server has chosen their names.
+    """
+    namespace, name = objects.split_key(pod_key)
+    if (
+        objects.labels(chaperon).get(keys.PARENT_UID) != pod_uid
+        or objects.namespace(chaperon) != namespace
+    ):
+        return False
+
+    if keys.PARENT_CLUSTER_UID in objects.annotations(chaperon):
+        return objects.name(chaperon) == names.chaperon(name, pod_uid)
+
+    return names.may_be_chaperon(objects.name(chaperon), name)

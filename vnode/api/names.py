@@ -119,6 +119,12 @@ def chaperon(pod_name: str, pod_uid: str) -> str:
     return f"{(pod_name + '-')[: LABEL_LIMIT - _SUFFIX_LENGTH]}{suffix}"
 
 
+def may_be_chaperon(name: str, pod_name: str) -> bool:
+    """Tell whether a peer that uses generateName could have called a pod's chaperon so."""
+    prefix = f"{pod_name}-"[: LABEL_LIMIT - _SUFFIX_LENGTH]
+    return name.startswith(prefix) and len(name) == len(prefix) + _SUFFIX_LENGTH
+
+
 def token_secret(pod_name: str, pod_uid: str) -> str:
     """Return the name of the Secret with a proxy pod's tokens, in a target that has those."""
     return f"{chaperon(pod_name, pod_uid)}-token"

@@ -169,8 +169,9 @@ class LiveModel:
     def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:
         """Return the states of candidates, by the UID of the pod and the virtual node."""
         found: dict[str, dict[str, CandidateState]] = {}
+        pods = {objects.uid(pod): objects.key(pod) for pod in self._stores.pods()}
         for link in self._links:
-            for uid, chaperon in link.candidates():
+            for uid, chaperon in link.candidates(pods):
                 found.setdefault(uid, {})[link.node_name] = candidates.read(chaperon, 0).state
 
         return found

@@ -153,6 +153,9 @@ class Following:
             if old is not None and new is None:
                 # By UID: the chaperon of an earlier pod of the name releases nothing of this one.
                 pod, uid = parent_key(old), objects.labels(old).get(keys.PARENT_UID, "")
+                if not link.is_candidate(old, pod, uid):
+                    return
+
                 self._references.release(pod, uid, link.node_name)
                 self._tokens.release(pod, uid, link.node_name)
 

@@ -104,7 +104,7 @@ class ReferenceIndex:
         needs: set[Need] = set()
         for pod in self._pending.get(key.ref, ()):
             uid = self._uses[pod].uid
-            candidate = link.candidate(uid) is not None
+            candidate = link.candidate(pod, uid) is not None
             until = self._announced.get(uid, {}).get(key.node)
             if candidate:
                 needs.add(Need.WANTED if until is not None else Need.TOLERATED)

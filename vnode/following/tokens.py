@@ -126,7 +126,7 @@ class Tokens:
 
         A candidate that is older than its Target's wish for tokens mounts none.
         """
-        candidate = link.candidate(objects.uid(pod))
+        candidate = link.candidate(objects.key(pod), objects.uid(pod))
         if link.options.source_api is not None and _mounts(candidate) and wants(pod):
             self._wake(self._announce(pod, link))
 
@@ -181,7 +181,7 @@ class Tokens:
         if link.options.source_api is None:
             return Need.TOLERATED  # until the pod ends; it gets no new one
 
-        announced, candidate = self._announced.get(place), link.candidate(place.uid)
+        announced, candidate = self._announced.get(place), link.candidate(place.pod, place.uid)
         if pod.ending and candidate is None:
             return Need.NONE  # its delegate pod is deleted, whoever keeps the proxy pod
 

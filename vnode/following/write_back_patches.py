@@ -9,8 +9,9 @@ cluster's own controller puts those into EndpointSlices (docs/decisions/0007).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import ipaddress
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,7 +19,8 @@ from vnode.api import documents, keys, objects
 from vnode.api.objects import Object, Objects
 
 _ADDRESSES: Final = 16  # of one load balancer: the status comes from another cluster
-_FIELDS: Final = ("ip", "hostname", "ports")
+_NO_ADDRESS: Final = ("", "")
+_Key: TypeAlias = tuple[str, str]  # IP address and host name, "" for none
 
 
 def global_marks(service: Object) -> Object:
@@ -62,25 +64,31 @@ def addresses(
     """Return the patch of the status with the load balancers' addresses; empty if it has them.
 
     `copies` are those of the targets that are listed, by node. Of other targets that exist, the
-    last known addresses stay. Addresses that the source's own load balancer wrote are kept.
+    addresses stay that the status has. Those that the source's own load balancer wrote are kept.
+
+    Whoever may annotate the original can write our record of what we wrote. So nothing in it is
+    added: it says only which addresses of the status are ours, to be removed or kept.
 
     An address of a Service is marked as one that the nodes of the source do not serve themselves:
     else a target could name any address there is, and get its traffic.
     """
-    written = _written(original)
-    present: Objects = _ingress(original)
-    ours = [entry for entries in written.values() for entry in entries]
-    now = {
-        node: entries for node, entries in written.items() if node not in copies and exists(node)
-    }
-    for node, copy in copies.items():
-        if found := [_clean(entry, is_service) for entry in _ingress(copy or {})[:_ADDRESSES]]:
-            now[node] = found
+    written, present = _written(original), _ingress(original)
+    recorded = _by_key(written)
 
-    merged = [entry for entry in present if entry not in ours]
-    for _node, entries in sorted(now.items()):
-        merged += [entry for entry in entries if entry not in merged]
+    def is_ours(entry: Object) -> bool:
+        return _key(entry) in recorded and not (is_service and entry.get("ipMode") == "VIP")
 
+    ours = {_key(entry): _clean(entry, is_service) for entry in present if is_ours(entry)}
+    now = {node: _reported(copy, is_service) for node, copy in sorted(copies.items())}
+    reported = {key: entries[0] for key, entries in _by_key(now).items()}
+    unseen = [node for node in written if node not in copies and exists(node)]
+    for node in unseen:
+        now[node] = [ours[key] for key in _by_key({node: written[node]}) if key in ours]
+
+    staying = _by_key(now).keys()
+    marked = [(entry, is_ours(entry)) for entry in present]
+    merged = _merged(marked, reported, staying, recorded)
+    now = {node: entries for node, entries in now.items() if entries}
     if merged == present and now == written:
         return {}
 
@@ -89,6 +97,37 @@ def addresses(
         "metadata": {"annotations": {keys.ADDRESSES: annotation}},
         "status": {"loadBalancer": {"ingress": merged or None}},
     }
+
+
+def _merged(
+    present: Iterable[tuple[Object, bool]],
+    reported: Mapping[_Key, Object],
+    staying: Collection[_Key],
+    recorded: Mapping[_Key, Objects],
+) -> Objects:
+    """Return the status's addresses, given those that it has and which of them are ours.
+
+    One of ours that a target reports as we have written it stays as the API server has made of it.
+    """
+    merged: Objects = []
+    seen: set[_Key] = set()
+    for entry, is_ours in present:
+        key = _key(entry)
+        if not is_ours:
+            merged.append(entry)
+        elif key in staying and key not in seen:
+            is_same = reported.get(key) in (None, *recorded[key])
+            merged.append(entry if is_same else reported[key])
+
+        seen.add(key)
+
+    return merged + [entry for key, entry in reported.items() if key not in seen]
+
+
+def _reported(copy: Object | None, is_service: bool) -> Objects:
+    found = {_key(entry): _clean(entry, is_service) for entry in _ingress(copy or {})}
+    found.pop(_NO_ADDRESS, None)
+    return list(found.values())[:_ADDRESSES]
 
 
 def _written(original: Object) -> dict[str, Objects]:
@@ -107,6 +146,32 @@ def _ingress(obj: Object) -> Objects:
     return (objects.status(obj).get("loadBalancer") or {}).get("ingress") or []
 
 
+def _by_key(by_node: Mapping[str, Objects]) -> dict[_Key, Objects]:
+    found: dict[_Key, Objects] = {}
+    for entry in (entry for entries in by_node.values() for entry in entries):
+        found.setdefault(_key(entry), []).append(entry)
+
+    return found
+
+
+def _key(entry: Object) -> _Key:
+    """Return what tells addresses apart, however they are spelt."""
+    return _ip(entry.get("ip")), _hostname(entry.get("hostname"))
+
+
+def _ip(value: Any) -> str:
+    try:
+        return str(ipaddress.ip_address(value)) if isinstance(value, str) else ""
+    except ValueError:
+        return str(value)
+
+
+def _hostname(value: Any) -> str:
+    return value.lower() if isinstance(value, str) else ""
+
+
 def _clean(entry: Object, is_service: bool) -> Object:
-    kept = {field: entry[field] for field in _FIELDS if entry.get(field)}
-    return kept | {"ipMode": "Proxy"} if is_service and "ip" in kept else kept
+    ip, hostname = _key(entry)
+    fields = {"ip": ip, "hostname": hostname, "ports": entry.get("ports")}
+    kept = {field: value for field, value in fields.items() if value}
+    return kept | {"ipMode": "Proxy"} if is_service and ip else kept

@@ -16,6 +16,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound, VnodeError
+from vnode.api.identity import is_chaperon_of
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.insight import failing, status_text
@@ -125,7 +126,9 @@ async def _ask(
 
 async def _inspect(client: Client, facts: TargetFacts, pod: Object, now: datetime) -> TargetFacts:
     namespace, selector = objects.namespace(pod), f"{keys.PARENT_UID}={objects.uid(pod)}"
-    chaperons = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
+    found = await client.list(kinds.POD_CHAPERONS, namespace, label_selector=selector)
+    key, uid = objects.key(pod), objects.uid(pod)
+    chaperons = [each for each in found if is_chaperon_of(each, key, uid)]
     if not chaperons:
         return facts
 

@@ -85,7 +85,7 @@ class ServedNode:
     def delegate(self, pod: Object) -> Delegate:
         """Return the delegate of a proxy pod. Raises Refused."""
         link = self.link
-        chaperon = link.candidate(objects.uid(pod))
+        chaperon = link.candidate(objects.key(pod), objects.uid(pod))
         if chaperon is None and not link.synced:  # another cluster may answer
             raise Refused(500, f"target {link.target} cannot be asked: {link.health.message}")
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, kinds, names, objects
+from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -110,6 +111,7 @@ class Link:
         labels_excluded: Callable[[str], bool] | None = None,
         is_self: bool = False,
         options: TargetOptions = NO_OPTIONS,
+        owns: Callable[[Object], bool] | None = None,
     ) -> None:
         self.target = target
         self.client = client
@@ -119,6 +121,7 @@ class Link:
         self.labels_excluded = labels_excluded  # for "key=value": not to be put on the node
         self.is_self = is_self  # the target is this cluster itself
         self.options = options
+        self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._listeners: Listeners[[]] = Listeners()
@@ -168,25 +171,31 @@ class Link:
         """Tell whether pods of that namespace may go to this target."""
         return self.target.namespace in ("", namespace)
 
-    def candidate(self, pod_uid: str) -> Object | None:
-        """Return the chaperon of the proxy pod with that UID, if the target has one."""
-        chaperons = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
-        return chaperons[0] if chaperons else None
+    def is_candidate(self, chaperon: Object, pod_key: str, pod_uid: str) -> bool:
+        """Tell whether a chaperon of the target is that of a proxy pod."""
+        return self._owns(chaperon) and is_chaperon_of(chaperon, pod_key, pod_uid)
 
-    async def fetch_candidate(self, pod_uid: str, namespace: str) -> Object | None:
+    def candidate(self, pod_key: str, pod_uid: str) -> Object | None:
+        """Return the chaperon of a proxy pod, if the target has one."""
+        chaperons = self.chaperons.store.by_index(PARENT_UID_INDEX, pod_uid)
+        return next((c for c in chaperons if is_chaperon_of(c, pod_key, pod_uid)), None)
+
+    async def fetch_candidate(self, pod_key: str, pod_uid: str) -> Object | None:
         """Return what `candidate` does, from the target's API server.
 
         Call it before deleting a pod that seems to have no chaperon.
         """
         chaperons = await self.client.list(
-            kinds.POD_CHAPERONS, namespace, label_selector=f"{keys.PARENT_UID}={pod_uid}"
+            kinds.POD_CHAPERONS,
+            objects.split_key(pod_key)[0],
+            label_selector=f"{keys.PARENT_UID}={pod_uid}",
         )
-        return next(filter(self.target.sent, chaperons), None)
+        return next((c for c in chaperons if self.is_candidate(c, pod_key, pod_uid)), None)
 
-    def candidates(self) -> Iterator[tuple[str, Object]]:
-        """Yield all chaperons of this cluster in the target, with the UIDs of their pods."""
+    def candidates(self, pods: Mapping[str, str]) -> Iterator[tuple[str, Object]]:
+        """Yield the chaperons of these pods, of which it gets the keys by UID, with the UIDs."""
         for uid in self.chaperons.store.values_of(PARENT_UID_INDEX):
-            for chaperon in self.chaperons.store.by_index(PARENT_UID_INDEX, uid):
+            if uid in pods and (chaperon := self.candidate(pods[uid], uid)) is not None:
                 yield uid, chaperon
 
     def set_health(self, health: LinkHealth) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from vnode.api import changeable, keys, kinds, objects, shapes
 from vnode.api.clock import Clock, happens_within
-from vnode.api.identity import Identity, parent_key
+from vnode.api.identity import Identity, is_in_namespace_of_parent, parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -192,8 +192,12 @@ class Connection:
 
     def _owns(self, chaperon: Object) -> bool:
         """Tell whether the chaperon is ours, and not of another Target that leads to the same
-        cluster."""
-        return self.spec.key.sent(chaperon) and self._identity.owns(chaperon)
+        cluster, nor planted in a namespace by who has no rights in that of its parent."""
+        return (
+            self.spec.key.sent(chaperon)
+            and self._identity.owns(chaperon)
+            and is_in_namespace_of_parent(chaperon)
+        )
 
     def _make_link(self, client: Client) -> Link:
         def parent_uid(chaperon: Object) -> Iterable[str]:
@@ -205,7 +209,8 @@ class Connection:
                 yield parent_key(chaperon)
 
         def parent_elsewhere(chaperon: Object) -> Iterable[str]:
-            if self._identity.surely_owns(chaperon) and not self.spec.key.sent(chaperon):
+            ours = self._identity.surely_owns(chaperon) and is_in_namespace_of_parent(chaperon)
+            if ours and not self.spec.key.sent(chaperon):
                 yield parent_key(chaperon)
 
         chaperons = Informer(
@@ -231,4 +236,5 @@ class Connection:
             labels_excluded=self.spec.labels_excluded,
             is_self=self.spec.secret is None,
             options=self.spec.options,
+            owns=self._owns,
         )

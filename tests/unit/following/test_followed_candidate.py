@@ -34,13 +34,18 @@ async def test_without_its_candidate_a_pending_pod_needs_nothing_there(fleet):
     pod = fleet.add_pod(node=None)
     labels = {keys.PARENT_UID: "web", keys.PARENT_CLUSTER_NAME: US.name}
     annotations = {keys.PARENT_NAME: "web", keys.PARENT_NAMESPACE: "ns", keys.TARGET: str(GPU)}
-    metadata = {"name": "web-1", "namespace": "ns", "labels": labels, "annotations": annotations}
+    metadata = {
+        "name": "web-abcde",
+        "namespace": "ns",
+        "labels": labels,
+        "annotations": annotations,
+    }
     async with fleet.running():
         await fleet.following.ensure(pod, fleet.link)
         fleet.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
         await asyncio.sleep(300)
         assert kinds.CONFIG_MAPS in fleet.copied()
-        fleet.gpu.remove(kinds.POD_CHAPERONS, "web-1", "ns")
+        fleet.gpu.remove(kinds.POD_CHAPERONS, "web-abcde", "ns")
         await asyncio.sleep(GRACE + SOON)
         assert fleet.copied() == {kinds.CLAIMS}
 
@@ -70,9 +75,11 @@ async def test_an_object_of_somebody_else_is_used_as_it_is_and_the_pod_hears_of_
     async with fleet.running():
         note = await fleet.following.ensure(pod, fleet.link)
         assert note.startswith("ConfigMap web of target gpu is not from this cluster and differs")
-        assert await fleet.following.ensure(fleet.add_pod("web-1", node=None), fleet.link) == note
+        assert (
+            await fleet.following.ensure(fleet.add_pod("web-abcde", node=None), fleet.link) == note
+        )
         await asyncio.sleep(SOON)
-        assert fleet.said == [("web", note), ("web-1", note)]
+        assert fleet.said == [("web", note), ("web-abcde", note)]
         assert fleet.copy(kinds.CONFIG_MAPS)["data"] == {}
 
 

@@ -40,8 +40,11 @@ class Link:
     def subscribe(self, handler):
         self.say = handler
 
-    def candidate(self, _uid):
+    def candidate(self, _key, _uid):
         return None
+
+    def is_candidate(self, chaperon, pod_key, uid):
+        return True
 
 
 @pytest.fixture

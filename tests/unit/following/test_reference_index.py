@@ -20,7 +20,7 @@ class Link:
         self.node_name = node_name
         self.candidates = set(candidates)
 
-    def candidate(self, uid):
+    def candidate(self, _key, uid):
         return {} if uid in self.candidates else None
 
 

@@ -73,11 +73,16 @@ class World:
     def add_candidate(self, **annotations):
         """Create the chaperon of the pod, with annotations of its creator."""
         labels = {keys.PARENT_CLUSTER_NAME: US.name, keys.PARENT_UID: "u"}
-        metadata = {"name": "p-x", "namespace": "ns", "labels": labels, "annotations": annotations}
+        metadata = {
+            "name": "p-abcde",
+            "namespace": "ns",
+            "labels": labels,
+            "annotations": annotations,
+        }
         self.target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
 
     def remove_candidate(self):
-        self.target.remove(kinds.POD_CHAPERONS, "p-x", "ns")
+        self.target.remove(kinds.POD_CHAPERONS, "p-abcde", "ns")
 
     def show(self, secret):
         """Put a Secret into the target."""

@@ -60,9 +60,9 @@ def new_pod(name: str = "web", node: str = "", **fields: Any) -> Object:
 class BoundTarget:
     """A target, and its link."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, namespace: str = SPACE) -> None:
         self.server = APIServer(name, clock)
-        self.link = links.link_to(self.server, TargetKey(SPACE, name), US, clock)
+        self.link = links.link_to(self.server, TargetKey(namespace, name), US, clock)
         self._clock = clock
         self.server.add(kinds.NAMESPACES, {"metadata": {"name": SPACE}})
         self.server.add(
@@ -112,11 +112,14 @@ class BoundTarget:
 
 
 class World:
-    """A source with the targets c2, c3, ...; `existing` are the nodes whose Targets exist."""
+    """A source with the targets c2, c3, ...; `existing` are the nodes whose Targets exist.
 
-    def __init__(self, clock: Clock, count: int = 1) -> None:
+    They are ClusterTargets if `namespace` is "".
+    """
+
+    def __init__(self, clock: Clock, count: int = 1, *, namespace: str = SPACE) -> None:
         self.source = APIServer("c1", clock)
-        self.targets = [BoundTarget(f"c{number + 2}", clock) for number in range(count)]
+        self.targets = [BoundTarget(f"c{number + 2}", clock, namespace) for number in range(count)]
         self.links = Links()
         self.existing = {target.node for target in self.targets}
         self.brought: list[str] = []

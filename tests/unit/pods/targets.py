@@ -46,14 +46,22 @@ def is_silent(_target: Target, _candidate: Object) -> None:
 class Target:
     """A target cluster and its connection; its agent lets go of what is deleted."""
 
-    def __init__(self, name: str, clock: Clock, answer: Answer = reserves, **room: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        answer: Answer = reserves,
+        *,
+        home: str = "default",
+        **room: str,
+    ) -> None:
         self.server = APIServer(name, clock, latency=lambda: LATENCY)
         self.answer = answer
         self.taints: list[Object] = []
         self.created_at: list[float] = []
         self._clock = clock
         self.set_room(**room)
-        self.link = links.link_to(self.server, TargetKey("default", name), US, clock)
+        self.link = links.link_to(self.server, TargetKey(home, name), US, clock)
         self.server.store.changed.add(self._on_change)
 
     @property

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from vnode.api import keys
+import pytest
+
+from vnode.api import identity, keys, names
 from vnode.kube.store import Store
 from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
 
@@ -73,12 +75,38 @@ def test_a_target_runs_vnode_if_its_summary_says_so():
     assert link.runs_vnode
 
 
-def test_the_candidate_of_a_pod_is_found_by_the_pods_uid():
+def made(namespace, name, **annotations):
+    metadata = {"name": name, "namespace": namespace, "labels": {keys.PARENT_UID: "u1"}}
+    return {"metadata": {**metadata, "annotations": annotations}, "uid": "u1"}
+
+
+def test_the_candidate_of_a_pod_is_found_by_the_pods_uid_and_place():
     link = make_link()
-    chaperon = {"metadata": {"name": "p-abcde", "namespace": "ns"}, "uid": "u1"}
+    planted = made("aaa", "p-abcde")
+    chaperon = made("ns", "p-abcde")
+    link.chaperons.store.put(planted)
+    assert link.candidate("ns/p", "u1") is None
     link.chaperons.store.put(chaperon)
-    assert link.candidate("u1") is chaperon
-    assert link.candidate("u2") is None
+    assert link.candidate("ns/p", "u1") is chaperon
+    assert link.candidate("ns/p", "u2") is None
+    assert list(link.candidates({"u1": "ns/p"})) == [("u1", chaperon)]
+    assert list(link.candidates({})) == []
+
+
+@pytest.mark.parametrize("pod", ["p", "p" * 60, "a.b-c"])
+def test_a_chaperon_is_called_as_its_source_calls_it(pod):
+    """Admiralty's name no cluster, and have any five characters at the end."""
+    derived = names.chaperon(pod, "u1")
+    ours = {keys.PARENT_CLUSTER_UID: "us"}
+    other = derived[:-5] + "bcdfg"
+    key = f"ns/{pod}"
+    assert identity.is_chaperon_of(made("ns", derived, **ours), key, "u1")
+    assert identity.is_chaperon_of(made("ns", derived), key, "u1")
+    assert identity.is_chaperon_of(made("ns", other), key, "u1")
+    assert not identity.is_chaperon_of(made("ns", other, **ours), key, "u1")
+    assert not identity.is_chaperon_of(made("ns", derived + "b"), key, "u1")
+    assert not identity.is_chaperon_of(made("ns", "x" + derived[1:]), key, "u1")
+    assert not identity.is_chaperon_of(made("aaa", derived, **ours), key, "u1")
 
 
 def test_which_cluster_a_target_is_is_known_when_its_summary_says_so():

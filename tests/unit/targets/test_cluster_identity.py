@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import answering
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, names
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied
 from vnode.api.identity import Identity
@@ -257,13 +257,14 @@ class Cluster:
         return response
 
 
-def chaperon(name):
+def chaperon(pod):
+    name = names.chaperon(pod, f"of-{pod}")
     metadata = {
         "name": name,
         "namespace": "team",
         "uid": name,
         "resourceVersion": "1",
-        "labels": {keys.PARENT_UID: f"of-{name}"},
+        "labels": {keys.PARENT_UID: f"of-{pod}"},
         "annotations": {keys.PARENT_CLUSTER_UID: "us", keys.TARGET: str(KEY)},
     }
     return {"metadata": metadata, "spec": {"containers": []}}
@@ -328,7 +329,7 @@ async def test_a_cluster_that_is_confirmed_is_followed_at_once():
     async with connected(cluster, Expected("a", "b")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")
-        assert link.candidate("of-web")
+        assert link.candidate("team/web", "of-web")
 
 
 async def test_a_list_of_another_cluster_behind_the_same_address_empties_nothing():
@@ -341,13 +342,13 @@ async def test_a_list_of_another_cluster_behind_the_same_address_empties_nothing
         connection.probe_now()
         second = await added.get()
         await until_health(second, "OtherCluster")
-        assert first.candidate("of-web")
+        assert first.candidate("team/web", "of-web")
         assert not second.synced
 
         cluster.become("a", chaperon("web"))
         connection.probe_now()
         await until_health(second, "Connected")
-        assert second.candidate("of-web")
+        assert second.candidate("team/web", "of-web")
 
 
 async def test_only_lists_that_lead_to_conclusions_are_checked():

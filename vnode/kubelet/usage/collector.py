@@ -90,7 +90,7 @@ class Collector:
         proxies: dict[PodKey, Object] = {}
         selector = ""
         for pod in self._node.pods():
-            if (chaperon := link.candidate(objects.uid(pod))) is not None:
+            if (chaperon := link.candidate(objects.key(pod), objects.uid(pod))) is not None:
                 proxies[(objects.namespace(chaperon), objects.name(chaperon))] = pod
                 selector = _selector(chaperon)
 

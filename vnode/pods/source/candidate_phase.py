@@ -166,7 +166,7 @@ class CandidatePhase:
         return found
 
     def _known_at(self, link: Link, phase: Attempt) -> Candidate | None:
-        existing = link.candidate(phase.uid)
+        existing = link.candidate(phase.key, phase.uid)
         node, since = link.node_name, phase.created.get(link.node_name, phase.started)
         if node in phase.refused:
             return Candidate(CandidateState.FAILED, since, phase.refused[node].message)
@@ -214,7 +214,7 @@ class CandidatePhase:
 
         for node in phase.ranked:
             link = self._links.get(node)
-            if link is not None and link.candidate(phase.uid) is not None:
+            if link is not None and link.candidate(phase.key, phase.uid) is not None:
                 self._renew(pod, link)
 
     def _begin(self, phase: Attempt, pod: Object, node: str, start: _Start) -> None:
@@ -264,7 +264,7 @@ class CandidatePhase:
         """Delete the pod's candidates on those nodes in the background, where there are any."""
         for node in nodes:
             link = self._links.get(node)
-            existing = link.candidate(phase.uid) if link else None
+            existing = link.candidate(phase.key, phase.uid) if link else None
             if link is not None and existing is not None:
                 name = f"delete candidate of {phase.key} on {node}"
                 deletion = self._requests.delete(existing, link, expected=expected)
@@ -279,7 +279,7 @@ class CandidatePhase:
         self._delete(phase, phase.excluded, start)
         for node in phase.excluded:
             link = self._links.get(node)
-            existing = link.candidate(phase.uid) if link else None
+            existing = link.candidate(phase.key, phase.uid) if link else None
             if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):
                 assert link is not None
                 name = f"withdraw candidate of {phase.key} on {node}"

@@ -136,7 +136,9 @@ class ProxyController:
             return
 
         self._candidates.forget(expectation_key(link, chaperon))
-        if self._node_of(key) == link.node_name:
+        proxy = self._find(key) or {}
+        ours = link.is_candidate(chaperon, key, objects.uid(proxy))
+        if ours and objects.node_name(proxy) == link.node_name:
             self._termination.saw_last(key, chaperon)
 
         self._controller.add(key)
@@ -172,7 +174,7 @@ class ProxyController:
         if link is None or not link.synced:
             return None
 
-        candidate = link.candidate(objects.uid(proxy))
+        candidate = link.candidate(objects.key(proxy), objects.uid(proxy))
         if candidate is not None:
             return await self._with_candidate(proxy, candidate, link)
 
@@ -216,7 +218,7 @@ class ProxyController:
         One that went through a reservation had one, so it is lost, and the proxy goes, for its
         owner to replace. A pod that is complete just outlives its delegate.
         """
-        uid, namespace = objects.uid(proxy), objects.namespace(proxy)
+        namespace = objects.namespace(proxy)
         if not link.covers(namespace):
             why = f"node {link.node_name} is not for pods of namespace {namespace}"
             self._warn(proxy, "DelegateRefused", why)
@@ -228,7 +230,7 @@ class ProxyController:
         if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
             return await self._create(proxy, link)
 
-        if await link.fetch_candidate(uid, namespace) is not None:
+        if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:
             return LOOK_AGAIN
 
         await self._lost(proxy, _gone_in(link))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from vnode.api import objects
 from vnode.pods import chaperons
 from vnode.pods.source.attempt import Attempt
 from vnode.runtime.links import Links
@@ -44,7 +45,7 @@ class Rotation:
         return [
             node
             for node in result.nominated
-            if not queued.asked or self._is_seen(node, queued.uid) or self._further.take(now)
+            if not queued.asked or self._is_seen(node, queued) or self._further.take(now)
         ]
 
     def record(
@@ -63,6 +64,9 @@ class Rotation:
 
         return went_on and any(node not in queued.asked for node in result.full())
 
-    def _is_seen(self, node: str, uid: str) -> bool:
+    def _is_seen(self, node: str, queued: QueuedPod) -> bool:
         link = self._links.get(node)
-        return link is not None and link.candidate(uid) is not None
+        if link is None:
+            return False
+
+        return link.candidate(objects.key(queued.pod), queued.uid) is not None

@@ -15,6 +15,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
@@ -148,8 +149,8 @@ class ProxyScheduler:
             return
 
         uid = objects.labels(new).get(keys.PARENT_UID, "")
-        if link.candidate(uid) is None:
-            return  # sent by another Target of the same cluster
+        if not self._is_candidate(link, new):
+            return  # sent by another Target of the same cluster, or planted
 
         state = candidates.read(new, 0.0).state
         if state is not CandidateState.WAITING:
@@ -173,10 +174,19 @@ class ProxyScheduler:
             self._wake(uid)
             return
 
+        if not self._is_candidate(link, gone):
+            return
+
         if phase := self._phases.get(uid):
             phase.lost(link.node_name)
 
         self._queue.requeue(uid)
+
+    def _is_candidate(self, link: Link, chaperon: Object) -> bool:
+        """Return whether a chaperon is, or was, that of a pod which is there."""
+        key = parent_key(chaperon)
+        pod = self._proxies.store.get(key)
+        return pod is not None and link.is_candidate(chaperon, key, objects.uid(pod))
 
     def _wake(self, uid: str) -> None:
         if phase := self._phases.get(uid):

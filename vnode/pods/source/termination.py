@@ -91,7 +91,7 @@ class Termination:
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
         """Delete the chaperon of a pod, and take over what it reports; False if it has none."""
-        candidate = link.candidate(objects.uid(proxy))
+        candidate = link.candidate(objects.key(proxy), objects.uid(proxy))
         if candidate is None:
             return False
 
@@ -129,7 +129,7 @@ class Termination:
             return False
 
         uid, namespace = objects.uid(proxy), objects.namespace(proxy)
-        if (unseen := await link.fetch_candidate(uid, namespace)) is not None:
+        if (unseen := await link.fetch_candidate(objects.key(proxy), uid)) is not None:
             await link.client.discard(kinds.POD_CHAPERONS, unseen)
             return True
 

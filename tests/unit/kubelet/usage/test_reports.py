@@ -181,7 +181,7 @@ async def test_many_scrapers_make_one_look(clock):
     link = SimpleNamespace(
         client=target,
         target=SimpleNamespace(namespace="default"),
-        candidate=lambda uid: chaperon if uid == "u1" else None,
+        candidate=lambda _key, uid: chaperon if uid == "u1" else None,
     )
     links: Any = {"v": link}
 

@@ -1,0 +1,150 @@
+"""Addresses of load balancers in a status: only targets bring any, whatever a user annotates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.following import write_back_patches
+from vnode.following.references import Ref
+from vnode.following.write_back import WriteBackController
+from vnode.kube.informer import Informer
+
+pytestmark = pytest.mark.looptime
+
+ADDRESSES = ["192.0.2.1", "192.0.2.2", "2001:DB8:0::1", "2001:db8::1", "203.0.113.9"]
+ENTRY = st.sampled_from(
+    [*({"ip": ip} for ip in ADDRESSES), {"hostname": "LB.example"}, {"hostname": "lb.example"}]
+) | st.fixed_dictionaries({"ip": st.sampled_from(ADDRESSES), "ipMode": st.just("VIP")})
+ENTRIES = st.lists(ENTRY, max_size=4)
+RECORD = st.dictionaries(st.sampled_from(["n1", "n2", "away", "gone"]), ENTRIES).map(json.dumps)
+NOTE = RECORD | st.sampled_from(["", "{", "[]", '{"n1":[{"ip":[]}]}', '{"away":[{}]}'])
+COPIES = st.dictionaries(st.sampled_from(["n1", "n2"]), st.none() | ENTRIES)
+
+
+def with_status(entries: list[Object] | None, **annotations: str) -> Object:
+    metadata = {"name": "s", "namespace": "ns", "annotations": annotations}
+    return {"metadata": metadata, "status": {"loadBalancer": {"ingress": entries}}}
+
+
+def spelt_alike(entries: list[Object]) -> set[tuple[str, str]]:
+    spelling = {"2001:DB8:0::1": "2001:db8::1"}
+    return {
+        (spelling.get(e.get("ip", ""), e.get("ip", "")), e.get("hostname", "").lower())
+        for e in entries
+    }
+
+
+def as_stored(entry: Object) -> Object:
+    """As an API server keeps it, which fills in the mode."""
+    return {"ipMode": "VIP", **entry} if "ip" in entry else entry
+
+
+@given(NOTE, ENTRIES, COPIES, st.booleans())
+def test_no_annotation_adds_an_address_and_reconciling_comes_to_rest(
+    note: str, status: list[Object], reports: dict[str, Any], is_service: bool
+) -> None:
+    copies = {node: entries and with_status(entries) for node, entries in reports.items()}
+    reported = spelt_alike([entry for entries in reports.values() for entry in entries or ()])
+    before = [as_stored(entry) for entry in status] if is_service else status
+    now = with_status(before, **{keys.ADDRESSES: note})
+    for _round in range(2):
+        patch = write_back_patches.addresses(
+            now, copies, lambda node: node != "gone", is_service=is_service
+        )
+        if patch:
+            written = patch["status"]["loadBalancer"]["ingress"] or []
+            kept = [as_stored(entry) for entry in written] if is_service else written
+            record = patch["metadata"]["annotations"][keys.ADDRESSES]
+            now = with_status(kept, **({keys.ADDRESSES: record} if record else {}))
+
+    assert not write_back_patches.addresses(
+        now, copies, lambda node: node != "gone", is_service=is_service
+    )
+    after = objects.status(now)["loadBalancer"]["ingress"]
+    assert spelt_alike(after) <= spelt_alike(before) | reported
+    assert reported <= spelt_alike(after)
+    if is_service:  # the source's own load balancer wrote those
+        assert [e for e in before if e.get("ipMode") == "VIP"] == [
+            e for e in after if e.get("ipMode") == "VIP"
+        ]
+
+
+@pytest.mark.parametrize("kind", [kinds.SERVICES, kinds.INGRESSES])
+async def test_an_annotation_of_a_user_brings_no_address_and_is_taken_off_once(
+    kind: kinds.Kind, clock: Any
+) -> None:
+    source = APIServer("c1", clock)
+    source.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
+    note = '{"gone":[{"ip":"8.8.8.8"}],"away":[{"ip":"10.96.0.10","ipMode":"VIP"}]}'
+    source.add(kind, {**with_status([{"ip": "203.0.113.9"}], **{keys.ADDRESSES: note}), "spec": {}})
+    informer = Informer(source.client(), kind)
+    reports = [{"ip": "2001:DB8:0::1"}, {"hostname": "LB.example"}]
+    controller = WriteBackController(
+        source.client(),
+        original=lambda _ref: informer.store.get("ns/s"),
+        follows=lambda _ref: False,
+        copies_of=lambda _ref: {"n1": with_status(reports)},
+        target_exists=lambda node: node != "gone",
+        active=True,
+    )
+    informer.subscribe(lambda _old, _new: controller.wake(Ref(kind, "ns", "s")))
+    async with links.following(informer):
+        task = asyncio.create_task(controller.run())
+        await asyncio.sleep(100)
+        task.cancel()
+        await asyncio.wait([task])
+
+    found = objects.status(source.find(kind, "s", "ns") or {})["loadBalancer"]["ingress"]
+    assert [entry.get("ip") or entry["hostname"] for entry in found] == [
+        "203.0.113.9",
+        "2001:db8::1",
+        "lb.example",
+    ]
+    assert source.count("patch", kind) <= 2
+
+
+def test_an_address_of_the_source_and_the_same_of_a_target_are_told_apart_by_their_mode() -> None:
+    own, ours = {"ip": "192.0.2.1", "ipMode": "VIP"}, {"ip": "192.0.2.1", "ipMode": "Proxy"}
+    record = {keys.ADDRESSES: json.dumps({"gone": [ours]})}
+    for present in ([own, ours], [ours, own], [own, ours, ours]):
+        patch = write_back_patches.addresses(
+            with_status(present, **record), {}, lambda _node: False, is_service=True
+        )
+        assert patch["status"]["loadBalancer"]["ingress"] == [own]
+
+
+def test_what_a_target_changes_of_its_address_is_brought_whatever_the_server_filled_in() -> None:
+    port: Object = {"port": 80, "protocol": "TCP"}
+    before, after = {"ip": "192.0.2.1"}, {"ip": "192.0.2.1", "ports": [port]}
+    record = {keys.ADDRESSES: json.dumps({"n1": [before]})}
+    filled_in: Object = {**before, "new": True}
+    patch = write_back_patches.addresses(
+        with_status([filled_in], **record), {"n1": with_status([after])}, bool, is_service=False
+    )
+    assert patch["status"]["loadBalancer"]["ingress"] == [after]
+    assert not write_back_patches.addresses(
+        with_status([filled_in], **record), {"n1": with_status([before])}, bool, is_service=False
+    )
+
+
+def test_an_address_that_was_written_many_times_is_left_once() -> None:
+    ours = {"ip": "192.0.2.1", "ipMode": "Proxy"}
+    record, copies = {keys.ADDRESSES: json.dumps({"n1": [ours]})}, {"n1": with_status([ours])}
+    repeated = with_status([ours, {**ours, "new": True}, ours], **record)
+    patch = write_back_patches.addresses(repeated, copies, bool, is_service=True)
+    assert patch["status"]["loadBalancer"]["ingress"] == [ours]
+
+
+def test_what_a_target_reports_without_an_address_is_not_brought() -> None:
+    copies = {"n1": with_status([{}, {"ip": 5}, {"ports": []}, {"hostname": ""}])}
+    assert not write_back_patches.addresses(with_status(None), copies, bool, is_service=True)
