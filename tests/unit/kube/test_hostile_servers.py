@@ -122,7 +122,7 @@ async def test_a_compressed_answer_is_measured_as_it_unfolds(
             await client.get(kinds.PODS, "x", "default")
 
 
-BOMB = b'{"kind": "PodList", "metadata": {"a": [' + b"{}," * 2_700_000 + b"{}]}}"
+BOMB = b'{"kind": "Status", "metadata": {"a": [' + b"{}," * 2_700_000 + b"{}]}}"
 
 
 def bomb(_request: web.Request) -> web.Response:
