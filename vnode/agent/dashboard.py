@@ -51,7 +51,15 @@ class ServedDashboard:
         context = OptionalClientCertContext(certificate.pair)
         certificate.subscribe(lambda: context.set_certificate(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])
-        self.server = Server("dashboard", app, address, port, ssl_context=context, grace=_GRACE)
+        self.server = Server(
+            "dashboard",
+            app,
+            address,
+            port,
+            ssl_context=context,
+            grace=_GRACE,
+            authenticates=True,
+        )
 
     async def run(self) -> None:
         """Serve until cancelled."""

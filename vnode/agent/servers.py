@@ -13,7 +13,7 @@ from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor
-from vnode.webhook.server import Webhook
+from vnode.webhook.server import LIMITS, Webhook
 
 
 async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None:
@@ -29,9 +29,21 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
     webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
     extender = Extender(shared.client, shared.reservations, shared.delegates).app()
     servers = (
-        Server("webhook", webhook, address, ports.webhook, ssl_context=await for_webhook.start()),
         Server(
-            "extender", extender, address, ports.extender, ssl_context=await for_extender.start()
+            "webhook",
+            webhook,
+            address,
+            ports.webhook,
+            ssl_context=await for_webhook.start(),
+            limits=LIMITS,
+        ),
+        Server(
+            "extender",
+            extender,
+            address,
+            ports.extender,
+            ssl_context=await for_extender.start(),
+            authenticates=True,
         ),
     )
     for server in servers:

@@ -1,8 +1,8 @@
 """Parses YAML and JSON that users put into annotations and Secrets.
 
 Anybody who may create a pod, or a Secret, writes them, so they must not be able to stall the agent:
-aliases (which let a few lines stand for gigabytes) and deep nesting are refused before anything is
-built.
+aliases (which let a few lines stand for gigabytes), deep nesting and thousands of elements (which
+YAML takes a second to read) are refused before anything is built.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Errors of msgspec for a text that is no JSON, not UTF-8, or nested without end."""
 
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
+_EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
@@ -48,7 +49,7 @@ def _parse_yaml(text: str) -> Any:
 
 def _refuse_unbounded(text: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_LoaderClass):
+    for number, event in enumerate(yaml.parse(text, Loader=_LoaderClass)):
         if isinstance(event, yaml.AliasEvent):
             raise ConfigError("it has YAML aliases (*name): write them out")
 
@@ -56,3 +57,6 @@ def _refuse_unbounded(text: str) -> None:
         depth -= isinstance(event, _CLOSING)
         if depth > _DEPTH:
             raise ConfigError(f"it is nested more than {_DEPTH} levels deep")
+
+        if number > _EVENTS:
+            raise ConfigError(f"it has more than {_EVENTS} elements of YAML: write it in JSON")

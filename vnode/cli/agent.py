@@ -23,7 +23,7 @@ from vnode.cli.access import Access
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime import lease_identity, memory, startup
-from vnode.runtime.health import ProcessHealth
+from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
 
@@ -120,7 +120,8 @@ async def _serve(endpoint: Endpoint, cluster_name: str, options: AgentOptions) -
 async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None:
     """Serve probes at once, or the kubelet would restart an agent that waits for its API server."""
     health = ProcessHealth()
-    server = Server("health", health.app(), options.address, options.config.ports.health)
+    port = options.config.ports.health
+    server = Server("health", health.app(), options.address, port, limits=LIMITS)
     health.add(STARTING, lambda: "the API server has not answered yet")
     async with supervise() as tasks:
         tasks.start(server.run(), server.name)

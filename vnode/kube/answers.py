@@ -19,7 +19,9 @@ import msgspec
 from vnode.api import documents, errors
 from vnode.api.objects import Object
 
-LIMIT: Final = 128 * 1024 * 1024  # bytes; a page of large pods takes some ten MiB
+LIMIT: Final = 128 * 1024 * 1024  # bytes of a page; one of large pods takes some ten MiB
+ELEMENTS: Final = 2_000_000  # of a page: 500 objects; a large pod has a thousand
+OBJECT_ELEMENTS: Final = 400_000  # of any other answer, and of an event
 ERROR_LIMIT: Final = 1024 * 1024  # bytes of an error answer
 
 _IMMUTABLE: Final = re.compile(
@@ -29,6 +31,8 @@ _IMMUTABLE: Final = re.compile(
     re.DOTALL,
 )
 
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+"""A string of JSON, or what is left of one: it takes linear time whatever the text is."""
 
 _NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, RuntimeError)
 """What aiohttp raises if no answer comes; RuntimeError if the session was closed meanwhile."""
@@ -103,15 +107,27 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(blocks)
 
 
-def decode(payload: bytes) -> Any:
-    """Decode JSON, None for an empty payload; Unreachable if it is not JSON."""
+def decode(payload: bytes, elements: int = OBJECT_ELEMENTS) -> Any:
+    """Decode JSON, None for an empty payload; Unreachable if it is not JSON, or of odd size."""
     if not payload:
         return None
 
+    refuse_unbounded(payload, elements)
     try:
         return msgspec.json.decode(payload)
     except documents.NO_JSON as error:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+
+def refuse_unbounded(payload: bytes, elements: int) -> None:
+    """Raise Unreachable if JSON has more values than that: two bytes can take 200 in memory."""
+    if _values(payload) > elements and _values(_STRING.sub(b"", payload)) > elements:
+        raise errors.Unreachable(f"the answer has more than {elements} values")
+
+
+def _values(payload: bytes) -> int:
+    """Return how many values there are at most. It counts what is in strings, too."""
+    return 1 + payload.count(b",") + payload.count(b"{") + payload.count(b"[")
 
 
 def object_of(answer: Any, name: str, description: str) -> Object:
@@ -143,7 +159,10 @@ def list_page(answer: Any, name: str, plural: str) -> Object:
 
 
 def status_of(payload: bytes) -> Object | None:
-    """Decode a metav1.Status; None if the payload is something else."""
+    """Decode a metav1.Status; None if the payload is something else, or too large."""
+    if len(payload) > ERROR_LIMIT:
+        return None
+
     try:
         found = msgspec.json.decode(payload)
     except documents.NO_JSON:

@@ -81,7 +81,8 @@ class Client(Transport):
                     f"{self.name}: a list of {kind.plural} has more than {limit} bytes"
                 )
 
-            page = answers.list_page(answers.decode(payload), self.name, kind.plural)
+            decoded = answers.decode(payload, answers.ELEMENTS)
+            page = answers.list_page(decoded, self.name, kind.plural)
             items += page["items"] or ()
             if not (token := objects.metadata(page).get("continue")):
                 return items, objects.resource_version(page)

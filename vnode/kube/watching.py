@@ -22,6 +22,7 @@ import msgspec
 from vnode.api import documents, errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.kube import answers
 from vnode.kube.client import METADATA, Client
 from vnode.kube.transport import JSON
 
@@ -119,6 +120,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
 
 
 def _event(line: bytes) -> Event:
+    answers.refuse_unbounded(line, answers.OBJECT_ELEMENTS)
     try:
         event = _decoder.decode(line)
         if event.type == BOOKMARK:

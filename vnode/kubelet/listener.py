@@ -17,8 +17,8 @@ from typing import Final
 
 from aiohttp import web
 
-from vnode.kubelet.auth.unauthenticated import GuardingProtocol, UnauthenticatedConnections
 from vnode.kubelet.routes import Routes
+from vnode.runtime.connections import GuardingProtocol, UnauthenticatedConnections
 
 _LINE_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
 _FIELD_LIMIT: Final = 64 * 1024  # bytes: a token is in a header

@@ -23,7 +23,6 @@ from vnode.kubelet.auth.authentication import Authenticator
 from vnode.kubelet.auth.authorization import Authorizer
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.auth.tls import OptionalClientCertContext
-from vnode.kubelet.auth.unauthenticated import UnauthenticatedConnections
 from vnode.kubelet.delegates import FindPod, ListPods, ServedNode
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.routes import Routes
@@ -31,6 +30,7 @@ from vnode.kubelet.streams.disconnects import DisconnectWatch
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime import supervisor
 from vnode.runtime.certs.keypairs import Pair
+from vnode.runtime.connections import UnauthenticatedConnections
 from vnode.runtime.links import Link, Links
 
 FIRST_PORT: Final = 10250

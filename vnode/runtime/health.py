@@ -14,9 +14,17 @@ from typing import Final
 from aiohttp import web
 
 from vnode.api.listeners import Listeners
+from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 
 Check = Callable[[], str | None]
+
+LIMITS: Final = ConnectionLimits(
+    connections=128,
+    seconds=10.0,
+    idle=100.0,  # Prometheus asks every minute or so on one connection
+    each=64 * 1024,
+)
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,6 +37,7 @@ class ProcessHealth:
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
         self._gauges: Listeners[[]] = Listeners()
+        self._rendering: asyncio.Future[bytes] | None = None
 
     def on_scrape(self, update: Callable[[], None]) -> None:
         """Call `update` before each scrape, for gauges that are cheaper to compute than to keep."""
@@ -75,9 +84,13 @@ class ProcessHealth:
         return web.Response(status=503, text="".join(lines))
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        self._gauges.call()
+        """Answer all that ask at once with one rendering."""
+        if self._rendering is None or self._rendering.done():
+            self._gauges.call()
+            loop = asyncio.get_running_loop()
+            self._rendering = loop.run_in_executor(None, metrics.render)
 
-        body = await asyncio.to_thread(metrics.render)
+        body = await asyncio.shield(self._rendering)
         return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
 
 

@@ -1,6 +1,7 @@
 """Serves an aiohttp application on an address, until its task is cancelled.
 
-Webhook, extender, dashboard and health are such servers. A cancelled server accepts no more
+Webhook, extender, dashboard and health are such servers. Whoever reaches one may send anything, so
+connections, requests and what is served at once are bounded. A cancelled server accepts no more
 connections, gives running handlers some seconds, and then closes their connections.
 """
 
@@ -8,22 +9,38 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import Any, Final
 
+import aiohttp
 from aiohttp import web
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from vnode.api.errors import ConfigError
+from vnode.runtime.connections import (
+    ConnectionLimits,
+    GuardingProtocol,
+    UnauthenticatedConnections,
+)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _GRACE: Final = 5.0  # seconds that running handlers get at the end
+_HANDSHAKE: Final = 5.0  # seconds
+_AT_ONCE: Final = 32  # requests whose bodies are read; most take a millisecond
+_LINGERING: Final = 1.0  # seconds in which the rest of a refused body is read and dropped
 
 
 class Server:
-    """Serves an application. `ready` is set while it listens; then `port` is known."""
+    """Serves an application. `ready` is set while it listens; then `port` is known.
+
+    With `authenticates`, the middlewares of the application refuse callers that they do not know,
+    and the limits are for connections of which no request has passed them yet. Without it, they are
+    for all connections.
+    """
 
     def __init__(
         self,
@@ -34,6 +51,8 @@ class Server:
         *,
         ssl_context: ssl.SSLContext | None = None,
         grace: float = _GRACE,
+        limits: ConnectionLimits | None = None,
+        authenticates: bool = False,
     ) -> None:
         self.name = name
         self.host = host
@@ -42,6 +61,11 @@ class Server:
         self._app = app
         self._ssl = ssl_context
         self._grace = grace
+        self._connections = UnauthenticatedConnections(limits)
+        if authenticates:
+            app.middlewares.append(_forget(self._connections))
+        else:
+            app.middlewares.insert(0, _bound(self._connections))
 
     async def run(self) -> None:
         """Listen until cancelled; ConfigError if that is impossible on the address.
@@ -54,27 +78,99 @@ class Server:
             handle_signals=False,
             handler_cancellation=False,
             shutdown_timeout=self._grace,
+            lingering_time=_LINGERING,
+            auto_decompress=False,  # no caller compresses; a few bytes could become gigabytes
         )
         await runner.setup()
+        listening: asyncio.Server | None = None
         try:
-            await self._listen(runner)
+            listening = await self._listen(runner)
             await asyncio.Event().wait()
         finally:
             self.ready.clear()
+            if listening is not None:
+                listening.close()
+
             await runner.cleanup()
 
-    async def _listen(self, runner: web.AppRunner) -> None:
-        site = web.TCPSite(runner, self.host, self.port, ssl_context=self._ssl)
+    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
+        serve = runner.server
+        assert serve is not None, "set up"
         try:
-            await site.start()
+            listening = await asyncio.get_running_loop().create_server(
+                lambda: GuardingProtocol(self._connections, serve()),
+                self.host,
+                self.port,
+                ssl=self._ssl,
+                ssl_handshake_timeout=_HANDSHAKE if self._ssl else None,
+                backlog=self._connections.limits.connections,
+            )
         except OSError as error:
             raise ConfigError(
                 f"{self.name} cannot listen on {self.host} port {self.port}: {error.strerror}: "
                 f"stop the process that listens there, or choose another address"
             ) from error
 
-        self.port = int(runner.addresses[0][1])
+        self.port = int(listening.sockets[0].getsockname()[1])
         self.ready.set()
+        return listening
+
+
+def _forget(connections: UnauthenticatedConnections) -> Any:
+    """Return the innermost middleware: whose request comes so far, and finds a page, is known."""
+
+    @web.middleware
+    async def authorized(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info.http_exception is None:
+            connections.on_authorized(request)
+
+        return await handler(request)
+
+    return authorized
+
+
+def _bound(connections: UnauthenticatedConnections) -> Any:
+    """Return the outermost middleware, which reads whole requests, and serves some at once.
+
+    A caller that is slow to send or to read takes nobody's place; its connection ends in time.
+    """
+    served: Counter[str] = Counter()  # by route: pages that take long keep nobody from the others
+
+    @web.middleware
+    async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource is not None else ""
+        try:
+            await _read(request)
+            if served[route] >= _AT_ONCE:
+                raise web.HTTPServiceUnavailable(text="busy\n", headers={"Retry-After": "1"})
+
+            served[route] += 1
+            try:
+                response = await handler(request)
+            finally:
+                served[route] -= 1
+        except web.HTTPException as refusal:
+            refusal.force_close()
+            raise
+
+        connections.on_answering(request, response.content_length or 0)
+        with suppress(ConnectionError):  # aiohttp meets it again, and ends the connection
+            await response.prepare(request)
+            await response.write_eof()
+            connections.on_served(request)
+
+        return response
+
+    return bounded
+
+
+async def _read(request: web.Request) -> None:
+    """Read the body, which handlers then get at once; 400 if it does not come, 413 if too large."""
+    try:
+        await request.read()
+    except (ConnectionError, aiohttp.ClientError, web.RequestPayloadError) as error:
+        raise web.HTTPBadRequest(text="the body is not whole\n") from error
 
 
 def peer_name(request: web.Request) -> str | None:

@@ -9,7 +9,7 @@ ClusterTargets, and keeps the tolerations that say how long a proxy outlives its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -100,8 +100,17 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
 
     `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError if
     an annotation is not acceptable: its text tells the user which one, why, and the cure.
+
+    The size of all annotations is checked first: some are parsed as YAML, and whoever sends the pod
+    need not be an API server, which would refuse them too, but only after the webhook.
     """
     annotations = objects.annotations(pod)
+    if (size := _size(annotations)) > _ANNOTATIONS_LIMIT:
+        raise ConfigError(
+            f"the annotations take {size} bytes, and {_ANNOTATIONS_LIMIT} are allowed: move large "
+            f"ones into a ConfigMap"
+        )
+
     source = _source(pod)
     if keys.NO_PREFIX_LABEL_REGEXP in annotations:
         _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, annotations)
@@ -201,8 +210,7 @@ def _manifest(pod: Object) -> str:
             "status": {},
         }
     ).decode()
-    annotations = {**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text}
-    size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
+    size = _size({**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text})
     if size > _ANNOTATIONS_LIMIT:
         raise ConfigError(
             f"annotation {keys.SOURCE_POD_MANIFEST}: the pod is too large to be saved in it: with "
@@ -211,6 +219,10 @@ def _manifest(pod: Object) -> str:
         )
 
     return text
+
+
+def _size(annotations: Mapping[str, str]) -> int:
+    return sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
 
 
 _CURES: Final = {

@@ -18,11 +18,18 @@ from aiohttp import web
 from vnode.api import keys, renaming, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
+from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 from vnode.webhook import mutate
 
 PATH: Final = "/mutate--v1-pod"
 BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
+LIMITS: Final = ConnectionLimits(
+    seconds=10.0,  # as long as an API server waits
+    idle=100.0,  # longer than an API server keeps a connection
+    each=BODY_LIMIT + 256 * 1024,
+    total=8 * BODY_LIMIT,
+)
 
 NamespaceAnnotations = Callable[[str], Awaitable[Mapping[str, str] | None]]
 Finalizers = Callable[[str], Sequence[str]]

@@ -122,6 +122,56 @@ async def test_a_compressed_answer_is_measured_as_it_unfolds(
             await client.get(kinds.PODS, "x", "default")
 
 
+BOMB = b'{"kind": "Status", "metadata": {"a": [' + b"{}," * 2_700_000 + b"{}]}}"
+
+
+def bomb(_request: web.Request) -> web.Response:
+    response = web.Response(body=BOMB, content_type="application/json")
+    response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+async def test_a_few_bytes_do_not_become_millions_of_values() -> None:
+    """Of 25 kB compressed there were hundreds of MiB once they were decoded."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return bomb(request)
+
+    async with server(answer) as client:
+        with pytest.raises(Unreachable, match="more than 400000 values"):
+            await client.get(kinds.CLUSTER_SUMMARIES, "singleton")
+
+        with pytest.raises(Unreachable, match="more than 2000000 values"):
+            await client.list(kinds.PODS)
+
+
+async def test_an_error_of_many_values_is_not_decoded() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        response = bomb(request)
+        response.set_status(403)
+        return response
+
+    async with server(answer) as client:
+        with pytest.raises(ApiError, match="no Kubernetes Status"):
+            await client.get(kinds.PODS, "x", "default")
+
+
+@pytest.mark.parametrize(
+    "text", ["a,[{" * 200_000, '\\"' * 500_000 + ",[{" * 200_000], ids=["plain", "quotes"]
+)
+async def test_a_long_text_is_one_value(text: str) -> None:
+    answer = json.dumps({"metadata": {"a": text}}).encode()
+    assert answers.decode(answer)["metadata"]["a"] == text
+
+
+@pytest.mark.parametrize(
+    "body", [b'"' + b'\\"' * 4_000_000 + b",", b'"' * 8_000_000 + b'",,'], ids=["escaped", "empty"]
+)
+async def test_strings_without_an_end_are_told_in_linear_time(body: bytes) -> None:
+    with pytest.raises(Unreachable, match="not JSON"):
+        answers.decode(body, elements=2)
+
+
 async def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "MOST_PAGES", 3)
 
@@ -243,13 +293,14 @@ async def test_a_flood_of_events_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
         b'{"type": "ERROR", "object": {"code": "x"}}',
         b'{"type": "ADDED", "object": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
         b"x" * 2_000_000,
+        b'{"type": "ADDED", "object": {"metadata": {"a": [' + b"0," * 450_000 + b"0]}}}",
         b'{"type": "ADDED", "object": {"kind": "\xff"}}',
         b'{"type": "BOOKMARK", "object": {"metadata": ["7"]}}',
         b'{"type": "BOOKMARK", "object": {"metadata": "7"}}',
         b'{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": {"a": 1}}}}',
     ],
     ids=[
-        *("string", "no object", "bad code", "deep", "long"),
+        *("string", "no object", "bad code", "deep", "long", "many"),
         *("no UTF-8", "list", "no metadata", "bad version"),
     ],
 )

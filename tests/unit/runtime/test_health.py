@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import aiohttp
 import pytest
@@ -11,7 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from vnode.api.errors import ConfigError
 from vnode.runtime.health import ProcessHealth
-from vnode.runtime.serving import Server
+from vnode.runtime.serving import Handler, Server
+from vnode.telemetry import metrics
 
 
 async def test_readiness_names_what_fails() -> None:
@@ -36,6 +38,36 @@ async def test_metrics_are_in_the_text_format() -> None:
         response = await client.get("/metrics")
         assert response.content_type == "text/plain"
         assert "vnode_leader" in await response.text()
+
+
+async def test_all_that_scrape_at_once_get_one_rendering(monkeypatch) -> None:
+    go, asked, renderings, scrapes = threading.Event(), [], [], []
+
+    def render() -> bytes:
+        renderings.append(1)
+        go.wait()
+        return b"all"
+
+    @web.middleware
+    async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked.append(request.path)
+        return await handler(request)
+
+    monkeypatch.setattr(metrics, "render", render)
+    health = ProcessHealth()
+    health.on_scrape(lambda: scrapes.append(1))
+    app = health.app()
+    app.middlewares.append(count)
+    async with TestClient(TestServer(app)) as client, asyncio.TaskGroup() as group:
+        calls = [group.create_task(client.get("/metrics")) for _ in range(5)]
+        while asked.count("/metrics") < 5:
+            assert (await client.get("/healthz")).status == 200
+
+        go.set()
+        assert [await (await call).read() for call in calls] == [b"all"] * 5
+        assert await (await client.get("/metrics")).read() == b"all"
+
+    assert len(renderings) == len(scrapes) == 2
 
 
 async def test_a_server_lets_a_running_handler_finish() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys
+from vnode.api import documents, keys
 from vnode.api.errors import ConfigError
 from vnode.webhook import mutate
 
@@ -164,7 +164,9 @@ def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
         (keys.SOURCE_POD_MANIFEST, "{metadata: {}, spec: {affinity: 5}}", "not a Pod"),
         (keys.SOURCE_POD_MANIFEST, '{"kind":"Job","metadata":{},"spec":{}}', "another kind"),
         (keys.SOURCE_POD_MANIFEST, "? [1]\n: 2", "YAML"),
-        (keys.ELECT, "x" * 262_144, "ConfigMap"),
+        (keys.PROXY_CONSTRAINTS, "{" + "a," * 20_000 + "}", "10000 elements"),
+        (keys.SOURCE_POD_MANIFEST, "{" + "a," * 20_000 + "}", "10000 elements"),
+        (keys.ELECT, "x" * 262_000, "ConfigMap"),
     ],
 )
 def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, says: str) -> None:
@@ -174,6 +176,16 @@ def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, says: str
     named = keys.SOURCE_POD_MANIFEST if key == keys.ELECT else key
     assert str(caught.value).startswith(f"annotation {named}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [keys.SOURCE_POD_MANIFEST, keys.PROXY_CONSTRAINTS])
+def test_the_size_of_all_annotations_is_checked_first(key: str, monkeypatch) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr(documents, "parse", parsed.append)
+    with pytest.raises(ConfigError, match="262144 are allowed"):
+        mutate.proxy_patch(pod({key: "x" * 131_000, "other": "x" * 131_200}), ())
+
+    assert parsed == []
 
 
 @pytest.mark.parametrize("text", ["", "null", "{}", "nodeSelector: null", "affinity: {}"])

@@ -76,7 +76,7 @@ async def _serve(
     observer = await observe(client, namespace, agent_namespace=agent_namespace, clock=clock)
     base = f"/{secrets.token_urlsafe(_SECRET)}"
     app = Site(observer.live_model, base).app([only_hosts(_NAMES)])
-    server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE)
+    server = Server("dashboard", app, _LOOPBACK, port, grace=_GRACE, authenticates=True)
     async with supervise() as tasks:
         await observer.start(tasks)
         tasks.start(server.run(), "dashboard")

@@ -12,16 +12,15 @@ import pytest
 
 from tests.certificates import issue
 from vnode.kubelet import listener
-from vnode.kubelet.auth import unauthenticated
 from vnode.kubelet.auth.gate import Gate
 from vnode.kubelet.auth.tls import OptionalClientCertContext
-from vnode.kubelet.auth.unauthenticated import UnauthenticatedConnections
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.listener import Listener
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.routes import Routes
 from vnode.kubelet.streams.routes import Streams
 from vnode.runtime.certs.keypairs import Pair
+from vnode.runtime.connections import ConnectionLimits, UnauthenticatedConnections
 
 Streamed = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -106,8 +105,8 @@ async def ended(streamed: Streamed) -> bool:
             return True
 
 
-async def test_a_connection_without_a_request_is_ended(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.05)
+async def test_a_connection_without_a_request_is_ended(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.05)
     silent, slow = await port.connect(), await port.connect()
     slow[1].write(KNOWN[:-10])
 
@@ -116,8 +115,8 @@ async def test_a_connection_without_a_request_is_ended(port, monkeypatch) -> Non
     assert len(port.unauthenticated) == 0
 
 
-async def test_an_authorized_connection_stays(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.2)
+async def test_an_authorized_connection_stays(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.2)
     known = await port.connect()
     assert await answer(known, KNOWN) == OK
     assert await ended(await port.connect())  # later than `known` came
@@ -125,8 +124,8 @@ async def test_an_authorized_connection_stays(port, monkeypatch) -> None:
     assert await answer(known, KNOWN) == OK
 
 
-async def test_a_refused_connection_stays_unauthenticated(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_TIMEOUT", 0.2)
+async def test_a_refused_connection_stays_unauthenticated(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(seconds=0.2)
     refused = await port.connect()
     assert await answer(refused, UNKNOWN) == UNAUTHORIZED
     assert len(port.unauthenticated) == 1
@@ -134,10 +133,8 @@ async def test_a_refused_connection_stays_unauthenticated(port, monkeypatch) -> 
     assert await ended(refused)
 
 
-async def test_of_too_many_connections_the_oldest_ends_and_a_known_caller_gets_in(
-    port, monkeypatch
-) -> None:
-    monkeypatch.setattr(unauthenticated, "_MOST", 3)
+async def test_of_too_many_connections_the_oldest_ends_and_a_known_caller_gets_in(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(connections=3)
     known = await port.connect()
     assert await answer(known, KNOWN) == OK
     first, *_others = [await port.connect() for _ in range(4)]
@@ -148,8 +145,8 @@ async def test_of_too_many_connections_the_oldest_ends_and_a_known_caller_gets_i
     assert await answer(known, KNOWN) == OK
 
 
-async def test_a_request_s_head_is_bounded(port, monkeypatch) -> None:
-    monkeypatch.setattr(unauthenticated, "_EACH", 100_000)
+async def test_a_request_s_head_is_bounded(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(each=100_000)
     endless = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 10_000) for n in range(20))
 
     assert await answer(await port.connect(), KNOWN[:-2] + endless + b"\r\n") == b""
@@ -162,10 +159,8 @@ async def test_headers_are_bounded(port, more: bytes) -> None:
     assert await answer(await port.connect(), UNKNOWN[:-2] + more + b"\r\n") == b"HTTP/1.0 400"
 
 
-async def test_the_connection_that_holds_most_ends_when_all_hold_too_much(
-    port, monkeypatch
-) -> None:
-    monkeypatch.setattr(unauthenticated, "_TOTAL", 60_000)
+async def test_the_connection_that_holds_most_ends_when_all_hold_too_much(port) -> None:
+    port.unauthenticated.limits = ConnectionLimits(total=60_000)
     small, large = await port.connect(), await port.connect()
     small[1].write(KNOWN[:-2])
     large[1].write(b"GET /" + b"x" * 70_000)

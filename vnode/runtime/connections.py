@@ -1,9 +1,10 @@
 """Limits unauthenticated connections: their number, their age, and the bytes that they hold.
 
-Anybody who reaches a port of the kubelet API may open connections and send the beginning of a
-request; only then the caller is known. All ports of a process share these limits. When a limit is
-reached, the unauthenticated connection is ended that is oldest or holds most, so that callers with
-credentials, who are authenticated within milliseconds, get through a flood of others.
+Anybody who reaches a port may open connections and send the beginning of a request; only then the
+caller is known, and on some ports never. All ports of the kubelet API share these limits, every
+other port has its own. When a limit is reached, the connection is ended that is oldest or holds
+most, so that callers with credentials, who are authenticated within milliseconds, and those that
+send whole requests get through a flood of others.
 """
 
 from __future__ import annotations
@@ -15,43 +16,68 @@ from typing import Final
 
 from aiohttp import web
 
-_MOST: Final = 512  # connections
-_TIMEOUT: Final = 30.0  # seconds from the handshake to authentication; reviews may take as long
-_EACH: Final = 1200 * 1024  # bytes: a request's line and headers, of which a command takes most
-_TOTAL: Final = 32 * 1024 * 1024  # bytes
+_KIB: Final = 1024
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Says how many connections a port has, how long a request may take, and how large it may be.
+
+    The defaults are those of the kubelet API, where reviews may take half a minute, and a command
+    is in a request's head.
+    """
+
+    connections: int = 512
+    seconds: float = 30.0  # from the handshake, or the first byte of a request, to its end
+    idle: float = 30.0  # seconds from one request to the next
+    each: int = 1200 * _KIB  # bytes of a request: its line, its headers and its body
+    total: int = 32 * _KIB * _KIB  # bytes of all requests that are not read yet
 
 
 @dataclass(slots=True)
 class _Connection:
     timeout: asyncio.TimerHandle
-    held: int = 0  # bytes received
+    held: int = 0  # bytes of the present request, and of its answer
+    idle: bool = False  # between two requests
 
 
 class UnauthenticatedConnections:
-    """Tracks connections until the gate authorizes a request on them, or they are gone."""
+    """Tracks connections until their caller is authorized, or they are gone."""
 
-    def __init__(self) -> None:
-        self._connections: dict[asyncio.BaseTransport, _Connection] = {}  # oldest first
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        self._connections: dict[asyncio.BaseTransport, _Connection] = {}  # longest idle first
         self._held = 0
 
     def __len__(self) -> int:
         return len(self._connections)
 
     def on_authorized(self, request: web.Request) -> None:
-        """Forget the connection of a request that the gate has let pass."""
+        """Forget the connection of a request whose caller is authorized."""
         if request.transport is not None:
             self.forget(request.transport)
 
     def on_connected(self, transport: asyncio.Transport) -> None:
         """Track a new connection; end the oldest one if there are too many."""
-        if len(self._connections) >= _MOST:
+        if len(self._connections) >= self.limits.connections:
             self._end(next(iter(self._connections)), "too many connections")
 
-        loop = asyncio.get_running_loop()
-        timeout = loop.call_later(_TIMEOUT, self._end, transport, "no request in time")
-        self._connections[transport] = _Connection(timeout)
+        self._connections[transport] = _Connection(self._timeout(transport, self.limits.seconds))
+
+    def on_served(self, request: web.Request) -> None:
+        """Wait for another request on a connection whose request has been answered."""
+        if (transport := request.transport) is not None and transport in self._connections:
+            self.forget(transport)
+            timeout = self._timeout(transport, self.limits.idle)
+            self._connections[transport] = _Connection(timeout, idle=True)
+
+    def on_answering(self, request: web.Request, size: int) -> None:
+        """Count the bytes of an answer, which its caller may be slow to read."""
+        connection = self._connections.get(request.transport) if request.transport else None
+        if connection is not None:
+            self._hold(connection, size)
 
     def on_received(self, transport: asyncio.BaseTransport, size: int) -> None:
         """Count bytes that came on a connection, authenticated or not."""
@@ -59,11 +85,20 @@ class UnauthenticatedConnections:
         if connection is None:
             return
 
+        if connection.idle:
+            connection.idle = False
+            connection.timeout.cancel()
+            connection.timeout = self._timeout(transport, self.limits.seconds)
+
+        if connection.held + size > self.limits.each:
+            self._end(transport, "it sends too much")
+        else:
+            self._hold(connection, size)
+
+    def _hold(self, connection: _Connection, size: int) -> None:
         connection.held += size
         self._held += size
-        if connection.held > _EACH:
-            self._end(transport, "it sends too much")
-        elif self._held > _TOTAL:
+        if self._held > self.limits.total:
             largest = max(self._connections, key=lambda key: self._connections[key].held)
             self._end(largest, "all together hold too much")
 
@@ -72,6 +107,10 @@ class UnauthenticatedConnections:
         if connection := self._connections.pop(transport, None):
             connection.timeout.cancel()
             self._held -= connection.held
+
+    def _timeout(self, transport: asyncio.BaseTransport, seconds: float) -> asyncio.TimerHandle:
+        loop = asyncio.get_running_loop()
+        return loop.call_later(seconds, self._end, transport, "no request in time")
 
     def _end(self, transport: asyncio.BaseTransport, why: str) -> None:
         log.debug("an unauthenticated connection is ended: %s", why)
