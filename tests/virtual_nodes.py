@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -52,7 +53,9 @@ async def node(answer: Answer, chaperon: Object = CHAPERON) -> AsyncIterator[Tes
         client = await stack.enter_async_context(answering.client(answer, "c2"))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(chaperon)
-        chaperons = cast("Informer", SimpleNamespace(store=store))
+        synced = asyncio.Event()
+        synced.set()
+        chaperons = cast("Informer", SimpleNamespace(store=store, synced=synced))
         health = LinkHealth(True, "Ready", "", datetime.now(UTC))
         links = Links()
         links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))

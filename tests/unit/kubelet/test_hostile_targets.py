@@ -55,7 +55,7 @@ async def test_a_body_of_another_server_is_not_passed_on(
     "name", ["../../../secrets/x", "web?x=1", "web#", "..", "a%2Fb", "x\r\ny", ""]
 )
 @EACH_ROUTE
-async def test_a_delegate_that_is_called_like_a_path_is_asked_for_nothing(
+async def test_a_chaperon_that_is_called_like_a_path_is_no_candidate_and_asked_for_nothing(
     method: str, path: str, headers: dict[str, str], name: str
 ) -> None:
     requested = []
@@ -67,8 +67,8 @@ async def test_a_delegate_that_is_called_like_a_path_is_asked_for_nothing(
     async with node(other, {"metadata": {"name": name, "namespace": "default"}}) as at:
         found, text = await ask(at, method, path, headers)
 
-    assert (found, requested) == (500, [])
-    assert "cannot be the name of a Pod" in text
+    assert (found, requested) == (400, [])
+    assert "has no delegate in target default/c2" in text
 
 
 @EACH_ROUTE
