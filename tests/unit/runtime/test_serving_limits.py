@@ -110,7 +110,7 @@ async def test_a_slow_drip_ends() -> None:
 
 
 async def test_a_connection_stays_between_requests_and_ends_in_the_midst_of_one() -> None:
-    async with serve(limits=ConnectionLimits(seconds=0.3, idle=60)) as port:
+    async with serve(limits=ConnectionLimits(seconds=1.5, idle=60)) as port:
         kept = await port.connect(GET)
         assert await answer(kept) == OK + b" 0"
         assert await ended(await port.connect())  # longer than a request may take
@@ -220,7 +220,7 @@ async def test_what_is_served_at_once_is_bounded_page_by_page(monkeypatch) -> No
 
 async def test_a_caller_that_goes_away_fills_no_log(caplog) -> None:
     caplog.set_level(logging.INFO)
-    async with serve(limits=ConnectionLimits(seconds=0.1)) as port:
+    async with serve(limits=ConnectionLimits(seconds=1.0)) as port:
         assert await ended(await port.connect(POST % 10 + b"half"))
         (await port.connect(POST % 10 + b"half"))[1].transport.abort()
         assert await port.ask(GET) == OK + b" 0"
@@ -238,7 +238,7 @@ async def test_of_a_server_that_authenticates_only_known_connections_stay() -> N
 
     app = web.Application(middlewares=[check])
     app.add_routes([web.get("/", size)])
-    limits = ConnectionLimits(seconds=0.5)
+    limits = ConnectionLimits(seconds=2.0)
     server = Server("test", app, "127.0.0.1", 0, limits=limits, authenticates=True)
     token = GET[:-2] + b"Authorization: Bearer x\r\n\r\n"
     async with running(server) as port:
