@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
@@ -31,6 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _GRACE: Final = 5.0  # seconds that running handlers get at the end
 _HANDSHAKE: Final = 5.0  # seconds
 _AT_ONCE: Final = 32  # requests whose bodies are read; most take a millisecond
+_TURN: Final = 5.0  # seconds that others wait for theirs; API servers give a webhook 10 s
 _LINGERING: Final = 1.0  # seconds in which the rest of a refused body is read and dropped
 
 
@@ -134,7 +135,8 @@ def _bound(connections: UnauthenticatedConnections) -> Any:
 
     A caller that is slow to send or to read takes nobody's place; its connection ends in time.
     """
-    served: Counter[str] = Counter()  # by route: pages that take long keep nobody from the others
+    # By route: pages that take long keep nobody from the others. As many as there are pages.
+    turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
 
     @web.middleware
     async def bounded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -142,14 +144,11 @@ def _bound(connections: UnauthenticatedConnections) -> Any:
         route = resource.canonical if resource is not None else ""
         try:
             await _read(request)
-            if served[route] >= _AT_ONCE:
-                raise web.HTTPServiceUnavailable(text="busy\n", headers={"Retry-After": "1"})
-
-            served[route] += 1
+            await _acquire(turns[route])
             try:
                 response = await handler(request)
             finally:
-                served[route] -= 1
+                turns[route].release()
         except web.HTTPException as refusal:
             refusal.force_close()
             raise
@@ -163,6 +162,15 @@ def _bound(connections: UnauthenticatedConnections) -> Any:
         return response
 
     return bounded
+
+
+async def _acquire(turns: asyncio.Semaphore) -> None:
+    """Wait for a turn, as a burst of pods has to; 503 if none comes."""
+    try:
+        async with asyncio.timeout(_TURN):
+            await turns.acquire()
+    except TimeoutError as error:
+        raise web.HTTPServiceUnavailable(text="busy\n", headers={"Retry-After": "1"}) from error
 
 
 async def _read(request: web.Request) -> None:

@@ -201,6 +201,7 @@ async def test_headers_of_any_port_are_bounded(more: bytes) -> None:
 
 async def test_what_is_served_at_once_is_bounded_page_by_page(monkeypatch) -> None:
     monkeypatch.setattr(serving, "_AT_ONCE", 2)
+    monkeypatch.setattr(serving, "_TURN", 0.1)
     go = asyncio.Event()
 
     async def held(_: web.Request) -> web.Response:
@@ -216,6 +217,21 @@ async def test_what_is_served_at_once_is_bounded_page_by_page(monkeypatch) -> No
         assert [await answer(each) for each in running] == [OK + b" done"] * 2
         slow[0][1].write(b"12345")
         assert await answer(slow[0]) == OK + b" done"
+
+
+async def test_a_burst_waits_for_its_turn(monkeypatch) -> None:
+    monkeypatch.setattr(serving, "_AT_ONCE", 1)
+    go = asyncio.Event()
+
+    async def held(_: web.Request) -> web.Response:
+        await go.wait()
+        return web.Response(text="done")
+
+    async with serve(held) as port:
+        burst = [await port.connect(GET) for _ in range(5)]
+        assert await port.ask(GET.replace(b"/ ", b"/other ")) == OK + b" 0"
+        go.set()
+        assert [await answer(each) for each in burst] == [OK + b" done"] * 5
 
 
 async def test_a_caller_that_goes_away_fills_no_log(caplog) -> None:
