@@ -25,6 +25,11 @@ def pods(available: int) -> list[dict[str, Any]]:
     return [pod(str(number), ready=str(number < available)) for number in range(WEB.replicas)]
 
 
+def counted(healthy: int) -> dict[str, Any]:
+    """A PodDisruptionBudget whose controller has last counted so many healthy pods."""
+    return {"status": {"currentHealthy": healthy}}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wrong"),
     [
@@ -35,7 +40,8 @@ def pods(available: int) -> list[dict[str, Any]]:
     ],
 )
 def test_an_eviction_leaves_what_the_budget_wants(before: int, after: int, wrong: int) -> None:
-    assert len(list(evicting.overdrawn(WEB, pod("0"), pods(before), pods(after)))) == wrong
+    found = evicting.overdrawn(WEB, counted(before), pod("0"), pods(before), pods(after))
+    assert len(list(found)) == wrong
 
 
 @pytest.mark.parametrize(
@@ -43,4 +49,9 @@ def test_an_eviction_leaves_what_the_budget_wants(before: int, after: int, wrong
 )
 def test_a_pod_that_was_not_available_any_more_is_nothing_to_a_budget(now: dict[str, Any]) -> None:
     others = pods(3)[1:]
-    assert not list(evicting.overdrawn(WEB, pod("0"), [now, *others], others))
+    assert not list(evicting.overdrawn(WEB, counted(2), pod("0"), [now, *others], others))
+
+
+def test_what_a_budget_does_not_know_yet_is_not_held_against_an_eviction() -> None:
+    assert list(evicting.overdrawn(WEB, counted(2), pod("0"), pods(2), pods(1)))
+    assert not list(evicting.overdrawn(WEB, counted(4), pod("0"), pods(2), pods(1)))
