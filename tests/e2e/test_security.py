@@ -99,10 +99,10 @@ async def test_a_source_can_do_in_a_target_only_what_its_source_object_grants(
 
 
 def forged(pod: Object, namespace: str = "default", **annotations: str) -> Object:
-    """What a hostile target would show as a candidate of a pod."""
+    """What a hostile target would show as a candidate of a pod: its name is one of Admiralty's."""
     return {
         "metadata": {
-            "name": "forged",
+            "name": f"{objects.name(pod)}-abcde",
             "namespace": namespace,
             "labels": {
                 keys.PARENT_UID: objects.uid(pod),
@@ -141,7 +141,8 @@ async def test_a_target_cannot_claim_a_pod_that_must_not_be_there(
         ),
     )
     await c2.create(kinds.POD_CHAPERONS, forged(picky, **{claim: "true"}))
-    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", field_selector="metadata.name=forged")
+    selector = "metadata.name=picky-abcde"
+    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", field_selector=selector)
     picky = await source.get(kinds.PODS, "picky", "default")
     assert "nodeName" not in picky["spec"]
 
@@ -158,12 +159,13 @@ async def test_a_target_cannot_claim_pods_of_other_namespaces(
         shared,
         lambda pod: objects.condition(pod, "PodScheduled") is not None,
     )
-    await c2.create(kinds.POD_CHAPERONS, forged(pod, **{keys.IS_RESERVED: "true"}))
+    planted = await c2.create(kinds.POD_CHAPERONS, forged(pod, **{keys.IS_RESERVED: "true"}))
     witness = await own.run_pod(source, "default", "witness")  # the scheduler has gone on since
     assert witness["spec"]["nodeName"] in (NODE_C2, names.virtual_node("default", "c3"))
     pod = await source.get(kinds.PODS, "foreign", shared)
     assert "nodeName" not in pod["spec"]
     await source.delete(kinds.PODS, "foreign", shared)
+    await c2.delete(kinds.POD_CHAPERONS, objects.name(planted), "default")
 
 
 async def test_a_target_feeds_back_nothing_but_status_and_foreign_annotations(
