@@ -88,174 +88,176 @@ class CandidatePhase:
         return self._requests.expected(candidate, link)
 
     async def place(
-        self, phase: Attempt, bind: Callable[[str], Awaitable[bool]]
+        self, attempt: Attempt, bind: Callable[[str], Awaitable[bool]]
     ) -> tuple[Outcome, dict[str, str]]:
         """Try candidates until one wins or none is left; return the reasons, too, by node.
 
         `bind` binds the pod to a node; False means that the target is given back and the pod is
         tried again later. The pod stays assumed wherever it was; the caller forgets it there.
         """
-        self._renew_earlier(phase)
+        self._renew_earlier(attempt)
         async with asyncio.TaskGroup() as group:
-            decided = await self._decide(phase, group.create_task)
-            for task in phase.creating.values():
+            decided = await self._decide(attempt, group.create_task)
+            for task in attempt.creating.values():
                 task.cancel()
 
-            if phase.deleting and isinstance(decided, AttemptEnded):
-                await asyncio.wait(phase.deleting, timeout=_DELETING)
+            if attempt.deleting and isinstance(decided, AttemptEnded):
+                await asyncio.wait(attempt.deleting, timeout=_DELETING)
 
-            for task in phase.deleting:
+            for task in attempt.deleting:
                 task.cancel()
 
         if isinstance(decided, AttemptEnded):
             return decided.outcome, decided.reasons
 
-        phase.winner = decided.node
+        attempt.winner = decided.node
         return ended(await bind(decided.node))
 
-    async def _decide(self, phase: Attempt, start: _Start) -> Bind | AttemptEnded:
-        self._withdraw(phase, start)
+    async def _decide(self, attempt: Attempt, start: _Start) -> Bind | AttemptEnded:
+        self._withdraw(attempt, start)
         while True:
-            phase.changed.clear()
-            pod = self._lookup(phase.key)
-            if not _is_pending(pod, phase.uid):
+            attempt.changed.clear()
+            pod = self._lookup(attempt.key)
+            if not _is_pending(pod, attempt.uid):
                 return AttemptEnded(Outcome.GONE)
 
             assert pod is not None
-            known = self.known(phase)
-            self._count_rejections(phase, known)
+            known = self.known(attempt)
+            self._count_rejections(attempt, known)
             action = candidates.decide(
-                phase.ranked, known, self._answered, self._clock.monotonic(), self._settings
+                attempt.ranked, known, self._answered, self._clock.monotonic(), self._settings
             )
             match action:
                 case Bind(node):
-                    self._measure(phase, node, "reserved")
+                    self._measure(attempt, node, "reserved")
                     refusal = self._assumptions.confirm(pod, node)
                     if refusal.is_success:
                         return action
 
-                    phase.refused[node] = refusal
-                    self._delete(phase, (node,), start)
+                    attempt.refused[node] = refusal
+                    self._delete(attempt, (node,), start)
                 case Create(node):
-                    self._begin(phase, pod, node, start)
+                    self._begin(attempt, pod, node, start)
                 case Wait(seconds):
-                    await happens_within(phase.changed, max(TICK, seconds))
+                    await happens_within(attempt.changed, max(TICK, seconds))
                 case GiveUp():
-                    self._give_up(phase, known, start)
-                    return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(phase, known))
+                    self._give_up(attempt, known, start)
+                    return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(attempt, known))
 
-    def known(self, phase: Attempt) -> dict[str, Candidate]:
+    def known(self, attempt: Attempt) -> dict[str, Candidate]:
         """Return every candidate of the pod that the informers have, by node.
 
         A target itself reports that a candidate is reserved. It is believed only where scheduling
         would have the pod, so that a hostile target cannot draw pods that are not for it.
         """
         found: dict[str, Candidate] = {}
-        for link in self._allowed_links(phase):
-            candidate = self._known_at(link, phase)
+        for link in self._allowed_links(attempt):
+            candidate = self._known_at(link, attempt)
             if candidate is not None:
                 found[link.node_name] = candidate
 
-        for node in phase.ranked:
+        for node in attempt.ranked:
             if self._links.get(node) is None:
                 found.setdefault(
                     node,
-                    Candidate(CandidateState.FAILED, phase.started, "the target is not connected"),
+                    Candidate(
+                        CandidateState.FAILED, attempt.started, "the target is not connected"
+                    ),
                 )
 
         return found
 
-    def _known_at(self, link: Link, phase: Attempt) -> Candidate | None:
-        existing = link.candidate(phase.key, phase.uid)
-        node, since = link.node_name, phase.created.get(link.node_name, phase.started)
-        if node in phase.refused:
-            return Candidate(CandidateState.FAILED, since, phase.refused[node].message)
+    def _known_at(self, link: Link, attempt: Attempt) -> Candidate | None:
+        existing = link.candidate(attempt.key, attempt.uid)
+        node, since = link.node_name, attempt.created.get(link.node_name, attempt.started)
+        if node in attempt.refused:
+            return Candidate(CandidateState.FAILED, since, attempt.refused[node].message)
 
         if existing is not None and not objects.is_terminating(existing):
             return _with_health(candidates.read(existing, since), link)
 
-        if node in phase.failed:
-            return Candidate(CandidateState.FAILED, since, phase.failed[node])
+        if node in attempt.failed:
+            return Candidate(CandidateState.FAILED, since, attempt.failed[node])
 
-        if node not in phase.ranked:
+        if node not in attempt.ranked:
             return None
 
         if existing is not None:
             return Candidate(CandidateState.FAILED, since, "the candidate there is being deleted")
 
-        if node in phase.creating:
+        if node in attempt.creating:
             # A target that creates others meanwhile is busy: this one waits for its turn.
             since = max(since, self._requests.answered(link) or since)
 
-        if node in phase.created or not link.health.healthy:
+        if node in attempt.created or not link.health.healthy:
             return _with_health(Candidate(CandidateState.WAITING, since), link)
 
         return None
 
-    def _allowed_links(self, phase: Attempt) -> list[Link]:
-        namespace, _name = objects.split_key(phase.key)
+    def _allowed_links(self, attempt: Attempt) -> list[Link]:
+        namespace, _name = objects.split_key(attempt.key)
         links = self._links.covering(namespace)
-        return [link for link in links if link.node_name not in phase.excluded]
+        return [link for link in links if link.node_name not in attempt.excluded]
 
-    def _explanations(self, phase: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
+    def _explanations(self, attempt: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
             f"no answer for {self._settings.patience:g} s (check that the agent and the candidate "
             "scheduler of the target run)"
         )
         reasons = {node: candidate.message or silent for node, candidate in known.items()}
-        notes = {node: f" ({note})" for node, note in phase.notes.items()}
+        notes = {node: f" ({note})" for node, note in attempt.notes.items()}
         return {node: text + notes.get(node, "") for node, text in reasons.items()}
 
-    def _renew_earlier(self, phase: Attempt) -> None:
+    def _renew_earlier(self, attempt: Attempt) -> None:
         """Renew candidates of earlier attempts, where this one would create them too."""
-        pod = self._lookup(phase.key)
-        if pod is None or not _is_pending(pod, phase.uid):
+        pod = self._lookup(attempt.key)
+        if pod is None or not _is_pending(pod, attempt.uid):
             return
 
-        for node in phase.ranked:
+        for node in attempt.ranked:
             link = self._links.get(node)
-            if link is not None and link.candidate(phase.key, phase.uid) is not None:
+            if link is not None and link.candidate(attempt.key, attempt.uid) is not None:
                 self._renew(pod, link)
 
-    def _begin(self, phase: Attempt, pod: Object, node: str, start: _Start) -> None:
+    def _begin(self, attempt: Attempt, pod: Object, node: str, start: _Start) -> None:
         """Create a candidate in the background; it counts from now on."""
-        phase.created[node] = self._clock.monotonic()
+        attempt.created[node] = self._clock.monotonic()
         link = self._links.get(node)
         if link is None:
             return
 
         # Other pods may have been placed there while this one asked other targets.
-        refusal = self._assumptions.assume(pod, node, phase.generation)
+        refusal = self._assumptions.assume(pod, node, attempt.generation)
         if not refusal.is_success:
-            phase.refused[node] = refusal
+            attempt.refused[node] = refusal
             return
 
-        name = f"create candidate of {phase.key} on {node}"
-        phase.creating[node] = start(self._create(phase, pod, link), name=name)
+        name = f"create candidate of {attempt.key} on {node}"
+        attempt.creating[node] = start(self._create(attempt, pod, link), name=name)
 
-    async def _create(self, phase: Attempt, pod: Object, link: Link) -> None:
+    async def _create(self, attempt: Attempt, pod: Object, link: Link) -> None:
         node = link.node_name
         try:
             if note := await self._requests.create(pod, link):
-                phase.notes[node] = note
+                attempt.notes[node] = note
 
             # The target is silent from now on at the earliest: before, we had not asked it.
-            phase.created[node] = self._clock.monotonic()
+            attempt.created[node] = self._clock.monotonic()
         except AlreadyExists:
-            log.debug("candidate of %s on %s exists", phase.key, node)
+            log.debug("candidate of %s on %s exists", attempt.key, node)
         except VnodeError as error:
-            phase.failed[node] = error.message if isinstance(error, ApiError) else str(error)
+            attempt.failed[node] = error.message if isinstance(error, ApiError) else str(error)
             # A Conflict is about a quota that many creations change at once.
             passing = (Unreachable, ServerError, TooManyRequests, Conflict)
-            phase.retryable |= isinstance(error, passing)
-            self._measure(phase, node, "failed")
-            phase.changed.set()
+            attempt.retryable |= isinstance(error, passing)
+            self._measure(attempt, node, "failed")
+            attempt.changed.set()
 
-        del phase.creating[node]
+        del attempt.creating[node]
 
     def _delete(
         self,
-        phase: Attempt,
+        attempt: Attempt,
         nodes: Iterable[str],
         start: _Start,
         *,
@@ -264,30 +266,32 @@ class CandidatePhase:
         """Delete the pod's candidates on those nodes in the background, where there are any."""
         for node in nodes:
             link = self._links.get(node)
-            existing = link.candidate(phase.key, phase.uid) if link else None
+            existing = link.candidate(attempt.key, attempt.uid) if link else None
             if link is not None and existing is not None:
-                name = f"delete candidate of {phase.key} on {node}"
+                name = f"delete candidate of {attempt.key} on {node}"
                 deletion = self._requests.delete(existing, link, expected=expected)
-                phase.deleting.add(start(deletion, name=name))
+                attempt.deleting.add(start(deletion, name=name))
 
-    def _withdraw(self, phase: Attempt, start: _Start) -> None:
+    def _withdraw(self, attempt: Attempt, start: _Start) -> None:
         """Delete candidates where the pod must not be any more: on a target that was cordoned, say.
 
         Nobody allows a candidate before its pod is bound. So even a candidate that is allowed must
         not run if the API server has its pod as pending.
         """
-        self._delete(phase, phase.excluded, start)
-        for node in phase.excluded:
+        self._delete(attempt, attempt.excluded, start)
+        for node in attempt.excluded:
             link = self._links.get(node)
-            existing = link.candidate(phase.key, phase.uid) if link else None
+            existing = link.candidate(attempt.key, attempt.uid) if link else None
             if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):
                 assert link is not None
-                name = f"withdraw candidate of {phase.key} on {node}"
-                phase.deleting.add(start(self._delete_allowed(phase, existing, link), name=name))
+                name = f"withdraw candidate of {attempt.key} on {node}"
+                attempt.deleting.add(
+                    start(self._delete_allowed(attempt, existing, link), name=name)
+                )
 
-    async def _delete_allowed(self, phase: Attempt, candidate: Object, link: Link) -> None:
+    async def _delete_allowed(self, attempt: Attempt, candidate: Object, link: Link) -> None:
         try:
-            namespace, name = objects.split_key(phase.key)
+            namespace, name = objects.split_key(attempt.key)
             pod = await self._client.get(kinds.PODS, name, namespace)
         except NotFound:
             return
@@ -295,29 +299,29 @@ class CandidatePhase:
             log.info("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
             return
 
-        if _is_pending(pod, phase.uid):
+        if _is_pending(pod, attempt.uid):
             await self._requests.delete(candidate, link, allowed=True)
 
-    def _give_up(self, phase: Attempt, known: Mapping[str, Candidate], start: _Start) -> None:
+    def _give_up(self, attempt: Attempt, known: Mapping[str, Candidate], start: _Start) -> None:
         """Delete candidates that are of no use to a later attempt, or to a target's autoscaler."""
         for node, candidate in known.items():
             if candidate.state is CandidateState.WAITING:
-                self._measure(phase, node, "silent")
+                self._measure(attempt, node, "silent")
 
-        asked = {**phase.asked, **dict.fromkeys(phase.created, phase.started)}
-        surplus = candidates.surplus(phase.ranked, known, asked, self._settings)
-        self._delete(phase, surplus, start)
+        asked = {**attempt.asked, **dict.fromkeys(attempt.created, attempt.started)}
+        surplus = candidates.surplus(attempt.ranked, known, asked, self._settings)
+        self._delete(attempt, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
-        self._delete(phase, lost, start, expected=False)  # so that its pod is tried again then
+        self._delete(attempt, lost, start, expected=False)  # so that its pod is tried again then
 
-    def _count_rejections(self, phase: Attempt, known: Mapping[str, Candidate]) -> None:
+    def _count_rejections(self, attempt: Attempt, known: Mapping[str, Candidate]) -> None:
         for node, candidate in known.items():
-            if candidate.state is CandidateState.REJECTED and node not in phase.rejected:
-                phase.rejected.add(node)
-                self._measure(phase, node, "rejected")
+            if candidate.state is CandidateState.REJECTED and node not in attempt.rejected:
+                attempt.rejected.add(node)
+                self._measure(attempt, node, "rejected")
 
-    def _measure(self, phase: Attempt, node: str, outcome: str) -> None:
-        if (created := phase.created.get(node)) is not None:
+    def _measure(self, attempt: Attempt, node: str, outcome: str) -> None:
+        if (created := attempt.created.get(node)) is not None:
             link = self._links.get(node)
             target = str(link.target) if link else node
             seconds = self._clock.monotonic() - created

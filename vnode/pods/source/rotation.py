@@ -49,18 +49,18 @@ class Rotation:
         ]
 
     def record(
-        self, queued: QueuedPod, phase: Attempt, result: CycleResult, reasons: Iterable[str]
+        self, queued: QueuedPod, attempt: Attempt, result: CycleResult, reasons: Iterable[str]
     ) -> bool:
         """Record which targets a phase without a node has asked; return whether to ask others soon.
 
         That is so as long as each attempt asks a new target, so at most once for each.
         """
-        went_on = any(node not in queued.asked for node in phase.created)
+        went_on = any(node not in queued.asked for node in attempt.created)
         for node in reasons:
-            queued.asked.setdefault(node, phase.started)
+            queued.asked.setdefault(node, attempt.started)
 
-        for node in (*phase.created, *phase.ranked[len(result.feasible) :]):
-            queued.asked[node] = phase.started
+        for node in (*attempt.created, *attempt.ranked[len(result.feasible) :]):
+            queued.asked[node] = attempt.started
 
         return went_on and any(node not in queued.asked for node in result.full())
 

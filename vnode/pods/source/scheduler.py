@@ -86,7 +86,7 @@ class ProxyScheduler:
         self._unconnected = unconnected  # why targets of a namespace have no link
         self._events = events
         self._clock = clock
-        self._phases: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
+        self._attempts: dict[str, Attempt] = {}  # by UID: the pods in their candidate phase
         self._rotation = Rotation(links)
         self._assumptions = assumptions
         self._candidate_phase = candidate_phase
@@ -118,8 +118,8 @@ class ProxyScheduler:
             self._queue.add(new)
 
         if new is None:
-            if phase := self._phases.get(uid):
-                self._forget_all_but(phase, "")  # whom it kept off is to hear of it
+            if attempt := self._attempts.get(uid):
+                self._forget_all_but(attempt, "")  # whom it kept off is to hear of it
 
             self._cache.remove_pod(uid)
         else:
@@ -133,13 +133,13 @@ class ProxyScheduler:
         link.on_health(lambda: self._on_health(link))
 
     def _on_link_gone(self, link: Link) -> None:
-        for phase in self._phases.values():
-            phase.changed.set()
+        for attempt in self._attempts.values():
+            attempt.changed.set()
 
     def _on_health(self, link: Link) -> None:
-        for phase in self._phases.values():
-            if link.node_name in phase.created or link.node_name in phase.ranked:
-                phase.changed.set()
+        for attempt in self._attempts.values():
+            if link.node_name in attempt.created or link.node_name in attempt.ranked:
+                attempt.changed.set()
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
         if new is None:
@@ -177,8 +177,8 @@ class ProxyScheduler:
         if not self._is_candidate(link, gone):
             return
 
-        if phase := self._phases.get(uid):
-            phase.lost(link.node_name)
+        if attempt := self._attempts.get(uid):
+            attempt.lost(link.node_name)
 
         self._queue.requeue(uid)
 
@@ -189,8 +189,8 @@ class ProxyScheduler:
         return pod is not None and link.is_candidate(chaperon, key, objects.uid(pod))
 
     def _wake(self, uid: str) -> None:
-        if phase := self._phases.get(uid):
-            phase.changed.set()
+        if attempt := self._attempts.get(uid):
+            attempt.changed.set()
 
     def _cycle(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
         """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for."""
@@ -204,7 +204,7 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
             return
 
-        phase = Attempt(
+        attempt = Attempt(
             objects.key(pod),
             queued.uid,
             (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now)),
@@ -214,51 +214,51 @@ class ProxyScheduler:
             generation=self._cache.generation,
         )
         if result.feasible and chaperons.skips_reservation(pod):
-            phase.winner = phase.ranked[0]
-            self._assumptions.assume(pod, phase.winner, phase.generation)
+            attempt.winner = attempt.ranked[0]
+            self._assumptions.assume(pod, attempt.winner, attempt.generation)
 
-        self._phases[queued.uid] = phase
-        group.create_task(self._attempt(queued, phase, result), name=f"place {phase.key}")
+        self._attempts[queued.uid] = attempt
+        group.create_task(self._attempt(queued, attempt, result), name=f"place {attempt.key}")
 
     def _answers(self, node: str) -> bool:
         link = self._links.get(node)
         return link is not None and link.health.healthy
 
-    async def _attempt(self, queued: QueuedPod, phase: Attempt, result: CycleResult) -> None:
+    async def _attempt(self, queued: QueuedPod, attempt: Attempt, result: CycleResult) -> None:
         outcome = Outcome.UNSCHEDULABLE
         try:
-            if phase.winner:
-                bound = await self._binder.bind(queued, phase.winner, result.state)
+            if attempt.winner:
+                bound = await self._binder.bind(queued, attempt.winner, result.state)
                 outcome, reasons = ended(bound)
             else:
                 outcome, reasons = await self._candidate_phase.place(
-                    phase, lambda node: self._binder.bind(queued, node, result.state)
+                    attempt, lambda node: self._binder.bind(queued, node, result.state)
                 )
 
-            await self._conclude(queued, phase, outcome, result, reasons)
+            await self._conclude(queued, attempt, outcome, result, reasons)
         except VnodeError as error:
-            log.warning("placing %s failed, trying again: %s", phase.key, error)
+            log.warning("placing %s failed, trying again: %s", attempt.key, error)
             self._queue.retry(queued.uid)
         except Exception:
-            log.exception("placing %s failed, trying again", phase.key)
+            log.exception("placing %s failed, trying again", attempt.key)
             self._queue.retry(queued.uid)
         finally:
-            del self._phases[queued.uid]
-            self._forget_all_but(phase, phase.winner if outcome is Outcome.BOUND else "")
+            del self._attempts[queued.uid]
+            self._forget_all_but(attempt, attempt.winner if outcome is Outcome.BOUND else "")
 
-    def _forget_all_but(self, phase: Attempt, winner: str) -> None:
+    def _forget_all_but(self, attempt: Attempt, winner: str) -> None:
         """Withdraw the assumptions of an attempt that is over, but not where the pod is bound."""
-        bound = self._proxies.store.get(phase.key)
-        if bound is not None and objects.uid(bound) == phase.uid:
+        bound = self._proxies.store.get(attempt.key)
+        if bound is not None and objects.uid(bound) == attempt.uid:
             winner = winner or objects.node_name(bound)
 
-        for node in {*phase.created, phase.winner} - {winner}:
-            self._assumptions.forget(phase.uid, node)
+        for node in {*attempt.created, attempt.winner} - {winner}:
+            self._assumptions.forget(attempt.uid, node)
 
     async def _conclude(
         self,
         queued: QueuedPod,
-        phase: Attempt,
+        attempt: Attempt,
         outcome: Outcome,
         result: CycleResult,
         reasons: dict[str, str],
@@ -271,14 +271,14 @@ class ProxyScheduler:
         if reasons or not result.feasible:
             await self._explain(queued.pod, result, reasons)
 
-        more = bool(reasons) and self._rotation.record(queued, phase, result, reasons)
-        if phase.retryable or (more and self._framework.nominates):
+        more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
+        if attempt.retryable or (more and self._framework.nominates):
             self._queue.retry(queued.uid)
             return
 
         rejections = result.rejections()
         for node in reasons:
-            refusal = phase.refused.get(node)
+            refusal = attempt.refused.get(node)
             rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
 
         self._queue.reject(queued.uid, rejections)
