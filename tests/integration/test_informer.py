@@ -281,7 +281,7 @@ async def test_large_objects_pass_through_a_watch(
 async def test_lists_are_read_in_pages(
     client: Client, shaky: Unreliable, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vnode.kube.client.PAGE", 2)
+    monkeypatch.setattr("vnode.kube.paging.PAGE", 2)
     await create(client, namespace, *(f"n{number}" for number in range(5)))
     async with informed(shaky, namespace) as (informer, _heard):
         assert len(informer.store) == 5

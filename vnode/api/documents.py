@@ -7,6 +7,7 @@ YAML takes a second to read) are refused before anything is built.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +18,35 @@ from vnode.api.errors import ConfigError
 NO_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Errors of msgspec for a text that is no JSON, not UTF-8, or nested without end."""
 
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+"""A string of JSON, or what is left of one: it takes linear time whatever the text is."""
+
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+def has_at_most(values: int, payload: bytes) -> bool:
+    """Tell whether JSON has no more values than that, without building them.
+
+    Two bytes can take 200 in memory, and decoding takes its time for each value.
+    """
+    if _values(payload) <= values:
+        return True
+
+    # A value has two strings at most, its key and itself. This counts too few quotes, as some that
+    # follow a backslash are none of a text. It spares the slower look at each string.
+    if payload.count(b'"') - payload.count(b'\\"') > 4 * values:
+        return False
+
+    return _values(_STRING.sub(b"", payload)) <= values
+
+
+def _values(payload: bytes) -> int:
+    """Return how many values there are at most. It counts what is in strings, too."""
+    return 1 + payload.count(b",") + payload.count(b"{") + payload.count(b"[")
 
 
 def parse(text: str) -> Any:

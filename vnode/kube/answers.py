@@ -1,4 +1,4 @@
-"""Reads and decodes the answers of an API server within bounds, and turns failures into errors.
+"""Reads the answers of an API server within bounds, and turns failures into errors.
 
 The other side need not be an API server, nor honest: whoever wrote the kubeconfig chose it. So
 sizes are bounded, and its text is passed on only if it is a metav1.Status.
@@ -16,13 +16,9 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from vnode.api import documents, errors
+from vnode.api import errors
 from vnode.api.objects import Object
-
-LIMIT: Final = 128 * 1024 * 1024  # bytes of a page; one of large pods takes some ten MiB
-ELEMENTS: Final = 2_000_000  # of a page: 500 objects; a large pod has a thousand
-OBJECT_ELEMENTS: Final = 400_000  # of any other answer, and of an event
-ERROR_LIMIT: Final = 1024 * 1024  # bytes of an error answer
+from vnode.kube import bounds, decoding
 
 _IMMUTABLE: Final = re.compile(
     # Matched against the whole message: the value quoted in it may be anything.
@@ -30,9 +26,6 @@ _IMMUTABLE: Final = re.compile(
     r"|Invalid value: .*: (field is immutable|may not change once set)",
     re.DOTALL,
 )
-
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-"""A string of JSON, or what is left of one: it takes linear time whatever the text is."""
 
 _NO_ANSWER: Final = (aiohttp.ClientError, TimeoutError, OSError, RuntimeError)
 """What aiohttp raises if no answer comes; RuntimeError if the session was closed meanwhile."""
@@ -75,6 +68,8 @@ def translate_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
+    except errors.TooLarge as error:
+        raise errors.TooLarge(f"{name}: {error}") from error
     except errors.VnodeError:
         raise
     except _NO_ANSWER as error:
@@ -96,38 +91,23 @@ def unreachable(name: str, error: BaseException) -> errors.Unreachable:
 
 
 async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """Return the whole body; ClientPayloadError if it has more than `limit` bytes."""
+    """Return the whole body; TooLarge if it has more than `limit` bytes once decompressed."""
     blocks, size = [], 0
     async for block in response.content.iter_any():
         blocks.append(block)
         size += len(block)
         if size > limit:
-            raise aiohttp.ClientPayloadError(f"the answer has more than {limit} bytes")
+            raise errors.TooLarge(f"the answer has more than {limit} bytes")
 
     return b"".join(blocks)
 
 
-def decode(payload: bytes, elements: int = OBJECT_ELEMENTS) -> Any:
-    """Decode JSON, None for an empty payload; Unreachable if it is not JSON, or of odd size."""
-    if not payload:
-        return None
-
-    refuse_unbounded(payload, elements)
+async def read_error(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an error answer; an empty one if it is too large to be a Status."""
     try:
-        return msgspec.json.decode(payload)
-    except documents.NO_JSON as error:
-        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
-
-
-def refuse_unbounded(payload: bytes, elements: int) -> None:
-    """Raise Unreachable if JSON has more values than that: two bytes can take 200 in memory."""
-    if _values(payload) > elements and _values(_STRING.sub(b"", payload)) > elements:
-        raise errors.Unreachable(f"the answer has more than {elements} values")
-
-
-def _values(payload: bytes) -> int:
-    """Return how many values there are at most. It counts what is in strings, too."""
-    return 1 + payload.count(b",") + payload.count(b"{") + payload.count(b"[")
+        return await read(response, bounds.STATUS.size)
+    except errors.TooLarge:
+        return b""
 
 
 def object_of(answer: Any, name: str, description: str) -> Object:
@@ -142,30 +122,14 @@ def object_of(answer: Any, name: str, description: str) -> Object:
     raise errors.Unreachable(f"{name}: the answer has no {description}")
 
 
-def list_page(answer: Any, name: str, plural: str) -> Object:
-    """Return an answer that is a page of a list, maybe an empty one; else raise Unreachable.
-
-    An API server names the kind of its answer; Go writes a list that was never filled as null.
-    """
-    if (
-        isinstance(answer, dict)
-        and str(answer.get("kind") or "").endswith("List")
-        and isinstance(answer.get("metadata"), dict)
-        and isinstance(answer.get("items", ""), list | None)
-    ):
-        return answer
-
-    raise errors.Unreachable(f"{name}: the answer is no list of {plural}")
-
-
 def status_of(payload: bytes) -> Object | None:
     """Decode a metav1.Status; None if the payload is something else, or too large."""
-    if len(payload) > ERROR_LIMIT:
+    if len(payload) > bounds.STATUS.size:
         return None
 
     try:
-        found = msgspec.json.decode(payload)
-    except documents.NO_JSON:
+        found = decoding.decode_at_once(payload, bounds.STATUS)
+    except errors.Unreachable:
         return None
 
     return found if isinstance(found, dict) and found.get("kind") == "Status" else None

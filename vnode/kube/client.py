@@ -11,7 +11,9 @@ from typing import Any, Final
 from vnode.api import errors, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.kube import answers
+from vnode.kube import answers, bounds
+from vnode.kube.bounds import Bound
+from vnode.kube.paging import ListReader
 from vnode.kube.transport import JSON, Transport
 
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -19,8 +21,6 @@ METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-PAGE: Final = 500  # objects that a list request asks for, as client-go's pager does
-MOST_PAGES: Final = 1000  # of one list; no cluster has more, so such a list would never end
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Client(Transport):
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
         """Return one object; NotFound if it does not exist."""
-        answer = await self.request("GET", kind.path(namespace, name))
+        answer = await self._ask(kind, "GET", kind.path(namespace, name))
         return answers.object_of(answer, self.name, f"{kind.kind} {name}")
 
     async def list(
@@ -55,48 +55,23 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
-        limit: int | None = None,
+        limit: Bound | None = None,
     ) -> tuple[Objects, str]:
         """Return all objects that match, and the resource version to watch from.
 
         They are read in pages of one consistent snapshot; Gone if that expires on the way. With
-        `metadata_only` the server sends nothing but metadata. Unreachable if all pages together
-        have more than `limit` bytes, and if there are more than MOST_PAGES.
+        `metadata_only` the server sends nothing but metadata. TooLarge if all pages together are
+        out of the bound `limit`, Unreachable if there are too many pages.
         """
-        query = {"limit": str(PAGE)}
-        if label_selector:
-            query["labelSelector"] = label_selector
-
-        if field_selector:
-            query["fieldSelector"] = field_selector
-
-        items: Objects = []
-        size = 0
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        query = {name: value for name, value in selectors.items() if value}
         accept = METADATA_LIST if metadata_only else JSON
-        for _ in range(MOST_PAGES):
-            payload = await self.payload(kind.path(namespace), query=query, accept=accept)
-            size += len(payload)
-            if limit is not None and size > limit:
-                raise errors.Unreachable(
-                    f"{self.name}: a list of {kind.plural} has more than {limit} bytes"
-                )
+        reader = ListReader(self, kind, accept=accept, limit=limit)
+        return await reader.read(kind.path(namespace), query)
 
-            decoded = answers.decode(payload, answers.ELEMENTS)
-            page = answers.list_page(decoded, self.name, kind.plural)
-            items += page["items"] or ()
-            if not (token := objects.metadata(page).get("continue")):
-                return items, objects.resource_version(page)
-
-            if not isinstance(token, str):
-                raise errors.Unreachable(
-                    f"{self.name}: a list of {kind.plural} has a `continue` that is no text"
-                )
-
-            query["continue"] = token
-
-        raise errors.Unreachable(
-            f"{self.name}: a list of {kind.plural} has no end (over {MOST_PAGES} pages)"
-        )
+    async def version(self, kind: Kind, namespace: str | None = None) -> str:
+        """Return the resource version from which a watch shows what happens from now on."""
+        return await ListReader(self, kind, accept=JSON).version(kind.path(namespace))
 
     async def create(
         self,
@@ -113,7 +88,7 @@ class Client(Transport):
 
         namespace = namespace or objects.namespace(obj) or None
         path = kind.path(namespace, name, subresource)
-        return _object(await self.request("POST", path, body=obj))
+        return _object(await self._ask(kind, "POST", path, body=obj))
 
     async def patch(
         self,
@@ -131,7 +106,7 @@ class Client(Transport):
         """
         path = kind.path(namespace, name, subresource)
         content_type = STRATEGIC_PATCH if strategic else MERGE_PATCH
-        answer = await self.request("PATCH", path, body=body, content_type=content_type)
+        answer = await self._ask(kind, "PATCH", path, body=body, content_type=content_type)
         return _object(answer)
 
     async def apply(
@@ -145,7 +120,8 @@ class Client(Transport):
     ) -> Object:
         """Apply on the server side: create the object, or own the fields that it names."""
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        answer = await self.request(
+        answer = await self._ask(
+            kind,
             "PATCH",
             kind.path(objects.namespace(obj) or None, objects.name(obj), subresource),
             query={"fieldManager": manager, "force": "true" if force else "false"},
@@ -157,7 +133,7 @@ class Client(Transport):
     async def replace(self, kind: Kind, obj: Object, *, subresource: str | None = None) -> Object:
         """Update an object (PUT) that was built here; never one that was read."""
         path = kind.path(objects.namespace(obj) or None, objects.name(obj), subresource)
-        return _object(await self.request("PUT", path, body=obj))
+        return _object(await self._ask(kind, "PUT", path, body=obj))
 
     async def delete(
         self,
@@ -183,7 +159,7 @@ class Client(Transport):
         if propagation:
             options["propagationPolicy"] = propagation
 
-        answer = _object(await self.request("DELETE", kind.path(namespace, name), body=options))
+        answer = _object(await self._ask(kind, "DELETE", kind.path(namespace, name), body=options))
         return answer if objects.uid(answer) else None
 
     async def discard(self, kind: Kind, obj: Object, *, grace: int | None = None) -> Object | None:
@@ -201,6 +177,10 @@ class Client(Transport):
                 raise
 
         return None
+
+    async def _ask(self, kind: Kind, method: str, path: str, **options: Any) -> Any:
+        """Send a request whose answer is an object of that kind, or a Status."""
+        return await self.request(method, path, bound=bounds.of_object(kind), **options)
 
     async def _uid(self, kind: Kind, name: str, namespace: str | None) -> str:
         """Return the UID of the object that has the name now; "" if none has."""

@@ -17,6 +17,7 @@ from vnode.api.errors import ConfigError, Unreachable
 
 _FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
 EARLY: Final = 60.0  # seconds before its end at which a token is fetched anew
+LIMIT: Final = 90.0  # seconds for a new value; an OIDC issuer is asked twice, with 30 s each
 DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
 
 
@@ -61,8 +62,11 @@ class Cached:
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> str | None:
-        """Return the value, fetched anew shortly before it expires."""
-        async with self._lock:
+        """Return the value, fetched anew shortly before it expires; TimeoutError after LIMIT."""
+        if time.monotonic() < self._ends - EARLY:
+            return self._value
+
+        async with asyncio.timeout(LIMIT), self._lock:
             if time.monotonic() >= self._ends - EARLY:
                 self._value, life = await self._fetch()
                 self._ends = time.monotonic() + max(life, 2 * EARLY)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from vnode.api import documents
 from vnode.api.errors import ConfigError
-from vnode.kube import credentials, oidc, tls
+from vnode.kube import credentials, exec_plugins, oidc, tls
 
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXPORT: Final = "kubectl config view --flatten --minify --raw"  # without --raw it omits secrets
@@ -39,10 +39,14 @@ _SHOWN: Final = 5  # names of contexts, users or clusters in an error
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Says what a kubeconfig may make the agent do: read local files, run these commands."""
+    """Says what a kubeconfig may make the agent do: read local files, run these commands.
+
+    `setting` is the field of the configuration that lists the commands.
+    """
 
     files: bool = False
     commands: frozenset[str] = frozenset()
+    setting: str = "execCommands"
 
 
 OPERATOR: Final = Trust(files=True, commands=frozenset({"*"}))
@@ -300,14 +304,7 @@ def _authorization(
         return credentials.Constant(f"Basic {base64.b64encode(pair).decode()}")
 
     if plugin := user.get("exec"):
-        command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
-        if not trust.commands & {command, "*"}:
-            raise ConfigError(
-                f"the kubeconfig runs the exec plugin {command!r}: a kubeconfig in a Secret may "
-                "only run commands listed in the agent's configuration (execCommands)"
-            )
-
-        return credentials.ExecPlugin(plugin)
+        return exec_plugins.allowed(plugin, trust.commands, trust.setting)
 
     if provider := user.get("auth-provider"):
         name = provider.get("name") if isinstance(provider, dict) else None

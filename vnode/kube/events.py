@@ -3,7 +3,9 @@
 `EventRecorder.event` only queues. `run` writes: a first occurrence at once, further ones as a
 higher `count` on the same Event, at most once a minute. While the API server is slow or away,
 Events wait; when too many wait, new ones are dropped and counted, because no work may wait for an
-Event.
+Event. So are those of an object about which too many different ones are told, as client-go's
+EventSourceObjectSpamFilter does: messages quote other clusters, which may say something else each
+time.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, objects, visible
 from vnode.api.clock import TICK, Clock, SystemClock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
@@ -30,6 +32,7 @@ from vnode.api.errors import (
     VnodeError,
 )
 from vnode.api.objects import Object
+from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client
 from vnode.telemetry import metrics
 
@@ -41,12 +44,14 @@ REWRITE: Final = 60.0  # seconds between two writes of one Event
 MESSAGE_LIMIT: Final = 1024  # characters, the API server's own limit
 SERIES_LIMIT: Final = 4096  # Events that are remembered, to count repetitions
 WAITING_LIMIT: Final = 1000  # Events that wait to be written
+OBJECT_BURST: Final = 25  # different Events about one object at once, as in client-go
+OBJECT_RATE: Final = 1 / 300  # and a second, over time
 _RETRY: Final = 5.0  # seconds
 _NAME_ROOM: Final = 253 - 17  # characters that a dot and 16 hex digits leave for an object's name
 
 DROPPED: Final = Counter(
     "vnode_events_dropped_total",
-    "Kubernetes Events that were not recorded because too many waited.",
+    "Kubernetes Events that were not recorded: too many waited, or were about one object.",
     ["cluster"],
     registry=metrics.REGISTRY,
 )
@@ -82,6 +87,8 @@ class EventRecorder:
         self._component = component
         self._clock: Clock = clock or SystemClock()
         self._series: OrderedDict[_Key, _Series] = OrderedDict()  # the latest used is last
+        # By object; the latest used is last, and there are no more than SERIES_LIMIT.
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
         # When (monotonic) each waiting Event is to be written; its keys are a subset of `_series`.
         self._due: dict[_Key, float] = {}
         self._wake = asyncio.Event()  # set when an Event is due earlier than `run` knows
@@ -91,7 +98,7 @@ class EventRecorder:
 
         `type_` is NORMAL or WARNING, `reason` a CamelCase word, `message` for people.
         """
-        message = message[:MESSAGE_LIMIT]
+        message = visible.line(message[:MESSAGE_LIMIT])
         identity = "/".join(str(about.get(part, "")) for part in ("kind", "namespace", "name"))
         key = (f"{identity}/{about.get('uid', '')}", type_, reason, message)
         now, moment = self._clock.monotonic(), self._clock.now()
@@ -99,6 +106,9 @@ class EventRecorder:
         if series is not None and now - series.seen_at < WINDOW:
             series.count += 1
             series.last, series.seen_at = moment, now
+        elif not self._bucket(key[0]).take(now):
+            DROPPED.labels(self._client.name).inc()
+            return
         else:
             series = self._series[key] = _Series(about, moment, moment, now)
 
@@ -127,6 +137,14 @@ class EventRecorder:
             now = self._clock.monotonic()
             wait = min(self._due.values(), default=float("inf")) - now
             await happens_within(self._wake, None if wait == float("inf") else max(TICK, wait))
+
+    def _bucket(self, about: str) -> TokenBucket:
+        bucket = self._buckets.setdefault(about, TokenBucket(OBJECT_RATE, OBJECT_BURST))
+        self._buckets.move_to_end(about)
+        if len(self._buckets) > SERIES_LIMIT:
+            self._buckets.popitem(last=False)
+
+        return bucket
 
     def _forget_old(self) -> None:
         while len(self._series) > SERIES_LIMIT:

@@ -21,7 +21,8 @@ from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, Vnode
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.kube import watching
+from vnode.kube import pace, watching
+from vnode.kube.acceptance import BATCH, Acceptance
 from vnode.kube.client import Client
 from vnode.kube.store import IndexFunction, Store
 from vnode.kube.watching import ListOptions
@@ -32,11 +33,6 @@ Handler = Callable[[Object | None, Object | None], None]
 _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
-
-# Bytes of JSON in one list of a server that need not be honest, and again in the events after it:
-# chaperons of some 25,000 pods. A server that sends more events is asked for a list, which shows
-# what is left of them.
-LIMIT: Final = 512 * 1024 * 1024
 
 _running: Final[set[Informer]] = set()  # for `measure`
 
@@ -63,7 +59,8 @@ class Informer:
 
     `trim` makes an object smaller before it is stored; with `metadata_only` the server sends no
     more than metadata. `accept` is for API servers that need not be honest: an object that it
-    refuses is treated as if it had not been sent, and the bytes that are taken are bounded.
+    refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
+    and over time (`pace`).
     `failure` says why the last attempt failed; None after a success.
     """
 
@@ -90,9 +87,8 @@ class Informer:
             kind, namespace, label_selector, field_selector, metadata_only
         )
         self._trim = trim
-        self._accept = accept
-        self._limit = None if accept is None else LIMIT
-        self._event_bytes = 0  # of the events since the last list
+        self._acceptance = Acceptance(client, kind, accept)
+        self._spend = pace.unlimited if accept is None else client.pace.spend
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -150,6 +146,7 @@ class Informer:
     async def _list_and_watch(self) -> None:
         while True:
             listed = not self._version
+            await self._spend(pace.LIST if listed else pace.WATCH)
             try:
                 if listed:
                     await self._list()
@@ -198,28 +195,31 @@ class Informer:
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             metadata_only=self._selection.metadata_only,
-            limit=self._limit,
+            limit=self._acceptance.limit,
         )
         if not version:
             raise Unreachable(f"{self._client.name}: a list of {self.kind.plural} has no version")
 
         metrics.RELISTS.labels(*self.series).inc()
         self._last_answer = self._clock.monotonic()
-        items = [item for item in items if self._is_acceptable(item)]
+        self._acceptance.begin()
+        items = await self._acceptance.filter(items)
         seen = {objects.key(item) for item in items}
         for key in [key for key in self.store if key not in seen]:
             self._remove(key)
 
-        for item in items:
+        for number, item in enumerate(items, 1):
             self._put(item)
+            if number % BATCH == 0:
+                await asyncio.sleep(0)
 
         self._version = version
-        self._event_bytes = 0
         self.synced.set()
 
     async def _watch(self) -> None:
         """Watch from the last version until the watch ends cleanly."""
         started, events = self._clock.monotonic(), 0
+        self._acceptance.begin()
         async with aclosing(
             watching.stream(self._client, self._selection, self._version)
         ) as batches:
@@ -229,7 +229,8 @@ class Informer:
                 self._last_answer = self._clock.monotonic()
                 for event in batch:
                     self._apply(event)
-                    self._limit_events(event.size)
+                    self._acceptance.add_event(event.size, event.values)
+                    await self._spend(1 + event.size / pace.UNIT)
 
         self._count_end("clean")
         if not events and self._clock.monotonic() - started < _HOT:
@@ -237,7 +238,7 @@ class Informer:
 
     def _apply(self, event: watching.Event) -> None:
         obj = event.object
-        if event.type != watching.BOOKMARK and not self._is_acceptable(obj):
+        if event.type != watching.BOOKMARK and not self._acceptance.takes(obj):
             return
 
         if event.type == watching.DELETED:
@@ -246,20 +247,6 @@ class Informer:
             self._put(obj)
 
         self._version = objects.resource_version(obj) or self._version
-
-    def _limit_events(self, size: int) -> None:
-        """Raise Gone, which leads to a list, once the events since the last one are too large."""
-        self._event_bytes += size
-        if self._limit is not None and self._event_bytes > self._limit:
-            raise Gone(410, "Expired", f"the events have more than {self._limit} bytes")
-
-    def _is_acceptable(self, obj: Any) -> bool:
-        if self._accept is None or self._accept(obj):
-            return True
-
-        metrics.MALFORMED_OBJECTS.labels(self._client.name, self.kind.plural).inc()
-        log.warning("%s sent one of %s that cannot be read", self._client.name, self.kind.plural)
-        return False
 
     def _put(self, obj: Object) -> None:
         known = self.store.get(objects.key(obj))

@@ -17,8 +17,8 @@ import aiohttp
 import msgspec
 
 from vnode.api import documents
-from vnode.api.errors import ConfigError, Unreachable
-from vnode.kube import answers, tls
+from vnode.api.errors import ConfigError, TooLarge, Unreachable
+from vnode.kube import answers, bounds, decoding, tls
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -109,7 +109,9 @@ class Oidc(Cached):
             )
 
         connector = aiohttp.TCPConnector(ssl=tls.shared(self._config.authority, False))
-        async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=_TIMEOUT, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
             discovered = await _ask(session, "GET", self._config.issuer + _DISCOVERY)
             url = discovered.get("token_endpoint")
             if not isinstance(url, str) or not _secure(url):
@@ -149,15 +151,15 @@ async def _ask(
         async with session.request(
             method, url, data=form, headers=headers, allow_redirects=False
         ) as response:
-            payload = await answers.read(response, answers.ERROR_LIMIT)
-    except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError) as error:
+            payload = await answers.read(response, bounds.STATUS.size)
+    except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, TooLarge) as error:
         raise Unreachable("the OIDC issuer's answer is not HTTP, or too large") from error
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise Unreachable(f"no answer from the OIDC issuer: {str(error) or 'timed out'}") from error
 
     try:
-        decoded = msgspec.json.decode(payload)
-    except documents.NO_JSON:
+        decoded = decoding.decode_at_once(payload, bounds.STATUS)
+    except Unreachable:
         decoded = None
 
     answer = decoded if isinstance(decoded, dict) else {}

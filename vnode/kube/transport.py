@@ -7,6 +7,7 @@ retried: only the caller knows whether a retry is right.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,8 +20,10 @@ import msgspec
 from vnode import __version__
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
-from vnode.kube import answers, sockets
+from vnode.kube import answers, bounds, decoding, sockets
+from vnode.kube.bounds import Bound
 from vnode.kube.endpoint import Endpoint
+from vnode.kube.pace import Pace
 from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
@@ -28,6 +31,7 @@ _POOL: Final = 48  # connections for short requests
 _URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
 _LEASES: Final = f"/apis/{kinds.LEASES.api_version}/"  # not: what is called `leases`
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
+OPENING: Final = 30.0  # seconds until the head of a stream must be there, and an error as a whole
 
 
 class Transport:
@@ -39,6 +43,7 @@ class Transport:
     def __init__(self, endpoint: Endpoint, *, name: str) -> None:
         self.endpoint = endpoint
         self.name = name
+        self.pace = Pace()  # of informers that read from it
         self._requests = metrics.Requests(name)
         self._agent = f"vnode/{__version__}"
         self._short: aiohttp.ClientSession | None = None
@@ -73,8 +78,13 @@ class Transport:
             keepalive_timeout=60,
             socket_factory=sockets.create,
         )
+        # API servers compress by gzip only. A page shrinks to a tenth; unfolding it costs the same
+        # with or without our asking, since any server may compress its answer.
         return aiohttp.ClientSession(
-            connector=connector, headers={"User-Agent": self._agent}, auto_decompress=True
+            connector=connector,
+            headers={"User-Agent": self._agent, "Accept-Encoding": "gzip"},
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
         )
 
     async def request(
@@ -86,23 +96,27 @@ class Transport:
         body: Any = None,
         content_type: str = JSON,
         accept: str = JSON,
+        bound: Bound = bounds.OBJECT,
     ) -> Any:
         """Send a request and return the decoded answer, None if it is empty.
 
-        Raises an ApiError for an error answer, Unreachable if no answer came in time, or if the
-        client was closed meanwhile (aiohttp's RuntimeError).
+        Raises an ApiError for an error answer, TooLarge for one out of bounds, Unreachable if no
+        answer came in time, or if the client was closed meanwhile (aiohttp's RuntimeError).
         """
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type, "Accept": accept}
-        return answers.decode(await self._exchange(method, path, query, data, headers))
+        payload = await self._exchange(method, path, query, data, headers, limit=bound.size)
+        return await decoding.decode(payload, bound)
 
-    async def payload(self, path: str, *, query: Mapping[str, str], accept: str) -> bytes:
-        """Return the body of a GET, not decoded. Raises as `request` does."""
-        return await self._exchange("GET", path, query, None, {"Accept": accept})
+    async def payload(
+        self, path: str, *, query: Mapping[str, str], accept: str, limit: int
+    ) -> bytes:
+        """Return the body of a GET, not decoded, of `limit` bytes at most. Raises as `request`."""
+        return await self._exchange("GET", path, query, None, {"Accept": accept}, limit=limit)
 
-    async def text(self, path: str) -> str:
-        """Return the body of a GET as text. Raises as `request` does."""
-        payload = await self.payload(path, query={}, accept="*/*")
+    async def text(self, path: str, *, limit: int = bounds.OBJECT.size) -> str:
+        """Return the body of a GET as text, of `limit` bytes at most. Raises as `request` does."""
+        payload = await self.payload(path, query={}, accept="*/*", limit=limit)
         return payload.decode(errors="replace")
 
     async def _exchange(
@@ -112,6 +126,8 @@ class Transport:
         query: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
+        *,
+        limit: int,
     ) -> bytes:
         assert self._short is not None, "enter the client first"
         assert self._urgent is not None, "enter the client first"
@@ -130,13 +146,16 @@ class Transport:
                     allow_redirects=False,
                     server_hostname=self.endpoint.server_name,
                 ) as response:
-                    payload = await answers.read(response, answers.LIMIT)
+                    if failed := response.status >= 300:
+                        payload = await answers.read_error(response)
+                    else:
+                        payload = await answers.read(response, limit)
         except Unreachable:
             self._requests.unanswered(method)
             raise
 
         self._requests.answered(method, response.status, time.monotonic() - started)
-        if response.status >= 300:
+        if failed:
             raise answers.error_of(response, payload)
 
         return payload
@@ -149,30 +168,34 @@ class Transport:
         *,
         query: Mapping[str, str],
         silence: float | None,
+        opening: float | None = OPENING,
         accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request, and yield the answer to be read as it arrives.
 
-        After `silence` seconds without a byte the other side counts as gone.
+        After `silence` seconds without a byte the other side counts as gone; the answer must begin
+        within `opening` seconds, however its bytes come.
         """
         assert self._long is not None, "enter the client first"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
         headers = await self._headers({"Accept": accept})
         with answers.translate_errors(self.name):
-            response = await self._long.request(
-                method,
-                self.endpoint.url + path,
-                params=query,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                server_hostname=self.endpoint.server_name,
-            )
+            async with asyncio.timeout(opening):
+                response = await self._long.request(
+                    method,
+                    self.endpoint.url + path,
+                    params=query,
+                    headers=headers,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    server_hostname=self.endpoint.server_name,
+                )
 
         try:
             if response.status >= 300:
                 with answers.translate_errors(self.name):
-                    payload = await answers.read(response, answers.ERROR_LIMIT)
+                    async with asyncio.timeout(opening):
+                        payload = await answers.read_error(response)
 
                 raise answers.error_of(response, payload)
 
@@ -181,14 +204,12 @@ class Transport:
             await answers.abort(response)
 
     async def authorization(self) -> str | None:
-        """Return the Authorization header for requests made elsewhere (the kubelet tunnel)."""
-        return await self.endpoint.authorization()
+        """Return the Authorization header for a request; raises as `request` does."""
+        with answers.translate_errors(self.name):
+            return await self.endpoint.authorization()
 
     async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        with answers.translate_errors(self.name):
-            value = await self.endpoint.authorization()
-
-        if value:
+        if value := await self.authorization():
             headers["Authorization"] = value
 
         return headers

@@ -22,11 +22,11 @@ import msgspec
 from vnode.api import documents, errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube import answers
+from vnode.kube import bounds, decoding
+from vnode.kube.bounds import Bound
 from vnode.kube.client import METADATA, Client
 from vnode.kube.transport import JSON
 
-LINE_LIMIT: Final = 8 * 1024 * 1024  # bytes of one event; API servers take no object over 3 MiB
 TIMEOUT: Final = 150  # seconds after which the server is asked to end a watch
 SILENCE: Final = 80  # seconds without a byte after which a watch is resumed
 
@@ -39,12 +39,13 @@ BOOKMARK: Final = "BOOKMARK"
 class Event(msgspec.Struct, gc=False):
     """Holds one line of a watch: `type` is a constant above, or ERROR with a metav1.Status.
 
-    `size` is the length of the line in bytes.
+    `size` is the length of the line in bytes, `values` the number of JSON values in it.
     """
 
     type: str
     object: Object
     size: int = 0
+    values: int = 0
 
 
 class _BookmarkMetadata(msgspec.Struct, rename="camel"):
@@ -95,32 +96,42 @@ async def stream(
         "timeoutSeconds": str(TIMEOUT),
     }
     path = selection.kind.path(selection.namespace)
+    bound = bounds.of_object(selection.kind)
     accept = METADATA if selection.metadata_only else JSON
     async with client.stream("GET", path, query=query, silence=SILENCE, accept=accept) as response:
         yield []
         try:
-            async for lines in _lines(response):
-                yield [_event(line) for line in lines]
+            async for lines in _lines(response, bound.size):
+                yield [await _event(line, bound) for line in lines]
         except aiohttp.SocketTimeoutError:
             log.debug("%s: a watch of %s is silent", client.name, selection.kind.plural)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise errors.Unreachable(f"{client.name}: watch broke: {error}") from error
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """Yield whole lines; aiohttp's own reader refuses those over 128 KiB."""
-    rest = b""
+async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[list[bytes]]:
+    """Yield whole lines; aiohttp's own reader refuses those over 128 KiB.
+
+    The beginning of a line is kept in parts: joined for each chunk, a line that comes byte by byte
+    would be copied as often.
+    """
+    parts: list[bytes] = []
+    size = 0
     async for chunk in response.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LINE_LIMIT:
-            raise errors.Unreachable(f"a watch sent a line of more than {LINE_LIMIT} bytes")
-
+        end, *lines = chunk.split(b"\n")
+        parts.append(end)
+        size += len(end)
         if lines:
+            *lines, rest = b"".join(parts), *lines
             yield [line for line in lines if line]
+            parts, size = [rest], len(rest)
+
+        if size > limit:
+            raise errors.Unreachable(f"a watch sent a line of more than {limit} bytes")
 
 
-def _event(line: bytes) -> Event:
-    answers.refuse_unbounded(line, answers.OBJECT_ELEMENTS)
+async def _event(line: bytes, bound: Bound) -> Event:
+    values = await decoding.measure(line, bound.values)
     try:
         event = _decoder.decode(line)
         if event.type == BOOKMARK:
@@ -137,4 +148,5 @@ def _event(line: bytes) -> Event:
         )
 
     event.size = len(line)
+    event.values = values
     return event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -12,6 +13,7 @@ import aiohttp
 from vnode.api import errors
 from vnode.kube import answers
 from vnode.kube.client import Client
+from vnode.kube.transport import OPENING
 
 _CONNECT: Final = 10.0  # seconds for TCP and TLS
 _HEARTBEAT: Final = 30.0  # seconds of silence after which a ping is sent
@@ -29,18 +31,22 @@ async def connect(
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
     connector = aiohttp.TCPConnector(ssl=client.endpoint.ssl or False)
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, middlewares=(_no_redirect,)
+        connector=connector,
+        timeout=timeout,
+        middlewares=(_no_redirect,),
+        cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         with answers.translate_errors(client.name):
             try:
-                socket = await session.ws_connect(
-                    client.endpoint.url + path,
-                    params=list(query),
-                    protocols=[protocol],
-                    headers={"Authorization": authorization} if authorization else {},
-                    heartbeat=_HEARTBEAT,
-                    server_hostname=client.endpoint.server_name,
-                )
+                async with asyncio.timeout(OPENING):
+                    socket = await session.ws_connect(
+                        client.endpoint.url + path,
+                        params=list(query),
+                        protocols=[protocol],
+                        headers={"Authorization": authorization} if authorization else {},
+                        heartbeat=_HEARTBEAT,
+                        server_hostname=client.endpoint.server_name,
+                    )
             except aiohttp.WSServerHandshakeError as error:
                 text = f"{client.name}: {error.message}"
                 raise errors.from_status(error.status, "", text) from error

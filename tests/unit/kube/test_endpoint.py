@@ -341,3 +341,33 @@ def test_a_kubeconfig_from_a_secret_runs_nothing_and_reads_no_file(user):
     }
     with pytest.raises(ConfigError):
         endpoint.from_kubeconfig(json.dumps(config))
+
+
+ALLOWED = Trust(commands=frozenset({"aws"}))
+
+
+def with_plugin(*variables: str) -> str:
+    env = [{"name": name, "value": "x"} for name in variables]
+    return json.dumps(config(user={"exec": {"command": "aws", "env": env}}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "LD_PRELOAD", "PYTHONPATH", "pythonstartup", "BASH_ENV", "HOME", "AWS_CONFIG_FILE"],
+)
+def test_a_variable_that_decides_what_code_runs_is_refused(name):
+    with pytest.raises(ConfigError, match=f"sets {name} for its exec plugin"):
+        endpoint.from_kubeconfig(with_plugin("AWS_PROFILE", name), trust=ALLOWED)
+
+    assert endpoint.from_kubeconfig(with_plugin(name), trust=endpoint.OPERATOR)
+
+
+def test_a_variable_that_chooses_an_account_is_none_of_those():
+    assert endpoint.from_kubeconfig(with_plugin("AWS_PROFILE", "AWS_REGION"), trust=ALLOWED)
+
+
+@pytest.mark.parametrize("env", ["PATH", [1], [None], [{"value": "x"}], {"name": "PATH"}])
+def test_an_environment_that_is_none_is_refused(env):
+    text = json.dumps(config(user={"exec": {"command": "aws", "env": env}}))
+    with pytest.raises(ConfigError, match="no list of names and values"):
+        endpoint.from_kubeconfig(text, trust=ALLOWED)

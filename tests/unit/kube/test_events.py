@@ -147,16 +147,34 @@ async def test_an_event_that_expired_in_the_cluster_is_made_again(cluster, recor
 
 async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(cluster, recorder):
     for number in range(events.WAITING_LIMIT + 500):
-        recorder.event(POD, NORMAL, "Many", str(number))
+        recorder.event({**POD, "name": f"p{number}"}, NORMAL, "Many", "")
 
     async with running(recorder):
         await asyncio.sleep(60)
         assert len(cluster.created) == events.WAITING_LIMIT
         for number in range(2 * events.SERIES_LIMIT):
-            recorder.event(POD, NORMAL, "More", str(number))
+            recorder.event({**POD, "name": f"p{number}"}, NORMAL, "More", "")
 
         assert len(recorder._series) <= events.SERIES_LIMIT
+        assert len(recorder._buckets) <= events.SERIES_LIMIT
         assert recorder._due.keys() <= recorder._series.keys()
+
+
+async def test_of_many_different_events_about_one_object_a_few_are_written(cluster, recorder):
+    """A target refuses a change with other words each time."""
+    async with running(recorder):
+        for number in range(1000):
+            recorder.event(POD, WARNING, "ChangeRefused", f"because of {number}")
+            recorder.event(POD, WARNING, "FailedScheduling", "the same each time")
+            await asyncio.sleep(0.6)
+
+        recorder.event(NODE, NORMAL, "Well", "all is well")
+        await asyncio.sleep(60)
+
+    told = [event["involvedObject"]["name"] for event in cluster.created]
+    assert events.OBJECT_BURST <= told.count("p") <= events.OBJECT_BURST + 2
+    assert told.count("n") == 1
+    assert max(patch.body["count"] for patch in cluster.patched) == 1000
 
 
 async def test_long_messages_and_names_are_cut_to_what_the_server_takes(cluster, recorder):
@@ -171,7 +189,7 @@ async def test_long_messages_and_names_are_cut_to_what_the_server_takes(cluster,
 
 async def test_an_event_that_cannot_be_written_down_keeps_no_other_back(cluster, recorder):
     async with running(recorder):
-        recorder.event(POD, WARNING, "Odd", "half of a pair: \ud800")
+        recorder.event({**POD, "uid": object()}, WARNING, "Odd", "JSON has no such value")
         recorder.event(NODE, NORMAL, "Well", "all is well")
         await asyncio.sleep(1)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
+import aiohttp
 import pytest
 import trustme
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.answering import Answer
 from vnode.api.errors import ConfigError, Unreachable
-from vnode.kube import endpoint, tls
+from vnode.kube import endpoint, oidc, tls
 
 CONFIG = {"refresh-token": "first", "client-id": "it", "client-secret": "s3:cret"}
 _AUTHORITY = trustme.CA()
@@ -58,10 +62,14 @@ class Issuer:
         self.status = 200
         self.redirect = ""
         self.scheme = "https"
+        self.drip: Answer | None = None
 
-    async def serve(self, request: web.Request) -> web.Response:
+    async def serve(self, request: web.Request) -> web.StreamResponse:
         """Any request."""
         self.asked.append(request.path)
+        if self.drip is not None:
+            return await self.drip(request)
+
         if request.path == self.redirect:
             raise web.HTTPTemporaryRedirect("/elsewhere")
 
@@ -194,3 +202,24 @@ def test_whom_the_machine_trusts_is_asked_for_a_certificate() -> None:
     context = tls.shared(None, False)
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
+
+
+async def test_an_issuer_whose_answer_trickles_in_is_not_waited_for(
+    issuer: Issuer, server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(b" ")
+                await asyncio.sleep(0)
+
+        return response
+
+    issuer.drip = drip
+    monkeypatch.setattr(oidc, "_TIMEOUT", aiohttp.ClientTimeout(total=0.1))
+    given = authorization(**trusting(server))
+    async with asyncio.timeout(20):
+        with pytest.raises(Unreachable, match="no answer from the OIDC issuer: timed out"):
+            await given()

@@ -1,0 +1,63 @@
+"""A target may send thousands of objects of any form: others run, and logs stay short."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.apiserver.server import APIServer
+from vnode.api import kinds, objects
+from vnode.kube.acceptance import Acceptance
+from vnode.kube.informer import Informer
+from vnode.telemetry import metrics
+
+MANY = 2000
+
+
+def malformed() -> float:
+    """How many objects of the cluster could not be read."""
+    labels = {"cluster": "odd", "resource": "pods"}
+    name = "vnode_informer_malformed_objects_total"
+    return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+async def test_malformed_objects_are_all_counted_and_once_logged(caplog, clock) -> None:
+    client = APIServer("odd", clock).client()
+    judged = Acceptance(client, kinds.PODS, lambda obj: "uid" in obj)
+    before = malformed()
+    for _ in range(2):
+        judged.begin()
+        good = {"uid": "1"}
+        assert await judged.filter([{}] * MANY + [good]) == [good]
+
+    assert malformed() - before == 2 * MANY
+    assert caplog.messages == ["odd sent one of pods that cannot be read"] * 2
+
+
+@pytest.mark.looptime
+async def test_others_run_while_a_long_list_is_judged_and_stored(clock) -> None:
+    server = APIServer("c1", clock)
+    client = server.client()
+    for number in range(MANY):
+        metadata = {"name": f"m{number}", "namespace": "default"}
+        await client.create(kinds.CONFIG_MAPS, {"metadata": metadata})
+
+    judged: list[str] = []
+    stored: list[str] = []
+
+    def accept(obj: objects.Object) -> bool:
+        judged.append(objects.key(obj))
+        return True
+
+    informer = Informer(client, kinds.CONFIG_MAPS, accept=accept)
+    informer.subscribe(lambda _old, new: stored.append(objects.key(new or {})))
+    running = asyncio.create_task(informer.run())
+    seen = set()
+    while not informer.synced.is_set():
+        seen.add((len(judged), len(stored)))
+        await asyncio.sleep(0)
+
+    running.cancel()
+    assert len(informer.store) == len(stored) == MANY
+    assert {(200, 0), (1000, 0), (MANY, 200), (MANY, 1000)} <= seen

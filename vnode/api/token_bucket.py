@@ -1,0 +1,39 @@
+"""Limits how often something is done: bursts pass, the average over time is bounded."""
+
+from __future__ import annotations
+
+
+class TokenBucket:
+    """Holds `burst` tokens at most, and gets `rate` new ones a second; begins full.
+
+    Times are moments of the monotonic clock.
+    """
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = float(burst)  # as of `_filled`; less than 0: taken before they are there
+        self._filled: float | None = None  # None before the first use
+
+    def take(self, now: float) -> bool:
+        """Take a token; False if there is none at `now`."""
+        if self.wait(now) > 0:
+            return False
+
+        self._tokens -= 1
+        return True
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until a token can be taken; it is left there."""
+        if self._filled is not None:
+            passed = max(0.0, now - self._filled)  # of an event loop of a test, time may begin anew
+            self._tokens = min(self._burst, self._tokens + passed * self._rate)
+
+        self._filled = now
+        return max(0.0, (1 - self._tokens) / self._rate)
+
+    def reserve(self, now: float, tokens: float = 1.0) -> float:
+        """Take tokens, also some that are not there yet; return the seconds until they are."""
+        self.wait(now)
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self._rate)

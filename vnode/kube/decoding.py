@@ -1,0 +1,241 @@
+"""Decodes JSON of servers that need not be honest: measured first, and a large one in pieces.
+
+To measure means to reduce JSON to its outline, the commas and brackets outside of strings: how many
+values there are, and how deep they are nested, follows from that. Nothing is decoded before.
+
+msgspec holds the interpreter's lock, so in a thread it would block the event loop all the same. So
+a large answer is worked on in steps of a few ten milliseconds at most, between which the event loop
+runs: slices of the text, then objects of the list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from vnode.api import documents, errors
+from vnode.api.objects import Objects
+from vnode.kube.bounds import Bound
+
+DEPTH: Final = 100
+"""Levels of nesting: objects have some 12, schemas of CRDs some 50. What walks objects recursively
+(copies, comparisons) takes two or three of the interpreter's 1,000 frames for a level."""
+
+PIECE: Final = 512 * 1024
+"""Bytes of a large answer that are worked on at once: some milliseconds."""
+
+_BRACES: Final = bytes.maketrans(b"{}", b"[]")
+_OTHERS: Final = bytes(set(range(256)) - set(b'[]{},"'))
+_STRING: Final = re.compile(rb'"[^"]*+"?')  # of an outline: there are no escapes any more
+_AT_ONCE: Final = 50_000  # strings of an outline
+_STRINGS: Final = re.compile(rb'[^"]*+(?:"[^"]*+"[^"]*+){0,%d}+' % _AT_ONCE)
+_ITEM: Final = 50  # bytes that cost as much time as it takes to begin with an object of a list
+
+
+class _ListMetadata(msgspec.Struct, rename="camel"):
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(name="continue", default=None)
+
+
+class _List(msgspec.Struct):
+    kind: str
+    metadata: _ListMetadata
+    items: list[msgspec.Raw] | None  # Go writes a list that was never filled as null
+
+
+class Page(msgspec.Struct):
+    """Holds a page of a list; `token` asks for the next one, and is "" on the last.
+
+    `values` is the number of JSON values in it.
+    """
+
+    items: Objects
+    version: str
+    token: str
+    values: int
+
+
+_any: Final = msgspec.json.Decoder()
+_list: Final = msgspec.json.Decoder(_List)
+
+
+async def decode(payload: bytes, bound: Bound) -> Any:
+    """Decode JSON, None for an empty payload; Unreachable if it is not JSON, or out of bounds."""
+    await measure(payload, bound.values)
+    return _decode(payload)
+
+
+def decode_at_once(payload: bytes, bound: Bound) -> Any:
+    """Decode JSON as `decode` does, without a pause: for answers of a MiB at most."""
+    for _pause in _measure(payload, bound.values):
+        pass
+
+    return _decode(payload)
+
+
+def _decode(payload: bytes) -> Any:
+    if not payload:
+        return None
+
+    try:
+        return _any.decode(payload)
+    except documents.NO_JSON as error:
+        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+
+async def decode_page(payload: bytes, bound: Bound) -> Page | None:
+    """Decode a page of a list; None if it is none. Raises as `decode` does.
+
+    An API server names the kind of its answer, and a list that lacks items is no empty one.
+    """
+    values = await measure(payload, bound.values)
+    try:
+        found = _list.decode(payload)
+        if not found.kind.endswith("List"):
+            return None
+
+        items = await _decode_items(found.items or [])
+    except msgspec.ValidationError:
+        return None
+    except documents.NO_JSON as error:
+        raise errors.Unreachable(f"the answer is not JSON: {error}") from error
+
+    metadata = found.metadata
+    return Page(items, metadata.resource_version or "", metadata.continue_ or "", values)
+
+
+async def _decode_items(raw: list[msgspec.Raw]) -> Objects:
+    items: Objects = []
+    size = 0
+    for item in raw:
+        size += _ITEM + len(memoryview(item))
+        if size > PIECE:
+            await asyncio.sleep(0)
+            size = 0
+
+        items.append(_any.decode(item))
+
+    return items
+
+
+async def measure(payload: bytes, limit: int) -> int:
+    """Return how many values JSON has.
+
+    Raises TooLarge if they are more than `limit`, Unreachable if they are nested more than DEPTH
+    levels deep. Of what is no JSON it may return anything.
+    """
+    steps = _measure(payload, limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return int(end.value)
+
+        await asyncio.sleep(0)
+
+
+def _measure(payload: bytes, limit: int) -> Generator[None, None, int]:
+    """Measure as `measure` promises; yields where it may pause."""
+    outline = yield from _outline(payload)
+    if b'"' in outline:
+        outline = yield from _without_strings(outline, limit)
+
+    brackets = outline.translate(None, b",")
+    values = 1 + len(outline) - brackets.count(b"]")
+    if values > limit:
+        raise _too_many(limit)
+
+    yield from _check_depth(brackets)
+    return values
+
+
+def _too_many(limit: int) -> errors.TooLarge:
+    return errors.TooLarge(f"the answer has more than {limit} values")
+
+
+def _outline(payload: bytes) -> Generator[None, None, bytes]:
+    """Return the brackets and commas of JSON, all brackets as square ones, and strings with such.
+
+    Without escapes, quotes are what begins or ends a string. Two that are neighbours once all else
+    is gone are an empty string, or the end of one and the beginning of the next: without them, what
+    is in a string stays in one, and what is outside stays outside.
+    """
+    if len(payload) <= PIECE:
+        return _reduce(payload)
+
+    parts = []
+    for piece in _pieces(payload):
+        parts.append(_reduce(piece))
+        yield
+
+    return b"".join(parts).replace(b'""', b"")
+
+
+def _reduce(text: bytes) -> bytes:
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+    outline = text.translate(_BRACES, _OTHERS)
+    bare = outline.translate(None, b'"')
+    if 2 * outline.count(b'""') == len(outline) - len(bare):  # the usual case, and much faster
+        return bare
+
+    return outline.replace(b'""', b"")
+
+
+def _pieces(payload: bytes) -> Iterator[bytes]:
+    """Yield slices of a text, none of which ends within an escape."""
+    start = 0
+    while start < len(payload):
+        end = start + PIECE
+        piece = payload[start:end]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            end += 1
+            piece = payload[start:end]
+
+        yield piece
+        start = end
+
+
+def _without_strings(outline: bytes, limit: int) -> Generator[None, None, bytes]:
+    """Take the strings out of an outline; TooLarge if there are more than values may be.
+
+    Between two strings of an outline there is a bracket or a comma, hence a value.
+    """
+    parts = []
+    start = count = 0
+    while start < len(outline):
+        if count > limit:
+            raise _too_many(limit)
+
+        found = _STRINGS.match(outline, start)
+        piece = (found and found[0]) or outline[start:]  # a string without an end
+        parts.append(_STRING.sub(b"", piece))
+        start += len(piece)
+        count += _AT_ONCE
+        if start < len(outline):
+            yield
+
+    return b"".join(parts)
+
+
+def _check_depth(brackets: bytes) -> Generator[None, None, None]:
+    """Raise Unreachable for brackets that are nested too deep; each round takes the innermost."""
+    work = 0
+    for _ in range(DEPTH):
+        rest = brackets.replace(b"[]", b"")
+        if len(rest) == len(brackets):  # none are left, or they match nowhere: then it is no JSON
+            return
+
+        work += len(brackets)
+        brackets = rest
+        if work > PIECE:
+            yield
+            work = 0
+
+    if brackets:
+        raise errors.Unreachable(f"the answer is nested more than {DEPTH} levels deep")

@@ -1,0 +1,58 @@
+"""Decides which exec plugins a kubeconfig may run, and with which environment.
+
+The author of a kubeconfig in a Secret chooses command, arguments and environment, and need not be
+trusted with what runs where the agent does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, Final
+
+from vnode.api.errors import ConfigError
+from vnode.kube.credentials import ExecPlugin
+
+_CODE_VARIABLE: Final = re.compile(
+    r"(LD_|DYLD_|GLIBC_|PYTHON|PERL|RUBY|JAVA_|JDK_|_JAVA_|BASH_|CLOUDSDK_PYTHON).*"
+    r"|NODE_OPTIONS|NODE_PATH|PATH|HOME|SHELL|ENV|IFS|GCONV_PATH|LOCPATH"
+    r"|AWS_CONFIG_FILE|AWS_SHARED_CREDENTIALS_FILE"
+    r"|CLOUDSDK_CONFIG|AZURE_CONFIG_DIR",
+    re.IGNORECASE,
+)
+"""Names of variables by which a program loads code, or configuration that names commands."""
+
+
+def allowed(plugin: Any, commands: Collection[str], setting: str) -> ExecPlugin:
+    """Return the plugin of a kubeconfig if it runs one of the commands; `*` is any.
+
+    Raises ConfigError, which names the field of the configuration that lists the commands.
+    """
+    command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
+    if "*" not in commands:
+        if command not in commands:
+            raise ConfigError(
+                f"the kubeconfig runs the exec plugin {command!r}: a kubeconfig in a Secret may "
+                f"only run commands listed in the agent's configuration ({setting})"
+            )
+
+        _check_environment(plugin)
+
+    return ExecPlugin(plugin)
+
+
+def _check_environment(plugin: dict[str, Any]) -> None:
+    """Refuse variables that would have a command that is allowed run other code."""
+    entries = plugin.get("env") or []
+    for entry in entries if isinstance(entries, list) else [entries]:
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or entry is entries:
+            raise ConfigError(
+                "the kubeconfig's exec plugin has an env that is no list of names and values"
+            )
+
+        if _CODE_VARIABLE.fullmatch(name):
+            raise ConfigError(
+                f"the kubeconfig sets {name} for its exec plugin, which decides what code that "
+                "runs: set it where the agent runs, if it is needed"
+            )

@@ -1,0 +1,138 @@
+"""Limits how often, and how much, a target has this cluster's API server write.
+
+Whatever a target reports ends in objects of the source, each write a new revision in its etcd. A
+target may report fifty changes a second, by malice or mistake. So each object has a token bucket,
+whose burst is more than an honest change needs, and who reconciles it asks `wait` before a write: a
+key that has to wait is put back into its queue for that long, and then the present state is
+written. Intermediate states are left out, the last one never is.
+
+What all objects of a target share is limited by a `TurnLimiter`.
+
+The numbers are here, for all who write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from vnode.api.clock import TICK, Clock
+from vnode.api.token_bucket import TokenBucket
+from vnode.telemetry import metrics
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLimit:
+    """How many writes of one object pass at once, and how many a second over time."""
+
+    burst: int
+    rate: float
+
+
+# A kubelet reports a pod once a second at most, as often as it looks at containers, and a pod that
+# starts takes some five reports.
+PODS: Final = WriteLimit(10, 1.0)
+# As often as a kubelet reports a Node that changes.
+NODES: Final = WriteLimit(10, 0.1)
+# Addresses of load balancers.
+SERVICES: Final = WriteLimit(10, 0.1)
+# Conditions: a target is probed every ten seconds.
+TARGETS: Final = WriteLimit(10, 0.1)
+# Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
+# The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
+# revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.
+BYTES: Final = WriteLimit(256 * 1024 * 1024, 1024 * 1024)
+# Pods that are deleted because one target has lost their delegates: their owners make new ones,
+# which may go to that target again. Over time as many as Kubernetes evicts from nodes that fail.
+LOST_PODS: Final = WriteLimit(1000, 20.0)
+
+
+class WriteLimiter(Generic[K]):
+    """Limits the writes of objects of one resource, each for itself."""
+
+    def __init__(self, resource: str, limit: WriteLimit, clock: Clock) -> None:
+        self._resource = resource
+        self._limit = limit
+        self._clock = clock
+        self._buckets: dict[K, TokenBucket] = {}  # of the objects that were written
+        self._waiting: set[K] = set()  # objects whose delay is counted
+
+    def wait(self, key: K) -> float:
+        """Return the seconds until the object may be written: 0 for now."""
+        bucket = self._buckets.get(key)
+        wait = bucket.wait(self._clock.monotonic()) if bucket is not None else 0.0
+        if wait <= TICK:
+            return 0.0
+
+        if key not in self._waiting:
+            self._waiting.add(key)
+            metrics.WRITES_DELAYED.labels(self._resource).inc()
+
+        return wait
+
+    def written(self, key: K) -> None:
+        """Count a write of the object."""
+        self._waiting.discard(key)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = TokenBucket(self._limit.rate, self._limit.burst)
+
+        bucket.reserve(self._clock.monotonic())
+
+    def forget(self, key: K) -> None:
+        """Drop what is known of an object that is gone."""
+        self._buckets.pop(key, None)
+        self._waiting.discard(key)
+
+
+class TurnLimiter(Generic[K]):
+    """Limits something that all objects of a target share.
+
+    An object that has to wait gets a time of its own, so that thousands that wait do not all wake
+    up for the next token.
+    """
+
+    def __init__(self, resource: str, limit: WriteLimit, clock: Clock) -> None:
+        self._resource = resource
+        self._limit = limit
+        self._clock = clock
+        self._buckets: dict[str, TokenBucket] = {}  # by target
+        self._due: dict[K, float] = {}  # monotonic; of objects whose tokens are reserved
+
+    def wait(self, key: K, target: str, tokens: Callable[[], int]) -> float:
+        """Return the seconds until the object may have so many tokens: 0 for now."""
+        now, bucket = self._clock.monotonic(), self._bucket(target)
+        if key in self._due:
+            return self.left(key)
+
+        if bucket.wait(now) <= TICK:
+            return 0.0
+
+        metrics.WRITES_DELAYED.labels(self._resource).inc()
+        self._due[key] = now + bucket.reserve(now, tokens())
+        return self.left(key)
+
+    def left(self, key: K) -> float:
+        """Return the seconds that an object still has to wait that was told to; else 0."""
+        left = self._due.get(key, 0.0) - self._clock.monotonic()
+        return left if left > TICK else 0.0
+
+    def done(self, key: K, target: str, tokens: int) -> None:
+        """Count the tokens of an object, unless they were reserved."""
+        if self._due.pop(key, None) is None:
+            self._bucket(target).reserve(self._clock.monotonic(), tokens)
+
+    def forget(self, key: K) -> None:
+        """Drop what is known of an object that is gone."""
+        self._due.pop(key, None)
+
+    def _bucket(self, target: str) -> TokenBucket:
+        bucket = self._buckets.get(target)
+        if bucket is None:
+            bucket = TokenBucket(self._limit.rate, self._limit.burst)
+            self._buckets[target] = bucket
+
+        return bucket
