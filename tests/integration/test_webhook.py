@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import kit
+from tests.permitted import MANIFESTS
 from vnode.api import errors, keys, kinds, objects
 from vnode.kube.client import Client
 from vnode.runtime.certs.authority import Authority
@@ -79,7 +80,7 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> AsyncIter
     source = Authority(client, name)
     await source.load()
     certificate = ServingCertificate(source, "webhook", (address,))
-    webhook = server.Webhook(annotations, lambda _namespace: FINALIZERS)
+    webhook = server.Webhook(annotations, lambda _namespace: FINALIZERS, MANIFESTS)
     listener = Server("webhook", webhook.app(), address, 0, ssl_context=await certificate.start())
     ready, done = asyncio.Event(), asyncio.Event()
 

@@ -1,10 +1,10 @@
 """Turns a pod that is being created into its proxy pod: an admission decision as a JSON patch.
 
 Pure, and on the raw JSON of the request, so that pod fields newer than this code pass through. The
-pod as its user wrote it is saved in an annotation, from which chaperons are built; the rest is
-changed to choose a virtual node. It does what Admiralty's webhook does, and adds the finalizers of
-ClusterTargets, and keeps the tolerations that say how long a proxy outlives its node
-(docs/admiralty-contract.md, section 5).
+pod as its user wrote it is saved in an annotation, and signed, so that its delegate can have its
+own constraints again; the rest is changed to choose a virtual node. It does what Admiralty's
+webhook does, and adds the finalizers of ClusterTargets, and keeps the tolerations that say how long
+a proxy outlives its node (docs/admiralty-contract.md, section 5).
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, kinds, objects, patterns, pod_shape, virtual_constraints
+from vnode.api import (
+    keys,
+    kinds,
+    objects,
+    patterns,
+    pod_shape,
+    virtual_constraints,
+)
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.webhook import constraints
 from vnode.webhook.patch import Patch
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
+_SAVED: Final = (keys.SOURCE_POD_MANIFEST, keys.MANIFEST_SIGNATURE)
+_SIGNATURE_BYTES: Final = 44  # of SHA-256 in base64
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _DELEGATE: Final = kinds.POD_CHAPERONS.kind
 _NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -95,11 +105,14 @@ def _owners(pod: Object) -> set[str]:
     return {str(owner.get("kind")) for owner in references}
 
 
-def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
+def proxy_patch(
+    pod: Object, namespace: str, finalizers: Sequence[str], manifests: SavedManifests
+) -> list[Object]:
     """Return the JSON patch that makes an elected pod a proxy; empty if it is one already.
 
-    `finalizers` are those of all targets that pods of its namespace may use. Raises ConfigError if
-    an annotation is not acceptable: its text tells the user which one, why, and the cure.
+    `finalizers` are those of all targets that pods of its namespace may use. A manifest that is
+    saved already stays if `manifests` believes it, else the pod itself is saved. Raises ConfigError
+    if an annotation is not acceptable: its text tells the user which one, why, and the cure.
 
     The size of all annotations is checked first: some are parsed as YAML, and whoever sends the pod
     need not be an API server, which would refuse them too, but only after the webhook.
@@ -111,13 +124,17 @@ def proxy_patch(pod: Object, finalizers: Sequence[str]) -> list[Object]:
             f"ones into a ConfigMap"
         )
 
-    source = _source(pod)
+    is_saved = manifests.believed(pod, namespace) is not None
+    source = manifests.source_pod(pod, namespace)
     if keys.NO_PREFIX_LABEL_REGEXP in annotations:
         _checked(keys.NO_PREFIX_LABEL_REGEXP, patterns.compile_safe, annotations)
 
     patch = Patch(pod)
-    if keys.SOURCE_POD_MANIFEST not in annotations:
-        patch.set(_manifest(pod), "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
+    if not is_saved:
+        text = _manifest(pod)
+        signature = manifests.signature(pod, namespace, text)
+        patch.set(text, "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
+        patch.set(signature, "metadata", "annotations", keys.MANIFEST_SIGNATURE)
 
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
     _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
@@ -177,30 +194,12 @@ def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:
     return others + list(dict.fromkeys(ours))
 
 
-def _source(pod: Object) -> Object:
-    """Return the pod as its user wrote it: the one saved before, if any, else the pod itself."""
-    annotations = objects.annotations(pod)
-    if keys.SOURCE_POD_MANIFEST not in annotations:
-        return pod
-
-    source: Object = _checked(keys.SOURCE_POD_MANIFEST, _saved_pod, annotations)
-    return source
-
-
-def _saved_pod(text: str) -> Object:
-    saved = documents.parse(text)
-    if not isinstance(saved, dict) or not is_pod(saved):
-        raise ConfigError("it is not a Pod with metadata and spec")
-
-    if saved.get("kind", "Pod") != "Pod":
-        raise ConfigError("it is not a Pod but of another kind")
-
-    return saved
-
-
 def _manifest(pod: Object) -> str:
     """Return the pod to be saved: JSON, which every reader of YAML reads."""
     metadata = {k: v for k, v in objects.metadata(pod).items() if k != "managedFields"}
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {k: v for k, v in annotations.items() if k not in _SAVED}
+
     text = msgspec.json.encode(
         {
             **pod,
@@ -210,7 +209,9 @@ def _manifest(pod: Object) -> str:
             "status": {},
         }
     ).decode()
-    size = _size({**objects.annotations(pod), keys.SOURCE_POD_MANIFEST: text})
+    signature = " " * _SIGNATURE_BYTES
+    saved = {keys.SOURCE_POD_MANIFEST: text, keys.MANIFEST_SIGNATURE: signature}
+    size = _size({**objects.annotations(pod), **saved})
     if size > _ANNOTATIONS_LIMIT:
         raise ConfigError(
             f"annotation {keys.SOURCE_POD_MANIFEST}: the pod is too large to be saved in it: with "
@@ -226,7 +227,6 @@ def _size(annotations: Mapping[str, str]) -> int:
 
 
 _CURES: Final = {
-    keys.SOURCE_POD_MANIFEST: "remove it: it is written when the pod is admitted",
     keys.PROXY_CONSTRAINTS: (
         "write a fragment of a PodSpec in YAML, with nodeSelector, tolerations, affinity or "
         "topologySpreadConstraints"

@@ -15,15 +15,18 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import keys, renaming, spelling
+from vnode.api import documents, keys, renaming, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
 from vnode.webhook import mutate
 
 PATH: Final = "/mutate--v1-pod"
 BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
+VALUES: Final = 50_000
+"""In a review, since it is decoded in one piece; a large pod has a thousand."""
 LIMITS: Final = ConnectionLimits(
     seconds=10.0,  # as long as an API server waits
     idle=100.0,  # longer than an API server keeps a connection
@@ -64,9 +67,15 @@ class Webhook:
     `finalizers` those of the Targets and ClusterTargets that cover a namespace.
     """
 
-    def __init__(self, namespace_annotations: NamespaceAnnotations, finalizers: Finalizers) -> None:
+    def __init__(
+        self,
+        namespace_annotations: NamespaceAnnotations,
+        finalizers: Finalizers,
+        manifests: SavedManifests,
+    ) -> None:
         self._namespace_annotations = namespace_annotations
         self._finalizers = finalizers
+        self._manifests = manifests
 
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
@@ -107,7 +116,10 @@ class Webhook:
                 metrics.ADMISSIONS.labels("ignored").inc()
                 return _with_warnings({"allowed": True}, spelling.warnings(pod, elected=False))
 
-            patch = mutate.proxy_patch(pod, self._finalizers(request.namespace))
+            patch = mutate.proxy_patch(
+                pod, request.namespace, self._finalizers(request.namespace), self._manifests
+            )
+            warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
         except ConfigError as error:
             return _rejection(request, 400, "BadRequest", str(error))
         except VnodeError as error:
@@ -115,7 +127,6 @@ class Webhook:
             return _rejection(request, 503, "ServiceUnavailable", text)
 
         metrics.ADMISSIONS.labels("mutated").inc()
-        warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
         return _with_warnings(_with_patch(patch), warnings)
 
     async def _elected(self, pod: Object, namespace: str) -> bool:
@@ -129,6 +140,9 @@ class Webhook:
 
 
 def _parse(body: bytes) -> _Review:
+    if not documents.has_at_most(VALUES, body):
+        raise MalformedReview(f"the AdmissionReview has more than {VALUES} values")
+
     try:
         review = _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.permitted import MANIFESTS
 from vnode.api import documents, keys
 from vnode.api.errors import ConfigError
+from vnode.api.saved_manifest import SavedManifests
 from vnode.webhook import mutate
 
 FINALIZER = keys.PREFIX + "default-c2"
@@ -34,7 +36,7 @@ def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any
 def proxied(original: dict[str, Any], finalizers: tuple[str, ...] = (FINALIZER,)) -> dict[str, Any]:
     before = copy.deepcopy(original)
     patched: dict[str, Any] = jsonpatch.apply_patch(
-        original, mutate.proxy_patch(original, finalizers)
+        original, mutate.proxy_patch(original, "default", finalizers, MANIFESTS)
     )
     assert original == before
     return patched
@@ -145,6 +147,18 @@ def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
     assert result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] == text
 
 
+def test_a_manifest_that_no_agent_signed_is_replaced_by_the_pod_itself() -> None:
+    strict = SavedManifests(lambda: b"key")
+    forged = '{"metadata": {}, "spec": {"nodeSelector": {"x": "y"}, "hostPID": true}}'
+    given = pod({keys.SOURCE_POD_MANIFEST: forged, keys.MANIFEST_SIGNATURE: "AAAA"})
+    patch = mutate.proxy_patch(given, "default", (), strict)
+    annotations = jsonpatch.apply_patch(given, patch)["metadata"]["annotations"]
+    assert json.loads(annotations[keys.SOURCE_POD_MANIFEST])["spec"] == given["spec"]
+    assert forged not in str(annotations)
+    made = {"metadata": {**given["metadata"], "annotations": annotations}}
+    assert strict.believed(made, "default") is not None
+
+
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
@@ -160,9 +174,8 @@ def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
         (keys.NO_PREFIX_LABEL_REGEXP, r"\pL{250}", "repeat fewer times"),
         (keys.NO_PREFIX_LABEL_REGEXP, "(?=a)", "look-around"),
         (keys.NO_PREFIX_LABEL_REGEXP, "a" * 513, "512"),
-        (keys.SOURCE_POD_MANIFEST, "hello", "not a Pod"),
-        (keys.SOURCE_POD_MANIFEST, "{metadata: {}, spec: {affinity: 5}}", "not a Pod"),
-        (keys.SOURCE_POD_MANIFEST, '{"kind":"Job","metadata":{},"spec":{}}', "another kind"),
+        (keys.SOURCE_POD_MANIFEST, "hello", "holds no pod"),
+        (keys.SOURCE_POD_MANIFEST, "{metadata: {}, spec: {affinity: 5}}", "holds no pod"),
         (keys.SOURCE_POD_MANIFEST, "? [1]\n: 2", "YAML"),
         (keys.PROXY_CONSTRAINTS, "{" + "a," * 20_000 + "}", "10000 elements"),
         (keys.SOURCE_POD_MANIFEST, "{" + "a," * 20_000 + "}", "10000 elements"),
@@ -171,10 +184,10 @@ def test_a_manifest_of_admiralty_in_yaml_is_the_source() -> None:
 )
 def test_a_bad_annotation_is_named_with_its_cure(key: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        mutate.proxy_patch(pod({key: value}), ())
+        mutate.proxy_patch(pod({key: value}), "default", (), MANIFESTS)
 
     named = keys.SOURCE_POD_MANIFEST if key == keys.ELECT else key
-    assert str(caught.value).startswith(f"annotation {named}: ")
+    assert str(caught.value).startswith(f"annotation {named}")
     assert says in str(caught.value)
 
 
@@ -183,7 +196,9 @@ def test_the_size_of_all_annotations_is_checked_first(key: str, monkeypatch) -> 
     parsed: list[str] = []
     monkeypatch.setattr(documents, "parse", parsed.append)
     with pytest.raises(ConfigError, match="262144 are allowed"):
-        mutate.proxy_patch(pod({key: "x" * 131_000, "other": "x" * 131_200}), ())
+        mutate.proxy_patch(
+            pod({key: "x" * 131_000, "other": "x" * 131_200}), "default", (), MANIFESTS
+        )
 
     assert parsed == []
 
@@ -195,7 +210,7 @@ def test_constraints_that_constrain_nothing_are_fine(text: str) -> None:
 
 @pytest.mark.parametrize("value", ["^example\\.com/.*", "app=.*", "[a-z]+=[a-z]+", "(?i)x|y"])
 def test_ordinary_expressions_are_accepted(value: str) -> None:
-    mutate.proxy_patch(pod({keys.NO_PREFIX_LABEL_REGEXP: value}), ())
+    mutate.proxy_patch(pod({keys.NO_PREFIX_LABEL_REGEXP: value}), "default", (), MANIFESTS)
 
 
 def owned(kind: str, annotations: dict[str, str]) -> dict[str, Any]:
@@ -261,7 +276,7 @@ def test_twice_is_once_and_what_is_not_named_survives(
     obj: dict[str, Any], finalizers: list[str]
 ) -> None:
     once = proxied(obj, tuple(finalizers))
-    assert mutate.proxy_patch(once, finalizers) == []
+    assert mutate.proxy_patch(once, "default", finalizers, MANIFESTS) == []
     assert once["spec"]["brandNew"] == obj["spec"]["brandNew"]
     assert once["spec"]["containers"] == obj["spec"]["containers"]
     assert once.get("unknown") == obj.get("unknown")

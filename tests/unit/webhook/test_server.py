@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.permitted import MANIFESTS
 from vnode.api import keys
 from vnode.api.errors import Unreachable
 from vnode.webhook import server
@@ -28,7 +29,9 @@ async def annotations_of(namespace: str) -> Mapping[str, str] | None:
 
 
 def webhook() -> server.Webhook:
-    return server.Webhook(annotations_of, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"])
+    return server.Webhook(
+        annotations_of, lambda namespace: [f"{keys.PREFIX}{namespace}-c2"], MANIFESTS
+    )
 
 
 def review(
@@ -115,6 +118,29 @@ async def test_an_unknown_namespace_state_is_not_guessed() -> None:
     assert response["status"]["code"] == 503
 
 
+MANY = {
+    "objects": b",".join([b"{}"] * server.VALUES),
+    "labels": b",".join(b'"%d"' % i for i in range(server.VALUES)),
+}
+
+
+@pytest.mark.parametrize("inside", MANY)
+@pytest.mark.parametrize("field", [b"object", b"oldObject", b"dryRun"])
+async def test_a_body_of_many_values_is_not_decoded(
+    inside: str, field: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to be known to send one, and decoding 8 MiB of them takes a second."""
+    monkeypatch.setattr(server, "_decoder", None)
+    body = b'{"request":{"uid":"u","%s":[%s]}}' % (field, MANY[inside])
+    with pytest.raises(server.MalformedReview, match="more than 50000 values"):
+        await webhook().review(body)
+
+
+async def test_a_large_pod_of_long_texts_is_answered() -> None:
+    text = json.dumps([{"a": "b"}] * 100_000)
+    assert (await answer(review({"text": text})))["allowed"]
+
+
 async def test_over_http_bad_bodies_are_400_and_huge_ones_413() -> None:
     async with TestClient(TestServer(webhook().app())) as client:
         good = await client.post(server.PATH, json=review({keys.ELECT: ""}))
@@ -186,3 +212,11 @@ async def test_a_pod_nested_a_thousand_deep_is_answered() -> None:
     )
     with contextlib.suppress(server.MalformedReview):
         await webhook().review(body.encode())
+
+
+async def test_an_expression_on_labels_for_too_many_constraints_is_refused_with_its_cure() -> None:
+    request = review({keys.ELECT: "", keys.NO_PREFIX_LABEL_REGEXP: "a=.*"})
+    request["request"]["object"]["spec"] = {"affinity": {f"k{n}": 0 for n in range(1500)}}
+    response = await answer(request)
+    assert not response["allowed"]
+    assert "over 1000 values" in response["status"]["message"]

@@ -1,0 +1,59 @@
+"""The key of the signatures: made once, shared by all replicas, made again if it is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from tests.apiserver.server import APIServer
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.api.errors import ConfigError
+from vnode.runtime.manifest_key import SECRET, ManifestKey
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def server(clock: Clock) -> APIServer:
+    server = APIServer("c1", clock)
+    server.add(kinds.NAMESPACES, {"metadata": {"name": "vnode"}})
+    return server
+
+
+_numbers = count(1)
+
+
+def replica(server: APIServer) -> ManifestKey:
+    return ManifestKey(server.client(), "vnode", make=lambda: bytes([next(_numbers)]) * 32)
+
+
+async def test_all_replicas_have_the_key_of_the_first(server: APIServer) -> None:
+    first, second = replica(server), replica(server)
+    await asyncio.gather(first.load(), second.load())
+    assert first.key == second.key
+
+
+async def test_a_deleted_key_is_replaced_by_one_that_all_share(server: APIServer) -> None:
+    replicas = [replica(server), replica(server)]
+    for one in replicas:
+        await one.load()
+
+    before = replicas[0].key
+    tasks = [asyncio.create_task(one.run()) for one in replicas]
+    await asyncio.sleep(1)
+    server.remove(kinds.SECRETS, SECRET, "vnode")
+    await asyncio.sleep(1)
+    assert replicas[0].key == replicas[1].key != before
+    for task in tasks:
+        task.cancel()
+
+    await asyncio.wait(tasks)
+
+
+async def test_a_secret_without_a_key_is_an_error_with_a_cure(server: APIServer) -> None:
+    server.add(kinds.SECRETS, {"metadata": {"name": SECRET, "namespace": "vnode"}, "data": {}})
+    with pytest.raises(ConfigError, match="delete it"):
+        await replica(server).load()

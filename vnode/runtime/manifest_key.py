@@ -1,0 +1,97 @@
+"""Keeps the key by which the webhook signs saved manifests, in a Secret that all replicas share.
+
+The first replica creates the Secret; the others find it. Whoever deletes it revokes all signatures:
+the agents make another key, and pods that wait are sent by their live spec.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.errors import AlreadyExists, ConfigError, NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.certs import authority, renewal
+
+SECRET: Final = "vnode-manifest-key"  # noqa: S105 - its name
+_FIELD: Final = "key"
+_BYTES: Final = 32  # as many as SHA-256 gives
+_RETRY: Final = 5.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+def random_key() -> bytes:
+    """Return a new key."""
+    return secrets.token_bytes(_BYTES)
+
+
+class ManifestKey:
+    """Holds the key. Call `load` first, then `run`."""
+
+    def __init__(
+        self, client: Client, namespace: str, *, make: Callable[[], bytes] = random_key
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._make = make
+        self._key = b""
+
+    @property
+    def key(self) -> bytes:
+        """The key that signs, and that signatures are checked with."""
+        assert self._key, "load the key first"
+        return self._key
+
+    async def load(self) -> None:
+        """Read the key, or make it if there is none.
+
+        ConfigError if the Secret holds something else.
+        """
+        try:
+            secret = await self._client.get(kinds.SECRETS, SECRET, self._namespace)
+        except NotFound:
+            secret = await self._create()
+
+        self._key = _parse(secret)
+
+    async def run(self) -> None:
+        """Follow the Secret, and make it again if it is deleted."""
+        informer = Informer.of_object(self._client, kinds.SECRETS, SECRET, self._namespace)
+        await renewal.keep_object(informer, self._reconcile)
+
+    async def _reconcile(self) -> float | None:
+        try:
+            await self.load()
+        except VnodeError as error:
+            log.warning("the key in Secret %s/%s: %s", self._namespace, SECRET, error)
+            return _RETRY
+
+        return None
+
+    async def _create(self) -> Object:
+        data = {_FIELD: self._make()}
+        secret = authority.secret_of(self._namespace, SECRET, data, kind="Opaque")
+        try:
+            created = await self._client.create(kinds.SECRETS, secret)
+        except AlreadyExists:
+            return await self._client.get(kinds.SECRETS, SECRET, self._namespace)
+
+        log.info("created a new key in Secret %s/%s", self._namespace, SECRET)
+        return created
+
+
+def _parse(secret: Object) -> bytes:
+    key = authority.data_of(secret, _FIELD)
+    if len(key) != _BYTES:
+        raise ConfigError(
+            f"Secret {objects.key(secret)} holds no key of {_BYTES} bytes: delete it, and the "
+            "agent creates another"
+        )
+
+    return key
