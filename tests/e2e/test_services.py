@@ -16,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 
 LABEL = keys.PREFIX + "app"
+CILIUM, _ = keys.CILIUM_GLOBAL
 
 
 def service(name: str, app: str, **spec: Any) -> Object:
@@ -99,7 +100,7 @@ async def test_a_service_and_its_ingress_go_where_its_pods_are(
         )
 
     now = await kit.until_one(
-        source, kinds.SERVICES, name, "default", lambda s: keys.GLOBAL in objects.annotations(s)
+        source, kinds.SERVICES, name, "default", lambda s: CILIUM in objects.annotations(s)
     )
     assert objects.spec(now) == objects.spec(before)
     assert not await c3.list(kinds.SERVICES, "default", field_selector=f"metadata.name={name}")
@@ -372,7 +373,7 @@ async def test_a_restarted_agent_leaves_services_as_they_are(
         await until_there(c2, kinds.SERVICES, name)
 
     await kit.until_one(
-        source, kinds.SERVICES, kept, "default", lambda s: keys.GLOBAL in objects.annotations(s)
+        source, kinds.SERVICES, kept, "default", lambda s: CILIUM in objects.annotations(s)
     )
     before = [await client.get(kinds.SERVICES, kept, "default") for client in (source, c2)]
     fleet.run("stop", "c1", "agent", "--kill")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import re
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -60,6 +61,13 @@ def grant(fleet: Fleet, namespace: str) -> None:
     fleet.kubectl("c1", "-n", namespace, *words, "--serviceaccount=vnode:vnode")
 
 
+def projected_by(prefix: str, spec: Object) -> list[Object]:
+    """The sources of the one projected volume whose name begins so."""
+    (volume,) = [v for v in spec["volumes"] if v["name"].startswith(prefix)]
+    sources: list[Object] = volume["projected"]["sources"]
+    return sources
+
+
 async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its_pod(
     fleet: Fleet, source: Client, c2: Client, shared: str
 ) -> None:
@@ -98,10 +106,10 @@ async def test_a_target_is_given_a_token_of_the_source_that_lives_as_long_as_its
 
     delegate = await c2.get(kinds.PODS, names.chaperon("web", objects.uid(pod)), shared)
     spec = objects.spec(delegate)
-    (volume,) = [v for v in spec["volumes"] if "secret" in v]
-    assert volume["secret"]["secretName"] == name
-    (volume,) = [v for v in spec["volumes"] if "projected" in v]
-    (taken,) = volume["projected"]["sources"]
+    (taken, authority, _namespace) = projected_by("kube-api-access", spec)
+    assert taken["secret"] == {"name": name, "items": [{"key": "token", "path": "token"}]}
+    assert authority["secret"]["name"] == name
+    (taken,) = projected_by("own", spec)
     assert (taken["secret"]["name"], taken["secret"]["items"][0]["path"]) == (name, "t")
     another = held(secret, taken["secret"]["items"][0]["key"])
     assert not (await review(source, another)).get("authenticated")
@@ -159,31 +167,139 @@ def mounting(name: str, secret: str) -> Object:
     return body
 
 
-async def test_what_a_pod_mounts_in_place_of_its_token_is_never_exchanged_for_that(
+async def delegate_of(source: Client, target: Client, namespace: str, name: str) -> Object:
+    """The delegate of a pod, once that runs."""
+    pod = await kit.until_one(
+        *(source, kinds.PODS, name, namespace), lambda pod: kit.phase(pod) == "Running"
+    )
+    return await target.get(kinds.PODS, names.chaperon(name, objects.uid(pod)), namespace)
+
+
+async def has_token(source: Client, namespace: str, account: str) -> None:
+    """An account, and a Secret of its name that the token controller fills in."""
+    await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": account}}, namespace)
+    annotations = {"kubernetes.io/service-account.name": account}
+    secret = {"metadata": {"name": account, "annotations": annotations}, "type": TOKEN_TYPE}
+    await source.create(kinds.SECRETS, secret, namespace)
+    await kit.until_one(
+        *(source, kinds.SECRETS, account, namespace),
+        lambda secret: "token" in (secret.get("data") or {}),
+    )
+
+
+async def clear(source: Client, namespace: str) -> None:
+    await source.request("DELETE", kinds.PODS.path(namespace))
+    await kit.until_gone(source, kinds.PODS, namespace)
+
+
+async def test_the_delegate_of_an_own_secret_at_the_usual_path_mounts_it_and_no_token(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    """Whether the Target asks for tokens or not; a container beside it has one of the target's."""
+    await asks(fleet, source, shared)
+    grant(fleet, shared)
+    await source.create(kinds.SECRETS, {"metadata": {"name": "mine"}, "data": {}}, shared)
+    beside = mounting("beside", "mine")
+    beside["spec"]["containers"].append({"name": "other", "image": "busybox"})
+    for body in (mounting("followed", "mine"), mounting("own", "mine"), beside):
+        await source.create(kinds.PODS, body, shared)
+        delegate = await delegate_of(source, c2, shared, objects.name(body))
+        spec = objects.spec(delegate)
+        (first, *others) = spec["containers"]
+        assert [each["name"] for each in first["volumeMounts"]] == ["own"]
+        assert spec["volumes"][0]["secret"]["secretName"] == "mine"
+        assert len(spec["volumes"]) == 1 + len(others)
+        for each in others:
+            (mount,) = each["volumeMounts"]
+            assert mount["mountPath"] == keys.SERVICE_ACCOUNT_MOUNT
+
+        if body["metadata"]["name"] == "followed":
+            await ask(source, shared, "target")
+            await without_tokens(source, c2, shared)
+
+    await clear(source, shared)
+
+
+async def without_tokens(source: Client, target: Client, namespace: str) -> None:
+    """Wait until the agent has heard that a Target no longer asks."""
+    async with asyncio.timeout(30):
+        for number in itertools.count():
+            name = f"probe-{number}"
+            await source.create(kinds.PODS, kit.pod(name), namespace)
+            if "SERVICE_HOST" not in str(await delegate_of(source, target, namespace, name)):
+                return
+
+
+async def test_the_secret_of_an_account_is_a_token_of_that_account_or_the_pod_does_not_go(
     fleet: Fleet, source: Client, c2: Client, shared: str
 ) -> None:
     await asks(fleet, source, shared)
     grant(fleet, shared)
-    await source.create(kinds.SECRETS, {"metadata": {"name": "mine"}, "data": {}}, shared)
-    await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "executor"}}, shared)
-    annotations = {"kubernetes.io/service-account.name": "executor"}
-    token = {"metadata": {"name": "executor", "annotations": annotations}, "type": TOKEN_TYPE}
-    await source.create(kinds.SECRETS, token, shared)
+    await has_token(source, shared, "executor")
+    pod = mounting("step", "executor")
+    (main,) = pod["spec"]["containers"]
+    wait = {**main, "name": "wait"}
+    del main["volumeMounts"]
+    pod["spec"] |= {"containers": [main, wait], "automountServiceAccountToken": False}
+    await source.create(kinds.PODS, pod, shared)
+    spec = objects.spec(await delegate_of(source, c2, shared, "step"))
+    (volume,) = spec["volumes"]
+    secret = await c2.get(kinds.SECRETS, volume["secret"]["secretName"], shared)
+    (key,) = [item["key"] for item in volume["secret"]["items"] if item["path"] == "token"]
+    status = await review(source, held(secret, key))
+    assert status["user"]["username"] == f"system:serviceaccount:{shared}:executor"
+    assert not spec["containers"][0].get("volumeMounts")
 
+    variable = {"secretKeyRef": {"name": "executor", "key": "token"}}
+    fixed = kit.pod("fixed")
+    fixed["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "valueFrom": variable}]
+    await source.create(kinds.PODS, fixed, shared)
+    await refused(source, shared, "fixed", "which would end in a variable")
+
+    await ask(source, shared, "target")
+    await without_tokens(source, c2, shared)
     await source.create(kinds.PODS, mounting("other", "executor"), shared)
-    reason = "Secret executor is the token of service account executor"
-    await kit.until_one(
-        *(source, kinds.PODS, "other", shared),
-        lambda pod: reason in str(objects.condition(pod, "PodScheduled")),
-    )
-    assert not await c2.list(kinds.PODS, shared)
+    reason = f"Secret executor is the token of service account executor, .* {keys.TOKENS}"
+    await refused(source, shared, "other", reason)
+    await clear(source, shared)
 
-    await source.create(kinds.PODS, mounting("own", "mine"), shared)
-    pod = await kit.until_one(
-        *(source, kinds.PODS, "own", shared), lambda pod: kit.phase(pod) == "Running"
+
+async def refused(source: Client, namespace: str, name: str, reason: str) -> None:
+    """Wait until a pod says, for that reason, that it goes nowhere; by an Event, too."""
+    await kit.until_one(
+        *(source, kinds.PODS, name, namespace),
+        lambda pod: re.search(reason, str(objects.condition(pod, "PodScheduled"))) is not None,
     )
-    delegate = await c2.get(kinds.PODS, names.chaperon("own", objects.uid(pod)), shared)
-    (volume,) = objects.spec(delegate)["volumes"]
-    assert volume["secret"]["secretName"] == "mine"
-    await source.request("DELETE", kinds.PODS.path(shared))
-    await kit.until_gone(source, kinds.PODS, shared)
+    about = f"involvedObject.name={name},reason=NotFollowed"
+    event = await kit.until_event(source, namespace, about)
+    assert re.search(reason, event["message"])
+
+
+async def test_a_pod_whose_account_gives_no_token_has_none_of_the_targets_either(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    await own.assert_connects(source, shared)
+    for cluster in (source, c2):
+        account: Object = {"metadata": {"name": "quiet"}}
+        if cluster is source:
+            account["automountServiceAccountToken"] = False
+
+        await cluster.create(kinds.SERVICE_ACCOUNTS, account, shared)
+
+    await source.create(kinds.PODS, kit.pod("quiet", serviceAccountName="quiet"), shared)
+    spec = objects.spec(await delegate_of(source, c2, shared, "quiet"))
+    assert not spec.get("volumes")
+    assert spec["serviceAccountName"] == "quiet"
+
+    absent = kit.pod("absent", serviceAccountName="absent")
+    await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "absent"}}, shared)
+    await source.create(kinds.PODS, absent, shared)
+    await kit.until_one(
+        *(source, kinds.PODS, "absent", shared),
+        lambda pod: (
+            'serviceaccount "absent" not found' in str(objects.condition(pod, "PodScheduled"))
+        ),
+    )
+    await clear(source, shared)

@@ -1,18 +1,19 @@
-"""Finds which tokens of its service account a pod mounts: pure.
+"""Finds which tokens of service accounts a pod has in its files: pure.
 
 Admission mounts one in the usual place. A pod may ask for others by projected volumes of its own,
-for another audience, life or path. Where a target is given tokens of the source, all of them are
-keys of one Secret; the code that creates it and the code that mounts it take the keys from here.
+for another audience, life or path, and may have a Secret that is the token of an account, its own
+or another. Where a target is given tokens of the source, all of them are keys of one Secret; the
+code that creates it and the code that mounts it take the keys from here.
 
-Anything else that a user mounts in the usual place is no token of the pod's account, and is left as
-it is.
+What a volume is says whose token it has, not where it is mounted: any other Secret in the usual
+place is the user's, and is left as it is. Which Secrets are tokens of accounts a pod does not say;
+the caller does, by name (`secrets`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from vnode.api import keys
@@ -20,80 +21,117 @@ from vnode.api.objects import Object, Objects
 
 CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 LIFE: Final = 3600  # seconds; the default of a pod
-USUAL: Final = "token"
-"""The key of the token in the usual place."""
+TOKEN: Final = "token"  # noqa: S105 - a file, not a secret
+AUTHORITY: Final = "ca.crt"
 NAMESPACE: Final = "namespace"
-FILES: Final = (USUAL, "ca.crt", NAMESPACE)
-"""The files in the usual place."""
+FILES: Final = (TOKEN, AUTHORITY, NAMESPACE)
+"""The files in the Secret of an account; admission mounts the same."""
+ROOT_CA: Final = "kube-root-ca.crt"
+"""The ConfigMap that Kubernetes puts into every namespace, each cluster its own."""
 _ADMITTED: Final = "kube-api-access-"  # how admission names the volumes that it adds
+_ADMITTED_LIFE: Final = 3607  # seconds; by it API servers know tokens whose life they extend
 
 
 class WantedToken(NamedTuple):
-    """A token that a pod asks for; "" as audience means the API server's own."""
+    """A token that a pod asks for; "" as audience means the API server's own.
+
+    `secret` names the Secret that is the token of an account; "" for the pod's own account.
+    """
 
     audience: str
     seconds: int
+    secret: str = ""
 
     @property
     def key(self) -> str:
         """The key of the token in the Secret of the pod."""
-        digest = hashlib.sha256(f"{self.seconds} {self.audience}".encode()).hexdigest()
-        return f"{USUAL}-{digest[:10]}"
+        if self.secret:
+            return f"{TOKEN}-of-{_digest(self.secret)}"
+
+        if not self.audience and self.seconds == LIFE:
+            return TOKEN
+
+        return f"{TOKEN}-{_digest(f'{self.seconds} {self.audience}')}"
 
 
-def of(spec: Object) -> dict[str, WantedToken]:
+def of_secret(name: str) -> WantedToken:
+    """Return the token that stands for the Secret of an account."""
+    return WantedToken("", LIFE, name)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def of(spec: Object, secrets: Collection[str] = ()) -> dict[str, WantedToken]:
     """Return all tokens that a pod mounts, by key."""
-    usual = usual_volumes(spec)
-    found = {USUAL: WantedToken("", LIFE)} if usual else {}
+    found = {}
     for volume in spec.get("volumes") or ():
-        if volume.get("name") not in usual:
-            for token in _projected(volume):
-                found[token.key] = token
+        for token in projected(volume):
+            found[wanted(token).key] = wanted(token)
+
+        for secret in in_volume(volume):
+            if secret.name in secrets:
+                found[of_secret(secret.name).key] = of_secret(secret.name)
 
     return found
 
 
-def usual_volumes(spec: Object) -> set[str]:
-    """Return the names of the volumes with the token of the pod's account in the usual place.
+def need_authority(spec: Object, secrets: Collection[str] = ()) -> bool:
+    """Tell whether a volume with a token has the CA of its API server beside it."""
+    return any(
+        any(secret.name in secrets for secret in in_volume(volume))
+        or (any(projected(volume)) and any(map(is_authority, sources(volume))))
+        for volume in spec.get("volumes") or ()
+    )
 
-    Such a volume is projected, as admission makes it, or the Secret that older clusters have made
-    for an account.
+
+def admitted_volumes(spec: Object) -> set[str]:
+    """Return the volumes with the token that admission has mounted, as it will in a target.
+
+    Admission leaves no container without something in the usual place.
     """
+    if spec.get("automountServiceAccountToken") is False:
+        return set()
+
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            if not any(map(_is_in_usual_place, mounts(container))):
+                return set()
+
     mounted = in_usual_place(spec)
-    account = str(spec.get("serviceAccountName") or "default")
     return {
         volume["name"]
-        for volume in (spec.get("volumes") or () if mounted else ())
-        if volume.get("name") in mounted
-        and (_is_projected_token(volume) or _is_secret_of(account, volume))
+        for volume in spec.get("volumes") or ()
+        if volume["name"] in mounted
+        and volume["name"].startswith(_ADMITTED)
+        and any(projected(volume))
     }
 
 
-def is_admitted(volume: Object) -> bool:
-    """Tell whether admission added the volume, as it will in a target; else the user did."""
-    return "secret" in volume or str(volume.get("name")).startswith(_ADMITTED)
+def speaking_volumes(spec: Object, secrets: Collection[str] = ()) -> set[str]:
+    """Return the volumes by which a container can speak to the API server as an account."""
+    usual = in_usual_place(spec)
+    return {
+        volume["name"]
+        for volume in spec.get("volumes") or ()
+        if any(volume["name"] in usual or not token.get("audience") for token in projected(volume))
+        or any(secret.name in secrets for secret in in_volume(volume))
+    }
 
 
 def in_usual_place(spec: Object) -> set[str]:
     """Return the names of the volumes, of whatever kind, that are mounted in the usual place."""
     return {
         mount["name"]
-        for field in CONTAINERS
-        for container in spec.get(field) or ()
+        for container in _containers(spec)
         for mount in mounts(container)
-        if mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT
+        if _is_in_usual_place(mount)
     }
 
 
-def _is_projected_token(volume: Object) -> bool:
-    return any(not token.audience for token in _projected(volume))
-
-
-def _is_secret_of(account: str, volume: Object) -> bool:
-    """Tell it by the name: that of Kubernetes up to 1.23, or of Argo Workflows."""
-    name = str((volume.get("secret") or {}).get("secretName") or "")
-    pattern = rf"{re.escape(account)}(-token-[a-z0-9]{{5}}|\.service-account-token)"
-    return re.fullmatch(pattern, name) is not None
+def _is_in_usual_place(mount: Object) -> bool:
+    return mount.get("mountPath") == keys.SERVICE_ACCOUNT_MOUNT
 
 
 def mounts(container: Object) -> Objects:
@@ -101,32 +139,70 @@ def mounts(container: Object) -> Objects:
     return container.get("volumeMounts") or []
 
 
-def from_secret(volume: Object, secret: str) -> Object:
-    """Take the projected tokens of a volume from that Secret; other volumes are unchanged."""
-    if not any(_projected(volume)):
-        return volume
-
-    projected = volume["projected"]
-    sources = [_from_secret(source, secret) for source in projected["sources"]]
-    return {**volume, "projected": {**projected, "sources": sources}}
+def sources(volume: Object) -> Objects:
+    """Return the sources of a projected volume."""
+    return (volume.get("projected") or {}).get("sources") or []
 
 
-def _from_secret(source: Object, secret: str) -> Object:
-    token = source.get("serviceAccountToken")
-    if not token:
-        return source
-
-    item = {"key": _wanted(token).key, "path": token.get("path")}
-    return {"secret": {"name": secret, "items": [item]}}
+def is_authority(source: Object) -> bool:
+    """Tell whether a projected source is the CA of the API server."""
+    return (source.get("configMap") or {}).get("name") == ROOT_CA
 
 
-def _projected(volume: Object) -> Iterator[WantedToken]:
-    for source in (volume.get("projected") or {}).get("sources") or ():
+class SecretUse(NamedTuple):
+    """A Secret to which a pod refers."""
+
+    name: str
+    optional: bool = False
+    renewed: bool = True
+    """Whether the containers see it change: variables and `subPath` mounts do not."""
+
+
+def secret_uses(spec: Object) -> Iterator[SecretUse]:
+    """Yield the Secrets in volumes and variables of a pod."""
+    fixed = {
+        mount["name"]
+        for container in _containers(spec)
+        for mount in mounts(container)
+        if mount.get("subPath") or mount.get("subPathExpr")
+    }
+    for volume in spec.get("volumes") or ():
+        for use in in_volume(volume):
+            yield use._replace(renewed=volume["name"] not in fixed)
+
+    for container in _containers(spec):
+        references = [each.get("secretRef") for each in container.get("envFrom") or ()]
+        values = [each.get("valueFrom") or {} for each in container.get("env") or ()]
+        for reference in (*references, *(value.get("secretKeyRef") for value in values)):
+            yield from _use(reference, "name", renewed=False)
+
+
+def in_volume(volume: Object) -> Iterator[SecretUse]:
+    """Yield the Secrets in a volume."""
+    yield from _use(volume.get("secret"), "secretName")
+    for source in sources(volume):
+        yield from _use(source.get("secret"), "name")
+
+
+def _use(reference: Object | None, field: str, *, renewed: bool = True) -> Iterator[SecretUse]:
+    if reference and (name := reference.get(field)):
+        yield SecretUse(name, bool(reference.get("optional")), renewed)
+
+
+def _containers(spec: Object) -> Iterator[Object]:
+    for field in CONTAINERS:
+        yield from spec.get(field) or ()
+
+
+def projected(volume: Object) -> Iterator[Object]:
+    """Yield the tokens that a volume projects."""
+    for source in sources(volume):
         if token := source.get("serviceAccountToken"):
-            yield _wanted(token)
+            yield token
 
 
-def _wanted(token: Object) -> WantedToken:
-    return WantedToken(
-        str(token.get("audience") or ""), int(token.get("expirationSeconds") or LIFE)
-    )
+def wanted(token: Object) -> WantedToken:
+    """Return what a projected token asks for."""
+    seconds = int(token.get("expirationSeconds") or LIFE)
+    audience = str(token.get("audience") or "")
+    return WantedToken(audience, LIFE if seconds == _ADMITTED_LIFE else seconds)

@@ -49,6 +49,8 @@ class ConfigObjects(Family):
         self._tasks: KeyedTasks[tuple[Kind, str]] | None = None  # None until `open`
         self._informers: dict[tuple[Kind, str], Informer] = {}  # by kind and namespace
         self._known: dict[Ref, Original] = {}  # without bodies; valid while the version is the same
+        self._tokens: dict[Ref, str] = {}  # tokens of service accounts, which stay; their versions
+        self._absent: set[Ref] = set()  # read, and not found; counts until the namespace is listed
 
     async def open(self, tasks: Supervisor) -> None:
         self._tasks = tasks.keyed()
@@ -77,6 +79,10 @@ class ConfigObjects(Family):
         if informer.synced.is_set():
             listed = informer.store.get(objects.join_key(ref.namespace, ref.name))
             if listed is None and not sure:
+                self._tokens.pop(ref, None)
+                return None
+
+            if listed and self._tokens.get(ref) == objects.resource_version(listed):
                 return None
 
             known = self._known.get(ref)
@@ -84,6 +90,23 @@ class ConfigObjects(Family):
                 return known
 
         return await self._read(ref)
+
+    async def is_token(self, ref: Ref, sure: bool) -> bool:
+        """Tell whether a Secret is the token of a service account; `sure` is as in `original`."""
+        if self._tasks is None:
+            await self._read(ref)
+        else:
+            await self.original(ref, sure=sure)
+
+        return ref in self._tokens
+
+    def is_absent(self, ref: Ref) -> bool:
+        """Tell whether the source lacks an object, as far as known; costs no request."""
+        informer = self._informers.get((ref.kind, ref.namespace))
+        if informer is None or not informer.synced.is_set():
+            return ref in self._absent
+
+        return objects.join_key(ref.namespace, ref.name) not in informer.store
 
     async def build(self, ref: Ref, original: Original, _link: Link) -> Object | None:
         """Return a copy of all content that the original has now."""
@@ -110,6 +133,8 @@ class ConfigObjects(Family):
             body = await self._local.get(ref.kind, ref.name, ref.namespace)
         except NotFound:
             self._known.pop(ref, None)
+            self._tokens.pop(ref, None)
+            self._absent.add(ref)
             return None
         except Denied as error:
             raise ConfigError(
@@ -117,10 +142,15 @@ class ConfigObjects(Family):
                 f"or set {self.setting} to false"
             ) from error
 
+        version, uid = objects.resource_version(body), objects.uid(body)
+        self._tokens.pop(ref, None)
+        if body.get("type") == copies.TOKEN_TYPE:
+            self._tokens[ref] = version
+
+        self._absent.discard(ref)
         if copies.is_stray(body):
             return None
 
-        version, uid = objects.resource_version(body), objects.uid(body)
         marks = copies.marks(copies.content(body, self._identity))
         original = Original(uid, version, copies.digest(body), marks, body)
         self._known[ref] = replace(original, body=None)
@@ -156,5 +186,8 @@ class ConfigObjects(Family):
             if self._informers.pop((kind, namespace), None) and self._tasks is not None:
                 self._tasks.stop((kind, namespace))
 
-        for ref in [ref for ref in self._known if ref.namespace == namespace]:
-            del self._known[ref]
+        for ref in [ref for ref in (*self._known, *self._tokens) if ref.namespace == namespace]:
+            self._known.pop(ref, None)
+            self._tokens.pop(ref, None)
+
+        self._absent = {ref for ref in self._absent if ref.namespace != namespace}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from vnode.api import objects
+from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -51,6 +52,7 @@ class FamilyContext:
     wake: Callable[[Key], None]
     wake_kind: Callable[[Kind], None]
     copies_of: Callable[[Ref], dict[str, Object | None]]
+    clock: Clock
 
 
 class Family(ABC):
@@ -59,11 +61,18 @@ class Family(ABC):
     carried: ClassVar[Sequence[Kind]]
     setting: ClassVar[str]
     """The field of the agent's configuration that turns the family off."""
+    role: ClassVar[str] = "admiralty-source"
+    """The ClusterRole of a target by which a source may write copies."""
     keeps_copies: ClassVar[bool] = False
     """Copies stay when their Target is deleted or vnode is uninstalled. Where they do not, their
     kinds are in `vnode.api.kinds.FOLLOWING`, too."""
     active: bool = True
     """Whether the family is carried. One that is not is only opened, and is told of no pods."""
+
+    @property
+    def denial_cure(self) -> str:
+        """What to do where a target does not allow copies."""
+        return f"have the role of its Source allow it, or set {self.setting} to false"
 
     @abstractmethod
     async def open(self, tasks: Supervisor) -> None:

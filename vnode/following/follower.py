@@ -39,6 +39,7 @@ from vnode.following.remote_copies import RemoteCopies, TargetCopies
 from vnode.following.writing import RECHECK, Outcome, Writer
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.runtime.controller import Controller
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
@@ -62,11 +63,13 @@ class Follower:
         identity: Identity,
         *,
         complete: Callable[[str], bool],
+        enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
         clock: Clock,
     ) -> None:
         self._identity = identity
         self._complete = complete
+        self._namespaces = enabled_namespaces
         self._events = events
         self._clock = clock
         self._families: dict[Kind, Family] = {}
@@ -99,8 +102,13 @@ class Follower:
                 for family in {id(family): family for family in self._families.values()}.values():
                     await family.open(tasks)
 
+                self._namespaces.subscribe(self._on_namespace)
                 self._copies.open(tasks)
                 await self._controller.run()
+
+    def _on_namespace(self, _name: str) -> None:
+        for kind in self._families:
+            self.wake_kind(kind)
 
     async def ensure(self, keys: Sequence[Key]) -> str:
         """Return once these objects are in their targets as far as possible.
@@ -144,6 +152,9 @@ class Follower:
         remote = self._copies.at(key.node)
         problem = self._problem(remote, key)
         if problem is not None:
+            if isinstance(problem, ConfigError) and key not in self._waiting:
+                self._warn(key, str(problem))  # who waits says it to the pod
+
             self._answer(key, problem)
 
         if remote is not None and key.ref.kind not in remote.informers:
@@ -176,7 +187,9 @@ class Follower:
     def _is_first(self, remote: TargetCopies, key: Key) -> bool:
         """Tell whether an object of a kind is wanted where there has been none of it."""
         family = self._families[key.ref.kind]
-        return key.ref.kind in remote.empty and _need(family, key, remote.link) is not Need.NONE
+        return (
+            key.ref.kind in remote.empty and self._need(family, key, remote.link) is not Need.NONE
+        )
 
     def _problem(self, remote: TargetCopies | None, key: Key) -> VnodeError | None:
         """Return why nothing can be done in that target now."""
@@ -198,7 +211,7 @@ class Follower:
         if copy is not None and not self._identity.owns(copy):
             copy = None  # of another cluster of our name: not ours
 
-        need = _need(self._families[key.ref.kind], key, remote.link)
+        need = self._need(self._families[key.ref.kind], key, remote.link)
         if need is Need.NONE:
             return "", await self._remove(key, remote, copy)
 
@@ -233,7 +246,7 @@ class Follower:
             same = other.copy(key.ref) if other.link.node_name != key.node else None
             if same is not None and objects.uid(same) == objects.uid(copy):
                 node = other.link.node_name
-                if _need(family, Key(node, key.ref), other.link) is not Need.NONE:
+                if self._need(family, Key(node, key.ref), other.link) is not Need.NONE:
                     return True
 
                 if not self._complete(node):
@@ -263,6 +276,21 @@ class Follower:
 
         return found
 
+    def _need(self, family: Family, key: Key, link: Link) -> Need:
+        """Return the need, NONE outside of the namespaces of the target.
+
+        Anybody may name a virtual node in a pod: that alone must not send its objects anywhere.
+        What is in the target already may stay if the namespace has lost its label since.
+        """
+        if not link.covers(key.ref.namespace):
+            return Need.NONE
+
+        need = family.need(key, link)
+        if need is Need.NONE or self._namespaces.is_enabled(key.ref.namespace):
+            return need
+
+        return Need.TOLERATED
+
     def _explain(self, key: Key, remote: TargetCopies, error: VnodeError) -> str:
         if isinstance(error, Invalid):
             return f"{key.ref} cannot follow to target {remote.link.target.name}: {error.message}"
@@ -271,9 +299,8 @@ class Follower:
             return error.message if isinstance(error, NotFound) else str(error)
 
         return (
-            f"{key.ref} may not follow to target {remote.link.target.name}: {error.message}; have "
-            f"the role of its Source allow it, or set {self._families[key.ref.kind].setting} to "
-            "false"
+            f"{key.ref} may not follow to target {remote.link.target.name}: {error.message}; "
+            f"{self._families[key.ref.kind].denial_cure}"
         )
 
     def _warn(self, key: Key, text: str) -> None:
@@ -286,11 +313,3 @@ class Follower:
         log.info("%s: %s", key.node, text)
         for about in islice(self._families[key.ref.kind].involved_objects(key), _EVENTS):
             self._events.event(about, type_, reason, text)
-
-
-def _need(family: Family, key: Key, link: Link) -> Need:
-    """Return the need, NONE outside of the namespaces of the target.
-
-    Anybody may name a virtual node in a pod: that alone must not send its objects anywhere.
-    """
-    return family.need(key, link) if link.covers(key.ref.namespace) else Need.NONE

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from vnode.api import keys, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
-from vnode.following import foreign_tokens
+from vnode.following import missing
 from vnode.following.claims import Claims
 from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
@@ -18,11 +18,14 @@ from vnode.following.follower import REASON, Follower
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import ReferenceIndex
+from vnode.following.service_accounts import ServiceAccounts
 from vnode.following.services import Relabel
 from vnode.following.tls import TlsSecrets
+from vnode.following.token_secrets import Holders, TokenSecrets
 from vnode.following.tokens import Tokens
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import supervise
 
@@ -46,7 +49,21 @@ def families(
         return [network]
 
     certificates = [TlsSecrets(network)] if config.services else []
-    return [network, ConfigObjects(context, references, certificates), Claims(context, references)]
+    return [
+        network,
+        ConfigObjects(context, references, certificates),
+        Claims(context, references),
+        ServiceAccounts(context, references),
+    ]
+
+
+def _token_secrets(local: Client, families: list[Family]) -> TokenSecrets | None:
+    """Return who decides about Secrets that are tokens; None if Secrets do not follow."""
+    for family in families:
+        if isinstance(family, ConfigObjects):
+            return TokenSecrets(local, family.is_token)
+
+    return None
 
 
 class Following:
@@ -65,6 +82,7 @@ class Following:
         relabel: Relabel,
         target_exists: Callable[[str], bool],
         complete: Callable[[str], bool],
+        enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
         clock: Clock,
     ) -> None:
@@ -72,20 +90,38 @@ class Following:
         self._config = config
         self._events = events
         self._links = links
-        follower = Follower(links, identity, complete=complete, events=events, clock=clock)
+        follower = Follower(
+            links,
+            identity,
+            complete=complete,
+            enabled_namespaces=enabled_namespaces,
+            events=events,
+            clock=clock,
+        )
         self._follower = follower
-        self._namespaces = Namespaces(identity, clock)
-        self._tokens = Tokens(local, links, identity, complete=complete, events=events, clock=clock)
+        self._namespaces = Namespaces(local, identity, clock)
         self._references = ReferenceIndex(follower.wake, clock)
         context = FamilyContext(
-            local, links, identity, follower.wake, follower.wake_kind, follower.copies_of
+            local, links, identity, follower.wake, follower.wake_kind, follower.copies_of, clock
         )
         self._families = families(
             context, config, self._references, relabel=relabel, target_exists=target_exists
         )
+        self._token_secrets = _token_secrets(local, self._families)
+        self._tokens = Tokens(
+            *(local, links, identity),
+            holders=self._holders,
+            complete=complete,
+            events=events,
+            clock=clock,
+        )
         for family in self._families:
             if family.active:
                 follower.carry(family)
+
+    async def _holders(self, pod: Object) -> tuple[Holders, str]:
+        found = self._token_secrets
+        return await found.holders(pod) if found else ({}, "")
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -105,24 +141,27 @@ class Following:
             if family.active:
                 family.on_pod(old, new)
 
-    async def ensure(self, pod: Object, link: Link) -> str:
+    async def ensure(self, pod: Object, link: Link) -> tuple[str, Collection[str]]:
         """Have a target hold what a pod refers to, before it gets a candidate of the pod.
 
-        Returns a message for the pod's user, "" if there is none. Raises VnodeError if the target
-        must not have the pod now. A pod that refers to nothing costs no request.
+        Returns a message for the pod's user, "" if there is none, and the names of the Secrets for
+        which the target has tokens. Raises VnodeError if the target must not have the pod now. A
+        pod that refers to nothing costs no request.
         """
         if link.is_self:
-            return ""
+            return "", ()
 
         wanted = self._config.config_maps_and_secrets
         needed = self._references.announce(pod, link.node_name) if wanted else []
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
-            if wanted:
-                await foreign_tokens.refuse(pod, self._local, link)
-
-            await self._tokens.ensure(pod, link)
             message = await self._follower.ensure(needed) if needed else ""
+            holders: Holders = {}
+            if needed and self._token_secrets:
+                holders, note = await self._token_secrets.admit(pod, link)
+                message = "; ".join(filter(None, (message, note)))
+
+            await self._tokens.ensure(pod, link, holders)
         except ConfigError as error:
             self._warn(pod, str(error))
             raise
@@ -130,7 +169,15 @@ class Following:
         if message:
             self._warn(pod, message)
 
-        return message
+        self._report_missing(pod)
+        return message, tuple(holders)
+
+    def _report_missing(self, pod: Object) -> None:
+        """Record what the pod refers to and this cluster lacks: the pod goes without."""
+        for family in self._families:
+            if isinstance(family, ConfigObjects):
+                for reason, text in missing.missing_references(pod, family.is_absent):
+                    self._events.event(about(pod), WARNING, reason, text)
 
     def renew(self, pod: Object, link: Link) -> None:
         """Reconcile what a pending pod refers to in a target that still has a candidate of it.

@@ -1,7 +1,8 @@
 """Creates namespaces in targets whose ClusterTarget asks for it, before the first candidate.
 
 They are never deleted: others may use them by then. Their labels are left to the target, since
-labels decide what pods may do there.
+labels decide what pods may do there, but for those of Pod Security that restrict pods: what the
+source's admission refuses in a namespace is not to run in that of a target.
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.kube.client import Client
 from vnode.runtime.links import Link
 
 _SETTLE: Final = 1.0  # seconds for Kubernetes to create the service account of a new one
+_POD_SECURITY: Final = "pod-security.kubernetes.io/"
+_MODES: Final = ("enforce", "audit", "warn")
+_RESTRICTING: Final = ("baseline", "restricted")  # "privileged" could lift a target's own default
 _TRUSTED: Final = 60.0  # seconds for which one is taken to exist without asking again
 
 
 class Namespaces:
     """Creates namespaces, with at most one request a namespace and minute."""
 
-    def __init__(self, identity: Identity, clock: Clock) -> None:
+    def __init__(self, local: Client, identity: Identity, clock: Clock) -> None:
+        self._local = local
         self._identity = identity
         self._clock = clock
         self._created: dict[tuple[str, str], float] = {}  # (node, namespace) -> when (monotonic)
@@ -34,7 +41,8 @@ class Namespaces:
         if not wanted or now - self._created.get(key, -_TRUSTED) < _TRUSTED:
             return
 
-        labels = {keys.PARENT_CLUSTER_NAME: self._identity.name}
+        source = await self._local.get(kinds.NAMESPACES, name)
+        labels = {keys.PARENT_CLUSTER_NAME: self._identity.name, **pod_security(source)}
         annotations = {keys.PARENT_CLUSTER_UID: self._identity.uid}
         body = {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
         try:
@@ -48,3 +56,15 @@ class Namespaces:
             ) from error
 
         self._created[key] = now
+
+
+def pod_security(namespace: Object) -> dict[str, str]:
+    """Return the labels of a namespace by which Pod Security restricts pods, and their versions."""
+    own = objects.labels(namespace)
+    found: dict[str, str] = {}
+    for mode in _MODES:
+        label, version = f"{_POD_SECURITY}{mode}", f"{_POD_SECURITY}{mode}-version"
+        if own.get(label) in _RESTRICTING:
+            found |= {key: own[key] for key in (label, version) if key in own}
+
+    return found

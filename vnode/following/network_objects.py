@@ -4,6 +4,8 @@ A Service follows if it selects a proxy pod. It goes to the targets where pods o
 bound: those that it selects, and those that may call it by its name. An Ingress goes where one of
 its backend Services goes; whenever it is reconciled, so are the Secrets that it names (`tls`). No
 pod waits for them.
+
+Global ones (`global_objects`) go to all targets of their namespace, with pods or without.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.following import copies, services
+from vnode.following import copies, global_objects, services
 from vnode.following.family import Family, FamilyContext, Original
+from vnode.following.global_objects import GlobalObjects
 from vnode.following.pod_index import IndexedPod, PodIndex
 from vnode.following.reference_index import Key, Need
 from vnode.following.references import Ref
@@ -61,16 +64,22 @@ class NetworkObjects(Family):
             copies_of=context.copies_of,
             target_exists=target_exists,
             active=active,
+            clock=context.clock,
         )
         self._originals = {
             kind: Informer(
                 context.local,
                 kind,
                 trim=services.trim,
-                indexes={_NAMESPACE: _namespace, _CERTIFICATE: _certificates},
+                indexes={
+                    _NAMESPACE: _namespace,
+                    _CERTIFICATE: _certificates,
+                    global_objects.INDEX: global_objects.index,
+                },
             )
             for kind in self.carried
         }
+        self._global = GlobalObjects({k: each.store for k, each in self._originals.items()})
 
     async def open(self, tasks: Supervisor) -> None:
         """Begin to watch; all originals are known when it returns."""
@@ -111,12 +120,17 @@ class NetworkObjects(Family):
                 self._wake(Key(node, ref))
 
     def need(self, key: Key, _link: Link | None = None) -> Need:
-        """Return WANTED where pods of the namespace are bound, if proxy pods are behind it."""
+        """Return WANTED where pods of the namespace are bound, if proxy pods are behind it.
+
+        A global one is wanted everywhere.
+        """
         namespace = key.ref.namespace
         if not self.known:
             return Need.TOLERATED
 
-        here = key.node in self._pod_index.nodes(namespace)
+        obj = self._object(key.ref)
+        everywhere = obj is not None and self._global.includes(key.ref.kind, obj)
+        here = everywhere or key.node in self._pod_index.nodes(namespace)
         return Need.WANTED if here and self._follows(key.ref) else Need.NONE
 
     @property
@@ -136,8 +150,9 @@ class NetworkObjects(Family):
         return [obj for ref in wanted if (obj := self._object(ref)) is not None]
 
     def has_certificates(self, namespace: str) -> bool:
-        """Tell whether a namespace has pods in some target, and an Ingress that names a Secret."""
-        return bool(self._pod_index.nodes(namespace)) and any(
+        """Tell whether a namespace has an Ingress that names a Secret, and may be in a target."""
+        goes = self._pod_index.nodes(namespace) or namespace in self._global.namespaces()
+        return bool(goes) and any(
             any(services.certificates(found))
             for found in self._ingresses.by_index(_NAMESPACE, namespace)
         )
@@ -151,6 +166,9 @@ class NetworkObjects(Family):
         if obj is None or objects.is_terminating(obj):
             return False
 
+        if self._global.includes(ref.kind, obj):
+            return True
+
         if ref.kind is kinds.INGRESSES:
             return any(
                 self._follows(Ref(kinds.SERVICES, ref.namespace, name))
@@ -162,7 +180,7 @@ class NetworkObjects(Family):
     def keys_on(self, node: str) -> list[Key]:
         found = (
             Key(node, Ref(kind, namespace, objects.name(obj)))
-            for namespace in self._pod_index.namespaces()
+            for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}
             for kind, informer in self._originals.items()
             for obj in informer.store.by_index(_NAMESPACE, namespace)
         )
@@ -226,8 +244,12 @@ class NetworkObjects(Family):
         obj = new or old or {}
         namespace = objects.namespace(obj)
         self._write_back.wake(Ref(kind, namespace, objects.name(obj)))
-        nodes = self._pod_index.nodes(namespace)
-        for state in filter(None, (old, new)):  # old and new may name different Secrets
+        states = list(filter(None, (old, new)))  # which may name different Secrets
+        nodes = set(self._pod_index.nodes(namespace))
+        if any(self._global.includes(kind, state) for state in states):
+            nodes.update(link.node_name for link in self._links.covering(namespace))
+
+        for state in states:
             self._wake_all(kind, state, nodes)
 
         if kind is kinds.SERVICES:

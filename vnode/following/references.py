@@ -1,4 +1,6 @@
-"""Finds what a pod refers to in its own namespace: ConfigMaps, Secrets and volume claims.
+"""Finds what a pod refers to in its own namespace.
+
+That is ConfigMaps, Secrets, volume claims, and its service account unless it is the default one.
 
 Pure. A bound proxy pod is kept without most of its spec (`pods.proxy.trim`); `keeping` has the
 references outlive that, in a field of their own: one shared tuple for all pods with equal
@@ -7,16 +9,18 @@ references.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.service_tokens import ROOT_CA
 
-ROOT_CA: Final = "kube-root-ca.crt"
-"""The ConfigMap that Kubernetes puts into every namespace, each cluster its own."""
+DEFAULT_ACCOUNT: Final = "default"
+"""The service account that Kubernetes puts into every namespace."""
 
 FIELD: Final = "references"
 """Where a trimmed pod has them; no field of Kubernetes."""
@@ -33,6 +37,18 @@ class Ref(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind.kind} {self.name}"
+
+
+class Optionality(enum.IntEnum):
+    """What becomes of a pod without the object, the worst first."""
+
+    MANDATORY = enum.auto()  # a container does not start
+    OPTIONAL = enum.auto()
+    IMAGE_PULL = enum.auto()  # some images may not be pulled
+
+
+_Found: TypeAlias = tuple[Kind, str, Optionality]
+"""Kind, name ("" for none) and optionality of one reference."""
 
 
 def of(pod: Object) -> tuple[Ref, ...]:
@@ -59,46 +75,70 @@ def _shared(refs: tuple[Ref, ...]) -> tuple[Ref, ...]:
 
 
 def _find(pod: Object) -> tuple[Ref, ...]:
+    return tuple(sorted(optionalities(pod), key=_order))
+
+
+def optionalities(pod: Object) -> dict[Ref, Optionality]:
+    """Return what a whole pod refers to, each with the strongest of its references."""
     spec, namespace = objects.spec(pod), objects.namespace(pod)
-    found = {(kinds.SECRETS, _name(entry)) for entry in spec.get("imagePullSecrets") or ()}
+    strongest: dict[Ref, Optionality] = {}
+    for kind, name, optionality in _references(spec):
+        if name and name != ROOT_CA:
+            ref = Ref(kind, namespace, name)
+            strongest[ref] = min(strongest.get(ref, optionality), optionality)
+
+    return strongest
+
+
+def _references(spec: Object) -> Iterator[_Found]:
+    account = str(spec.get("serviceAccountName") or "")
+    if account != DEFAULT_ACCOUNT:
+        yield kinds.SERVICE_ACCOUNTS, account, Optionality.MANDATORY
+
+    for entry in spec.get("imagePullSecrets") or ():
+        yield kinds.SECRETS, _name(entry), Optionality.IMAGE_PULL
+
     for volume in spec.get("volumes") or ():
-        found.update(_in_volume(volume))
+        yield from _in_volume(volume)
 
     for field in _CONTAINERS:
         for container in spec.get(field) or ():
-            found.update(_in_container(container))
-
-    refs = (Ref(kind, namespace, name) for kind, name in found if name)
-    return tuple(sorted((ref for ref in refs if ref.name != ROOT_CA), key=_order))
+            yield from _in_container(container)
 
 
 def _order(ref: Ref) -> tuple[str, str]:
     return ref.kind.plural, ref.name
 
 
-def _in_container(container: Object) -> Iterator[tuple[Kind, str]]:
+def _in_container(container: Object) -> Iterator[_Found]:
     for entry in container.get("envFrom") or ():
-        yield kinds.CONFIG_MAPS, _name(entry.get("configMapRef"))
-        yield kinds.SECRETS, _name(entry.get("secretRef"))
+        yield _selected(kinds.CONFIG_MAPS, entry.get("configMapRef"))
+        yield _selected(kinds.SECRETS, entry.get("secretRef"))
 
     for entry in container.get("env") or ():
         source = entry.get("valueFrom") or {}
-        yield kinds.CONFIG_MAPS, _name(source.get("configMapKeyRef"))
-        yield kinds.SECRETS, _name(source.get("secretKeyRef"))
+        yield _selected(kinds.CONFIG_MAPS, source.get("configMapKeyRef"))
+        yield _selected(kinds.SECRETS, source.get("secretKeyRef"))
 
 
-def _in_volume(volume: Object) -> Iterator[tuple[Kind, str]]:
-    yield kinds.CONFIG_MAPS, _name(volume.get("configMap"))
-    yield kinds.SECRETS, _name(volume.get("secret"), "secretName")
-    yield kinds.SECRETS, _name(volume.get("azureFile"), "secretName")
-    yield kinds.CLAIMS, _name(volume.get("persistentVolumeClaim"), "claimName")
+def _in_volume(volume: Object) -> Iterator[_Found]:
+    yield _selected(kinds.CONFIG_MAPS, volume.get("configMap"))
+    yield _selected(kinds.SECRETS, volume.get("secret"), "secretName")
+    yield _selected(kinds.SECRETS, volume.get("azureFile"), "secretName")
+    yield _selected(kinds.CLAIMS, volume.get("persistentVolumeClaim"), "claimName")
     for source in (volume.get("projected") or {}).get("sources") or ():
-        yield kinds.CONFIG_MAPS, _name(source.get("configMap"))
-        yield kinds.SECRETS, _name(source.get("secret"))
+        yield _selected(kinds.CONFIG_MAPS, source.get("configMap"))
+        yield _selected(kinds.SECRETS, source.get("secret"))
 
     for driver in _dicts(volume.values()):
-        yield kinds.SECRETS, _name(driver.get("secretRef"))
-        yield kinds.SECRETS, _name(driver.get("nodePublishSecretRef"))
+        yield _selected(kinds.SECRETS, driver.get("secretRef"))
+        yield _selected(kinds.SECRETS, driver.get("nodePublishSecretRef"))
+
+
+def _selected(kind: Kind, reference: Any, field: str = "name") -> _Found:
+    is_optional = bool((reference or {}).get("optional"))
+    optionality = Optionality.OPTIONAL if is_optional else Optionality.MANDATORY
+    return kind, _name(reference, field), optionality
 
 
 def _dicts(values: Iterable[Any]) -> Iterator[Object]:

@@ -1,7 +1,8 @@
 """Requests tokens of the source's service accounts, and packs them into a Secret for a target.
 
 A token is bound to its proxy pod: the source's API server rejects it once that pod is deleted,
-whatever a target keeps. It is never logged, and held no longer than it takes to write it.
+whatever a target keeps. One that stands for a Secret is bound to that Secret, since a pod can be
+bound to no account but its own. It is never logged, and held no longer than it takes to write it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.api.service_tokens import USUAL, WantedToken
-from vnode.following.references import ROOT_CA
+from vnode.api.service_tokens import AUTHORITY, NAMESPACE, ROOT_CA, WantedToken
+from vnode.following.token_secrets import Holders
 from vnode.kube.client import Client
 from vnode.runtime.links import Link
 
@@ -33,9 +34,9 @@ class IssuedToken(NamedTuple):
     refresh: datetime
 
 
-def wants(pod: Object) -> bool:
-    """Tell whether the pod mounts a token of its service account."""
-    return bool(service_tokens.of(objects.spec(pod)))
+def wants(pod: Object, holders: Holders) -> bool:
+    """Tell whether the pod mounts a token of its service account, or of a holder's."""
+    return bool(service_tokens.of(objects.spec(pod), holders))
 
 
 class TokenRequester:
@@ -49,30 +50,36 @@ class TokenRequester:
         self._clock = clock
         self._chance = chance
 
-    async def mint(self, pod: Object, link: Link) -> IssuedToken:
+    async def mint(self, pod: Object, link: Link, holders: Holders) -> IssuedToken:
         """Request new tokens for a pod; ConfigError says what an administrator has to do first.
 
         They are refreshed together, before the first of them expires.
         """
-        wanted = service_tokens.of(objects.spec(pod))
-        files, ends = {}, []
-        for key, token in wanted.items():
-            files[key], end = await self._request(pod, token)
+        spec, namespace = objects.spec(pod), objects.namespace(pod)
+        files, ends = {NAMESPACE: namespace}, []
+        for key, token in service_tokens.of(spec, holders).items():
+            files[key], end = await self._request(pod, token, holders)
             ends.append(end)
 
-        if USUAL in wanted:
-            files["ca.crt"] = await self._authority(objects.namespace(pod))
-            files["namespace"] = objects.namespace(pod)
+        if service_tokens.need_authority(spec, holders):
+            files[AUTHORITY] = await self._authority(namespace)
 
         now = self._clock.now()
         share = _REFRESH - _SPREAD * self._chance()
         refresh = now + timedelta(seconds=(min(ends) - now).total_seconds() * share)
         return IssuedToken(secret(pod, self._identity, str(link.target), files, refresh), refresh)
 
-    async def _request(self, pod: Object, token: WantedToken) -> tuple[str, datetime]:
+    async def _request(
+        self, pod: Object, token: WantedToken, holders: Holders
+    ) -> tuple[str, datetime]:
         account = str(objects.spec(pod).get("serviceAccountName") or "default")
-        bound = {"apiVersion": "v1", "kind": "Pod"}
-        bound |= {"name": objects.name(pod), "uid": objects.uid(pod)}
+        bound = {"kind": "Pod", "name": objects.name(pod), "uid": objects.uid(pod)}
+        if token.secret:
+            holder = holders[token.secret]
+            account = holder.account
+            bound = {"kind": "Secret", "name": holder.name, "uid": holder.uid}
+
+        bound["apiVersion"] = "v1"
         spec: Object = {"expirationSeconds": token.seconds, "boundObjectRef": bound}
         if token.audience:
             spec["audiences"] = [token.audience]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ from vnode.following import copies
 from vnode.following.reference_index import Need
 from vnode.following.remote_tokens import Place, RemoteTokens
 from vnode.following.token_requests import IssuedToken, TokenRequester, wants
+from vnode.following.token_secrets import Holders
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.runtime.controller import Controller
@@ -51,7 +52,8 @@ class _PodState(NamedTuple):
 class Tokens:
     """Keeps tokens of pods in targets; runs in the leader.
 
-    `on_pod` is called for all proxy pods, `ensure` before a candidate is created.
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created. `holders` returns
+    the Secrets of a pod that are tokens, and a message about those that are no more.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Tokens:
         links: Links,
         identity: Identity,
         *,
+        holders: Callable[[Object], Awaitable[tuple[Holders, str]]],
         complete: Callable[[str], bool],
         events: EventRecorder,
         clock: Clock,
@@ -68,6 +71,7 @@ class Tokens:
         self._local = local
         self._links = links
         self._identity = identity
+        self._holders = holders
         self._complete = complete
         self._events = events
         self._clock = clock
@@ -108,15 +112,15 @@ class Tokens:
         if before is not None and (after is None or after.uid != before.uid):
             self._none.discard(before.uid)
 
-    async def ensure(self, pod: Object, link: Link) -> None:
+    async def ensure(self, pod: Object, link: Link, holders: Holders) -> None:
         """Have the target hold a token for a pod, if both want one; VnodeError if that fails."""
-        if link.options.source_api is None or link.is_self or not wants(pod):
+        if link.options.source_api is None or link.is_self or not wants(pod, holders):
             return
 
         place = self._announce(pod, link)
         copy = self._remote.copy(place)
         if copy is None or self._left(place, copy) <= 0:
-            await self._write(place, pod, link)
+            await self._write(place, pod, link, holders)
 
         self._controller.add_after(place, _CANDIDATE_TIMEOUT)
 
@@ -127,7 +131,7 @@ class Tokens:
         A candidate that is older than its Target's wish for tokens mounts none.
         """
         candidate = link.candidate(objects.key(pod), objects.uid(pod))
-        if link.options.source_api is not None and _mounts(candidate) and wants(pod):
+        if link.options.source_api is not None and _mounts(candidate):
             self._wake(self._announce(pod, link))
 
     def _announce(self, pod: Object, link: Link) -> Place:
@@ -219,21 +223,31 @@ class Tokens:
         if objects.uid(pod) != place.uid:
             return None
 
-        if not wants(pod):
-            self._none.add(place.uid)
-            return await self._remove(place, copy, link)
-
         try:
-            await self._write(place, pod, link)
+            holders, problem = await self._holders(pod)
+            if problem:
+                self._warn(place, pod, problem)
+
+            if not wants(pod, holders):
+                if problem:
+                    return _RECHECK
+
+                self._none.add(place.uid)
+                return await self._remove(place, copy, link)
+
+            await self._write(place, pod, link, holders)
         except (ConfigError, Denied, Invalid, NotFound) as error:  # an administrator has to act
-            self._events.event(about(pod), WARNING, "TokenNotRefreshed", str(error))
-            log.info("%s: no token for %s: %s", place.node, place.pod, error)
+            self._warn(place, pod, str(error))
             return _RECHECK
 
         return max(self._left(place, {}), _MIN_INTERVAL)
 
-    async def _write(self, place: Place, pod: Object, link: Link) -> None:
-        issued: IssuedToken = await self._token_requester.mint(pod, link)
+    def _warn(self, place: Place, pod: Object, text: str) -> None:
+        self._events.event(about(pod), WARNING, "TokenNotRefreshed", text)
+        log.info("%s: no token for %s: %s", place.node, place.pod, text)
+
+    async def _write(self, place: Place, pod: Object, link: Link, holders: Holders) -> None:
+        issued: IssuedToken = await self._token_requester.mint(pod, link, holders)
         try:
             await link.client.create(kinds.SECRETS, issued.secret)
         except AlreadyExists:

@@ -1,7 +1,8 @@
 """Writes onto Services and Ingresses of the source what `write_back_patches` computes.
 
 That is: marks that make a Service global, addresses that targets gave to copies, selectors that
-Admiralty replaced. A Ref wakes it; an object that is up to date is not written.
+Admiralty replaced. A Ref wakes it; an object that is up to date is not written. Addresses that keep
+changing are written in intervals (`vnode.runtime.write_limits`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import logging
 from collections.abc import Callable
 
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 from vnode.following import write_back_patches
 from vnode.following.references import Ref
 from vnode.kube.client import Client
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
+from vnode.runtime.write_limits import WriteLimiter
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,7 @@ class WriteBackController:
         copies_of: Callable[[Ref], dict[str, Object | None]],
         target_exists: Callable[[str], bool],
         active: bool,
+        clock: Clock,
     ) -> None:
         self._local = local
         self._original = original
@@ -45,7 +50,10 @@ class WriteBackController:
         self._target_exists = target_exists
         self._active = active
         self._expectations = Expectations(self.wake)
-        self._controller: Controller[Ref] = Controller("services", self._reconcile, workers=4)
+        self._limiter: WriteLimiter[Ref] = WriteLimiter("services", write_limits.SERVICES, clock)
+        self._controller: Controller[Ref] = Controller(
+            "services", self._reconcile, workers=4, lane=lambda ref: ref.namespace, total=16
+        )
 
     def wake(self, ref: Ref) -> None:
         """Reconcile that object."""
@@ -59,6 +67,7 @@ class WriteBackController:
         obj = self._original(ref)
         if obj is None:
             self._expectations.forget(ref)
+            self._limiter.forget(ref)
             return None
 
         if self._expectations.pending(ref, obj) or keys.IS_DELEGATE in objects.annotations(obj):
@@ -80,9 +89,14 @@ class WriteBackController:
             self._target_exists,
             is_service=ref.kind is kinds.SERVICES,
         )
-        if body and self._active:
-            await self._patch(ref, obj, body, subresource="status")
+        if not body or not self._active:
+            return None
 
+        if wait := self._limiter.wait(ref):
+            return wait
+
+        self._limiter.written(ref)
+        await self._patch(ref, obj, body, subresource="status")
         return None
 
     async def _patch(

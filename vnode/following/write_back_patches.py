@@ -24,8 +24,11 @@ _Key: TypeAlias = tuple[str, str]  # IP address and host name, "" for none
 
 
 def global_marks(service: Object) -> Object:
-    """Return the patch that makes a Service global; empty if it is."""
-    wanted = dict.fromkeys((keys.GLOBAL, *keys.CILIUM_GLOBAL), "true")
+    """Return the patch that makes a Service global for Cilium; empty if it is.
+
+    Admiralty's own mark is the user's: it sends a Service to all targets.
+    """
+    wanted = dict.fromkeys(keys.CILIUM_GLOBAL, "true")
     annotations = objects.annotations(service)
     missing = {key: value for key, value in wanted.items() if key not in annotations}
     return {"metadata": {"annotations": missing}} if missing else {}

@@ -1,3 +1,5 @@
+"""Which tokens a pod has in its files."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,66 +7,99 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, service_tokens
+from vnode.api.service_tokens import LIFE, SecretUse, WantedToken
+from vnode.pods import token_volumes
 
 TOKENS = st.fixed_dictionaries(
     {"path": st.just("t")},
     optional={"audience": st.text(max_size=3), "expirationSeconds": st.integers(600, 9999)},
 )
+ADMITTED = {"path": "token", "expirationSeconds": 3607}
+
+
+def projecting(*tokens, name="v"):
+    sources = [{"serviceAccountToken": token} for token in tokens]
+    return {"name": name, "projected": {"sources": sources}}
+
+
+def holding(name, **reference):
+    return {"name": "v", "secret": {"secretName": name, **reference}}
+
+
+def mounting(*volumes, path=keys.SERVICE_ACCOUNT_MOUNT, **spec):
+    """A pod that mounts volumes in the usual place."""
+    mounts = [{"name": volume["name"], "mountPath": path} for volume in volumes]
+    return {"containers": [{"name": "c", "volumeMounts": mounts}], "volumes": list(volumes), **spec}
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4))
 def test_who_mounts_tokens_finds_what_who_makes_them_puts_there(tokens):
-    volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": t} for t in tokens]}}
-    made = service_tokens.of({"volumes": [volume]})
-    mapped = service_tokens.from_secret(volume, "s")["projected"]["sources"]
-    found = [source["secret"]["items"][0]["key"] for source in mapped]
-    assert set(found) == set(made)
-    asked = {(t.get("audience", ""), t.get("expirationSeconds", 3600)) for t in tokens}
-    assert set(made.values()) == asked
-    assert service_tokens.USUAL not in made
+    spec = {"volumes": [projecting(*tokens)]}
+    made = service_tokens.of(spec)
+    token_volumes.replace(spec, "s", ("api", "6443"))
+    sources = spec["volumes"][0]["projected"]["sources"]
+    assert {source["secret"]["items"][0]["key"] for source in sources} == set(made)
+    asked = {(t.get("audience", ""), t.get("expirationSeconds", LIFE)) for t in tokens}
+    assert {token[:2] for token in made.values()} == {
+        (audience, LIFE if seconds == 3607 else seconds) for audience, seconds in asked
+    }
 
 
-def mounting(volume, account="robot"):
-    """A pod that mounts a volume in the usual place."""
-    mount = {"name": volume["name"], "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
-    containers = [{"name": "c", "volumeMounts": [mount]}]
-    return {"containers": containers, "volumes": [volume], "serviceAccountName": account}
+def test_a_token_of_admission_lives_no_longer_than_one_of_a_user():
+    """API servers give one of 3607 s a year."""
+    assert service_tokens.of({"volumes": [projecting(ADMITTED)]}) == {
+        "token": WantedToken("", LIFE)
+    }
 
 
-def projecting(**token):
-    return {"name": "v", "projected": {"sources": [{"serviceAccountToken": token}]}}
+def test_a_secret_is_a_token_only_if_the_caller_says_so():
+    projected = {"name": "p", "projected": {"sources": [{"secret": {"name": "b"}}]}}
+    spec = {"volumes": [holding("a"), projected, holding("mine")]}
+    assert service_tokens.of(spec) == {}
+    found = service_tokens.of(spec, {"a", "b"})
+    assert {(token.secret, token.audience) for token in found.values()} == {("a", ""), ("b", "")}
+    assert len(found) == 2
 
 
-def secret(name):
-    return {"name": "v", "secret": {"secretName": name}}
+def test_no_token_has_the_key_of_another():
+    wanted = [WantedToken("", LIFE), WantedToken("a", LIFE), WantedToken("", 600)]
+    wanted += [service_tokens.of_secret(name) for name in ("a", "b")]
+    assert len({token.key for token in wanted}) == len(wanted)
+
+
+KUBE = projecting(ADMITTED, name="kube-api-access-x7f2k")
 
 
 @pytest.mark.parametrize(
-    ("volume", "usual"),
+    ("spec", "admitted"),
     [
-        (projecting(path="token", expirationSeconds=3607), True),
-        (projecting(path="token", audience="vault"), False),
-        (secret("robot-token-x7f2k"), True),
-        (secret("robot.service-account-token"), True),
-        (secret("executor.service-account-token"), False),
-        (secret("robot-token"), False),
-        ({"name": "v", "emptyDir": {}}, False),
-        ({"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}, False),
+        (mounting(KUBE), True),
+        (mounting(KUBE, automountServiceAccountToken=True), True),
+        (mounting(KUBE, automountServiceAccountToken=False), False),
+        (mounting(KUBE, path="/elsewhere"), False),
+        (mounting(projecting(ADMITTED)), False),
+        (mounting(holding("robot-token-x7f2k")), False),
+        (mounting({"name": "kube-api-access-x", "emptyDir": {}}), False),
+        ({**mounting(KUBE), "initContainers": [{"name": "i"}]}, False),
+        ({**mounting(KUBE), "ephemeralContainers": [{"name": "e"}]}, True),
     ],
 )
-def test_in_the_usual_place_only_the_token_of_the_pods_own_account_is_the_usual_one(volume, usual):
-    assert service_tokens.usual_volumes(mounting(volume)) == ({"v"} if usual else set())
-    assert (service_tokens.USUAL in service_tokens.of(mounting(volume))) is usual
+def test_what_admission_has_mounted_is_in_every_container_under_its_name(spec, admitted):
+    assert service_tokens.admitted_volumes(spec) == ({KUBE["name"]} if admitted else set())
 
 
-def test_the_usual_token_elsewhere_is_one_among_others():
-    spec = mounting(projecting(path="token"))
-    spec["containers"][0]["volumeMounts"][0]["mountPath"] = "/elsewhere"
-    assert not service_tokens.usual_volumes(spec)
-    assert service_tokens.USUAL not in service_tokens.of(spec)
+def test_secrets_in_variables_and_below_a_sub_path_do_not_change_while_a_container_runs():
+    env = [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "b", "key": "k"}}}]
+    env_from = [{"secretRef": {"name": "c", "optional": True}}, {"configMapRef": {"name": "m"}}]
+    main = {"name": "c", "env": [{"name": "X"}, *env], "envFrom": env_from}
+    below = {"name": "i", "volumeMounts": [{"name": "v", "mountPath": "/t", "subPath": "token"}]}
+    volume = holding("a", optional=True)
+    for field in ("initContainers", "ephemeralContainers"):
+        spec = {"containers": [main], field: [below], "volumes": [volume]}
+        assert list(service_tokens.secret_uses(spec)) == [
+            SecretUse("a", optional=True, renewed=False),
+            SecretUse("c", optional=True, renewed=False),
+            SecretUse("b", renewed=False),
+        ]
 
-
-def test_other_volumes_are_left_as_they_are():
-    volume = {"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}
-    assert service_tokens.from_secret(volume, "s") is volume
-    assert service_tokens.of({"volumes": [volume, {"name": "e", "emptyDir": {}}]}) == {}
+    assert list(service_tokens.secret_uses(mounting(holding("a")))) == [SecretUse("a")]

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.permitted import all_namespaces
 from vnode.api import kinds, renaming
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -66,6 +67,7 @@ class Fleet:
             follows,
             relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=lambda _node: True,
+            enabled_namespaces=all_namespaces(),
             complete=lambda _node: self.proxies.synced.is_set(),
             events=self.events,
             clock=clock,

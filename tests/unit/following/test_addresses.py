@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from vnode.following import write_back_patches
 from vnode.following.references import Ref
 from vnode.following.write_back import WriteBackController
 from vnode.kube.informer import Informer
+from vnode.runtime import write_limits
 
 pytestmark = pytest.mark.looptime
 
@@ -96,6 +99,7 @@ async def test_an_annotation_of_a_user_brings_no_address_and_is_taken_off_once(
         copies_of=lambda _ref: {"n1": with_status(reports)},
         target_exists=lambda node: node != "gone",
         active=True,
+        clock=clock,
     )
     informer.subscribe(lambda _old, _new: controller.wake(Ref(kind, "ns", "s")))
     async with links.following(informer):
@@ -148,3 +152,75 @@ def test_an_address_that_was_written_many_times_is_left_once() -> None:
 def test_what_a_target_reports_without_an_address_is_not_brought() -> None:
     copies = {"n1": with_status([{}, {"ip": 5}, {"ports": []}, {"hostname": ""}])}
     assert not write_back_patches.addresses(with_status(None), copies, bool, is_service=True)
+
+
+class Balanced:
+    """Services of a source, and the addresses that the copy of one of them has."""
+
+    def __init__(self, clock: Any, **latency: Any) -> None:
+        self.source = APIServer("c1", clock, **latency)
+        self.informer = Informer(self.source.client(), kinds.SERVICES)
+        self.reported: list[Object] = []
+        self.controller = WriteBackController(
+            self.source.client(),
+            original=lambda ref: self.informer.store.get(f"{ref.namespace}/{ref.name}"),
+            follows=lambda _ref: False,
+            copies_of=lambda _ref: {"n1": with_status(self.reported)},
+            target_exists=lambda _node: True,
+            active=True,
+            clock=clock,
+        )
+
+    def add(self, namespace: str, name: str) -> None:
+        if self.source.find(kinds.NAMESPACES, namespace) is None:
+            self.source.add(kinds.NAMESPACES, {"metadata": {"name": namespace}})
+
+        metadata = {"namespace": namespace, "name": name}
+        self.source.add(kinds.SERVICES, {"metadata": metadata, "spec": {}})
+
+    def addresses(self, namespace: str, name: str) -> list[str]:
+        status = objects.status(self.source.find(kinds.SERVICES, name, namespace) or {})
+        return [e["ip"] for e in (status.get("loadBalancer") or {}).get("ingress") or ()]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with links.following(self.informer):
+            self.informer.subscribe(
+                lambda _old, new: self.controller.wake(
+                    Ref(kinds.SERVICES, objects.namespace(new or {}), objects.name(new or {}))
+                )
+            )
+            task = asyncio.create_task(self.controller.run())
+            yield
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_addresses_that_keep_changing_are_a_few_writes_and_the_last_ones_stay(
+    clock: Any,
+) -> None:
+    world = Balanced(clock)
+    world.add("ns", "s")
+    async with world.running():
+        for number in range(1000):
+            world.reported = [{"ip": f"192.0.2.{number % 250}"}]
+            world.controller.wake(Ref(kinds.SERVICES, "ns", "s"))
+            await asyncio.sleep(0.02)
+
+        limit = write_limits.SERVICES
+        assert 5 < world.source.count("patch", kinds.SERVICES) <= limit.burst + 20 * limit.rate + 1
+        await asyncio.sleep(1 / limit.rate)
+        assert world.addresses("ns", "s") == [f"192.0.2.{999 % 250}"]
+
+
+async def test_a_namespace_of_many_services_does_not_keep_back_that_of_another(clock: Any) -> None:
+    world = Balanced(clock, latency=lambda: 0.1)
+    world.reported = [{"ip": "192.0.2.1"}]
+    for number in range(200):
+        world.add("many", f"s{number}")
+
+    world.add("one", "s")
+    async with world.running():
+        await asyncio.sleep(1)
+        assert world.addresses("one", "s")
+        assert not world.addresses("many", "s199")

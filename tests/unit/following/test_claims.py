@@ -64,7 +64,7 @@ async def read(_kind, _name, _namespace):
 @pytest.fixture
 def family(clock):
     local, woken = SimpleNamespace(name="c1", get=read), []
-    context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None)
+    context = FamilyContext(local, Links(), US, lambda _key: None, woken.append, None, None)
     family = claims.Claims(context, ReferenceIndex(context.wake, clock))
     family.woken = woken
     return family
@@ -132,7 +132,12 @@ ASKING = TargetOptions(create_namespaces=True)
 class Target:
     """A cluster behind a link; `made` are the namespaces that it was asked for."""
 
-    def __init__(self, clock, namespace="", options=ASKING):
+    def __init__(self, clock, namespace="", options=ASKING, labels=None):
+        source = APIServer("c1", clock)
+        for name in ("a", "b"):
+            source.add(kinds.NAMESPACES, {"metadata": {"name": name, "labels": labels or {}}})
+
+        self.namespaces = Namespaces(source.client(), US, clock)
         self.server = APIServer("c2", clock)
         self.link = links.link_to(
             self.server, TargetKey(namespace, "c2"), US, clock, options=options
@@ -146,7 +151,8 @@ class Target:
 
 @pytest.mark.looptime
 async def test_a_namespace_is_made_once(clock):
-    namespaces, target = Namespaces(US, clock), Target(clock)
+    target = Target(clock)
+    namespaces = target.namespaces
     await namespaces.ensure("a", target.link)
     await namespaces.ensure("a", target.link)
     await namespaces.ensure("b", target.link)
@@ -161,7 +167,7 @@ async def test_a_namespace_is_made_once(clock):
 async def test_a_namespace_that_is_there_is_left_alone(clock):
     target = Target(clock)
     there = target.server.add(kinds.NAMESPACES, {"metadata": {"name": "a"}})
-    await Namespaces(US, clock).ensure("a", target.link)
+    await target.namespaces.ensure("a", target.link)
     assert target.server.find(kinds.NAMESPACES, "a") == there
     assert clock.monotonic() == 0
 
@@ -170,7 +176,7 @@ async def test_a_namespace_that_is_there_is_left_alone(clock):
 @pytest.mark.parametrize("odd", [{"options": TargetOptions()}, {"namespace": "team"}])
 async def test_no_namespace_is_made_unasked(clock, odd):
     target = Target(clock, **odd)
-    await Namespaces(US, clock).ensure("a", target.link)
+    await target.namespaces.ensure("a", target.link)
     assert target.made == []
 
 
@@ -179,4 +185,28 @@ async def test_a_target_that_does_not_allow_it_names_the_role(clock):
     target = Target(clock)
     target.server.fail(Denied(403, "Forbidden", "no"), kind=kinds.NAMESPACES)
     with pytest.raises(ConfigError, match="bind ClusterRole vnode-source-namespaces"):
-        await Namespaces(US, clock).ensure("a", target.link)
+        await target.namespaces.ensure("a", target.link)
+
+
+SECURITY = "pod-security.kubernetes.io/"
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("labels", "taken"),
+    [
+        ({"enforce": "restricted"}, {"enforce"}),
+        ({"enforce": "baseline", "enforce-version": "v1.30"}, {"enforce", "enforce-version"}),
+        ({"enforce": "privileged", "enforce-version": "v1.30", "warn": "baseline"}, {"warn"}),
+        ({"enforce-version": "v1.30", "other": "restricted"}, set()),
+        ({"enforce": "nonsense"}, set()),
+    ],
+)
+async def test_a_namespace_is_made_no_less_strict_than_the_sources(clock, labels, taken):
+    own = {f"{SECURITY}{key}": value for key, value in labels.items()}
+    target = Target(clock, labels={**own, "team": "x"})
+    await target.namespaces.ensure("a", target.link)
+    made = objects.labels(target.server.find(kinds.NAMESPACES, "a"))
+    assert {key for key in made if key.startswith(SECURITY)} == {SECURITY + key for key in taken}
+    assert all(made[SECURITY + key] == labels[key] for key in taken)
+    assert "team" not in made

@@ -26,7 +26,7 @@ async def test_a_pending_pod_has_what_it_needs_before_its_candidate_is_made(flee
     pod = fleet.add_pod(node=None)
     async with fleet.running():
         assert fleet.copied() == set()
-        assert await fleet.following.ensure(pod, fleet.link) == ""
+        assert await fleet.following.ensure(pod, fleet.link) == ("", ())
         assert fleet.copied() == set(COPIED) - {kinds.SERVICES}  # a pod starts without those
 
 
@@ -73,11 +73,10 @@ async def test_an_object_of_somebody_else_is_used_as_it_is_and_the_pod_hears_of_
     fleet.gpu.add(kinds.CONFIG_MAPS, {"metadata": {"name": "web", "namespace": "ns"}, "data": {}})
     pod = fleet.add_pod(node=None)
     async with fleet.running():
-        note = await fleet.following.ensure(pod, fleet.link)
+        note, _tokens = await fleet.following.ensure(pod, fleet.link)
         assert note.startswith("ConfigMap web of target gpu is not from this cluster and differs")
-        assert (
-            await fleet.following.ensure(fleet.add_pod("web-abcde", node=None), fleet.link) == note
-        )
+        another = fleet.add_pod("web-abcde", node=None)
+        assert await fleet.following.ensure(another, fleet.link) == (note, ())
         await asyncio.sleep(SOON)
         assert fleet.said == [("web", note), ("web-abcde", note)]
         assert fleet.copy(kinds.CONFIG_MAPS)["data"] == {}
@@ -99,7 +98,7 @@ async def test_nothing_is_brought_to_the_cluster_itself(fleet):
     fleet.link.is_self = True
     pod = fleet.add_pod(node=None)
     async with fleet.running():
-        assert await fleet.following.ensure(pod, fleet.link) == ""
+        assert await fleet.following.ensure(pod, fleet.link) == ("", ())
         fleet.following.renew(pod, fleet.link)
         await asyncio.sleep(SOON)
         assert fleet.copied() == set()

@@ -166,7 +166,7 @@ async def test_what_is_turned_off_does_not_follow(clock, follows, copied):
     fleet.add_originals()
     pod = fleet.add_pod()
     async with fleet.running():
-        assert await fleet.following.ensure(pod, fleet.link) == ""
+        assert await fleet.following.ensure(pod, fleet.link) == ("", ())
         assert fleet.copied() == copied
 
 

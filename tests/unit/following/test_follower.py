@@ -75,9 +75,14 @@ class World:
         self.server.admit(lambda _request, obj: self.admit(obj))
         self.family, self.links = Family(), Links()
         self.messages, self.complete = [], {N1: True, N2: True}
+        self.namespaces = set()  # without the label
         self.follower = Follower(
             self.links,
             US,
+            enabled_namespaces=SimpleNamespace(
+                is_enabled=lambda name: name not in self.namespaces,
+                subscribe=lambda _listener: None,
+            ),
             complete=self.complete.get,
             events=SimpleNamespace(
                 event=lambda _about, _type, _reason, text: self.messages.append(text)
@@ -145,6 +150,17 @@ async def test_a_pod_on_the_node_of_a_target_for_other_namespaces_copies_nothing
     link = world.connect("n3", namespace="other")
     await ensure(world, link.node_name)
     assert world.calls == []
+
+
+async def test_nothing_new_is_copied_out_of_a_namespace_without_the_label(world):
+    world.namespaces.add("ns")
+    await ensure(world)
+    assert world.calls == []
+    world.namespaces.clear()
+    await ensure(world)
+    world.namespaces.add("ns")
+    await ensure(world)
+    assert world.calls == ["create"]  # what is there stays for the pods that run
 
 
 async def test_a_copy_that_differs_is_updated(world):

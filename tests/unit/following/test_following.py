@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.permitted import all_namespaces
 from vnode.api import keys, kinds
 from vnode.api.identity import Identity
 from vnode.following import config
@@ -53,6 +54,7 @@ def following(clock):
         *(None, Links(), US, config.FollowingConfig()),
         relabel=None,
         target_exists=None,
+        enabled_namespaces=all_namespaces(),
         complete=lambda _node: True,
         events=None,
         clock=clock,

@@ -4,11 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import kinds
+from vnode.api.service_tokens import ROOT_CA
 from vnode.following import references
 from vnode.following.references import Ref
 from vnode.pods.source import proxy_state
 
-NAMES = st.sampled_from(["a", "b", "c", references.ROOT_CA])
+NAMES = st.sampled_from(["a", "b", "c", ROOT_CA])
 
 ENTRIES = st.one_of(
     st.builds(lambda n: {"configMapRef": {"name": n}}, NAMES),
@@ -70,7 +71,7 @@ def test_every_kind_of_reference_is_found():
     ]
     sources = [
         {"serviceAccountToken": {"path": "token"}},
-        {"configMap": {"name": references.ROOT_CA}},
+        {"configMap": {"name": ROOT_CA}},
         {"configMap": {"name": "projected-map", "optional": True}},
         {"secret": {"name": "projected-secret"}},
     ]

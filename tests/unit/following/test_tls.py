@@ -41,7 +41,7 @@ SERVICE = named("web", selector={"app": "web"})
 
 
 def context(wake=None, links=None):
-    return FamilyContext(None, links or Links(), US, wake, None, None)
+    return FamilyContext(None, links or Links(), US, wake, None, None, None)
 
 
 @pytest.fixture
@@ -156,3 +156,11 @@ def test_a_changed_original_is_looked_at_wherever_it_is_used(network, clock):
     network.on_pod(None, pod())
     family._on_original(kinds.SECRETS, None, named("cert"))
     assert woken == [HERE]
+
+
+def test_originals_are_watched_while_a_global_ingress_without_pods_may_want_them(network):
+    demand, everywhere = TlsSecrets(network), ingress("cert")
+    everywhere["metadata"]["annotations"] = {keys.GLOBAL: "true"}
+    put(network, kinds.INGRESSES, everywhere)
+    assert demand.in_namespace("ns")
+    assert not demand.in_namespace("other")

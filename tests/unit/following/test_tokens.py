@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 
@@ -28,7 +29,9 @@ USUAL_PLACE = keys.SERVICE_ACCOUNT_MOUNT
 
 def pod(node="", uid="u", phase="Running", path=USUAL_PLACE):
     container = {"name": "c", "volumeMounts": [{"name": "v", "mountPath": path}]}
-    mine = [{"serviceAccountToken": {"path": "token"}}] if path == USUAL_PLACE else []
+    authority = {"configMap": {"name": "kube-root-ca.crt"}}
+    usual = [{"serviceAccountToken": {"path": "token"}}, authority]
+    mine = usual if path == USUAL_PLACE else []
     volumes = [{"name": "v", "projected": {"sources": mine}}]
     spec = {"containers": [container], "serviceAccountName": "robot", "volumes": volumes}
     metadata = {"name": "p", "namespace": "ns", "uid": uid}
@@ -60,11 +63,19 @@ class World:
         self.links.add(self.link)
         self.tokens = Tokens(
             *(self.source.client(), self.links, US),
+            holders=self._holders,
             complete=lambda _node: True,
             events=SimpleNamespace(event=lambda *event: self.recorded.append(event)),
             clock=clock,
             chance=lambda: 0.0,
         )
+
+    async def _holders(self, _pod):
+        """No Secret here is the token of an account."""
+        return {}, ""
+
+    async def ensure(self, obj):
+        await self.tokens.ensure(obj, self.link, {})
 
     def put(self, obj):
         """The pod as the source's API server has it."""
@@ -139,10 +150,10 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
         {"path": "t", "audience": "vault", "expirationSeconds": 600},
         {"path": "t2"},
     )
-    await world.tokens.ensure(other, world.link)
+    await world.ensure(other)
     (secret,) = world.held
     wanted = [WantedToken("vault", 600), WantedToken("", LIFE)]
-    assert secret["data"].keys() == {token.key for token in wanted}
+    assert secret["data"].keys() == {"namespace", *(token.key for token in wanted)}
     asked = [(spec.get("audiences"), spec["expirationSeconds"]) for spec in world.specs]
     assert asked == [(["vault"], 600), (None, LIFE)]
     assert all(spec["boundObjectRef"]["uid"] == "u" for spec in world.specs)
@@ -151,15 +162,16 @@ async def test_tokens_that_a_pod_projects_itself_are_in_the_same_secret(world):
 
 
 async def test_the_usual_token_has_its_files_beside_others(world):
-    await world.tokens.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}), world.link)
+    await world.ensure(with_volumes(pod(), {"path": "t", "audience": "a"}))
     (secret,) = world.held
     usual = {"token", "ca.crt", "namespace"}
     assert secret["data"].keys() == usual | {WantedToken("a", LIFE).key}
+    assert base64.b64decode(secret["data"]["ca.crt"]) == b"authority"
 
 
 async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world):
     world.tokens.on_pod(None, pod())
-    await world.tokens.ensure(pod(), world.link)
+    await world.ensure(pod())
     assert [objects.key(each) for each in world.held] == [f"ns/{SECRET}"]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
     (request,) = world.asked
@@ -169,7 +181,7 @@ async def test_a_candidates_token_is_bound_to_its_pod_and_there_before_it(world)
 async def test_a_token_is_made_anew_at_80_percent_of_its_life_and_not_before(world):
     async with running(world):
         world.tokens.on_pod(None, pod())
-        await world.tokens.ensure(pod(), world.link)
+        await world.ensure(pod())
         world.tokens.on_pod(pod(), pod(NODE))
         await asyncio.sleep(0.79 * LIFE)
         assert len(world.asked) == 1
@@ -183,7 +195,7 @@ async def test_a_token_goes_with_its_pod_or_when_that_has_finished(world):
     async with running(world):
         for after in (None, pod(NODE, phase="Succeeded")):
             world.tokens.on_pod(None, pod(NODE))
-            await world.tokens.ensure(pod(NODE), world.link)
+            await world.ensure(pod(NODE))
             assert world.held
             world.tokens.on_pod(pod(NODE), after)
             await asyncio.sleep(1)
@@ -193,7 +205,7 @@ async def test_a_token_goes_with_its_pod_or_when_that_has_finished(world):
 async def test_a_token_goes_when_its_candidate_has_lost(world):
     async with running(world):
         world.tokens.on_pod(None, pod())
-        await world.tokens.ensure(pod(), world.link)
+        await world.ensure(pod())
         world.tokens.on_pod(pod(), pod("n2"))
         await asyncio.sleep(1)
         assert not world.held
@@ -202,7 +214,7 @@ async def test_a_token_goes_when_its_candidate_has_lost(world):
 async def test_a_token_goes_when_its_candidate_ends_but_not_with_that_of_a_namesake(world):
     async with running(world):
         world.tokens.on_pod(None, pod())
-        await world.tokens.ensure(pod(), world.link)
+        await world.ensure(pod())
         world.tokens.release("ns/p", "earlier", NODE)
         await asyncio.sleep(1)
         assert world.held
@@ -217,7 +229,7 @@ async def test_a_token_goes_with_its_delegate_though_others_keep_the_pod(world):
     async with running(world):
         world.add_candidate(**{keys.TOKEN: ""})
         world.tokens.on_pod(None, pod(NODE))
-        await world.tokens.ensure(pod(NODE), world.link)
+        await world.ensure(pod(NODE))
         world.tokens.on_pod(pod(NODE), ending)
         await asyncio.sleep(1)
         assert world.held
@@ -305,9 +317,9 @@ async def test_a_token_that_could_not_be_made_anew_is_once_it_can_be(world, erro
 
 
 async def test_a_target_that_did_not_ask_and_a_pod_without_the_mount_get_none(world):
-    await world.tokens.ensure(pod(path="/elsewhere"), world.link)
+    await world.ensure(pod(path="/elsewhere"))
     world.link.options = TargetOptions()
-    await world.tokens.ensure(pod(), world.link)
+    await world.ensure(pod())
     assert not world.asked
 
 
@@ -316,7 +328,7 @@ async def test_a_missing_right_is_told_with_the_command_that_gives_it(world):
     with pytest.raises(
         ConfigError, match="kubectl --namespace ns create rolebinding vnode-token-minter "
     ):
-        await world.tokens.ensure(pod(), world.link)
+        await world.ensure(pod())
 
     world.add_candidate(**{keys.TOKEN: ""})
     async with running(world):
@@ -336,7 +348,7 @@ async def test_a_pod_that_ran_before_its_target_asked_gets_none(world):
 
 
 async def test_what_is_left_when_a_target_no_longer_asks_is_kept_to_the_pods_end(world):
-    await world.tokens.ensure(pod(NODE), world.link)
+    await world.ensure(pod(NODE))
     world.add_candidate(**{keys.TOKEN: ""})
     world.link.options = TargetOptions()
     world.tokens.on_pod(None, pod(NODE))
