@@ -1,0 +1,305 @@
+"""What the target writes of the Events of delegates, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods import delegate_events
+from tests.unit.pods.delegate_events import PULL, UNHEALTHY
+from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied, Gone, Unreachable
+from vnode.pods import event_record
+from vnode.pods.event_record import ENTRIES
+from vnode.pods.target import delegate_events as collecting
+from vnode.pods.target.chaperon_controller import ChaperonController
+
+pytestmark = pytest.mark.looptime
+
+REPORT = ("patch", "podchaperons/status")
+ALLOWED = {keys.IS_ALLOWED: "true"}
+
+
+@pytest.fixture
+async def cluster(clock):
+    return Cluster(clock)
+
+
+def tell(cluster, reason, message="", **options):
+    delegate_events.tell(cluster.server, cluster.pod(), reason, message, **options)
+
+
+def entries(cluster):
+    return event_record.read(objects.status(cluster.chaperon()))
+
+
+def told(cluster):
+    return [(entry.reason, entry.count) for entry in entries(cluster)]
+
+
+async def begin(cluster):
+    """An allowed chaperon, whose delegate is bound to a node."""
+    cluster.send(annotations=ALLOWED)
+    await cluster.until(cluster.pod)
+    binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
+    cluster.server.writer.bind(f"{NAMESPACE}/web", binding)
+
+
+async def test_a_pod_that_goes_well_costs_no_request_more(cluster):
+    async with cluster.running():
+        await begin(cluster)
+        delegate_events.start(cluster.server, cluster.pod())
+        await asyncio.sleep(0.2)
+        cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+        await asyncio.sleep(600)
+        assert cluster.asked == [("create", "pods"), REPORT]
+        assert told(cluster) == [("Scheduled", 1), ("Pulled", 1), ("Created", 1), ("Started", 1)]
+        scheduled, pulled, *_ = entries(cluster)
+        assert (scheduled.component, scheduled.host) == ("admiralty-candidate", "")
+        assert (pulled.component, pulled.host) == ("kubelet", "n1")
+
+
+async def test_a_pod_with_events_that_is_bound_and_does_not_start_is_told_once_more(cluster):
+    async with cluster.running():
+        await begin(cluster)
+        tell(cluster, "Pulling", "Pulling image")
+        cluster.report(containerStatuses=[{"name": "main", "ready": False}])
+        await asyncio.sleep(1)
+        assert told(cluster) == [("Pulling", 1)]
+        delegate_events.schedule(cluster.server, cluster.pod())  # late, with no report after it
+        await asyncio.sleep(collecting.SLOW - 1)
+        assert cluster.count(*REPORT) == 1
+        await asyncio.sleep(collecting.SPACING)
+        assert told(cluster) == [("Pulling", 1), ("Scheduled", 1)]
+        await asyncio.sleep(600)
+        assert cluster.count(*REPORT) == 2
+
+
+async def test_an_ordinary_event_of_a_pod_that_runs_waits_for_the_next_report(cluster):
+    async with cluster.running():
+        await begin(cluster)
+        await cluster.until(cluster.pod)
+        cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+        await asyncio.sleep(SETTLED)
+        tell(cluster, "Killing", "Stopping container main")
+        await asyncio.sleep(600)
+        assert told(cluster) == []
+        cluster.report(phase="Failed")
+        await asyncio.sleep(SETTLED)
+        assert told(cluster) == [("Killing", 1)]
+
+
+async def run(cluster):
+    await begin(cluster)
+    cluster.report(phase="Running", containerStatuses=[{"name": "main"}])
+    await asyncio.sleep(SETTLED)
+
+
+async def test_a_warning_is_written_at_once_and_the_next_ones_after_a_while(cluster):
+    async with cluster.running():
+        await run(cluster)
+        before = cluster.count(*REPORT)
+        tell(cluster, "Unhealthy", UNHEALTHY, warning=True)
+        await asyncio.sleep(0.1)
+        assert told(cluster) == [("Unhealthy", 1)]
+        for reason in ("BackOff", "FailedMount", "Failed"):
+            tell(cluster, reason, warning=True)
+            await asyncio.sleep(0.1)
+
+        assert cluster.count(*REPORT) == before + 1
+        await asyncio.sleep(collecting.SPACING)
+        assert len(told(cluster)) == 4
+        await asyncio.sleep(600)
+        assert cluster.count(*REPORT) == before + 2
+
+
+async def test_warnings_that_differ_in_numbers_are_counted_together_every_five_minutes(cluster):
+    async with cluster.running():
+        await run(cluster)
+        before = cluster.count(*REPORT)
+        for second in range(70):
+            tell(cluster, "BackOff", f"back-off {second}s restarting", warning=True)
+            await asyncio.sleep(10)
+
+        assert cluster.count(*REPORT) == before + 3
+        await asyncio.sleep(600)
+        assert told(cluster) == [("BackOff", 70)]
+
+
+def count(cluster, number):
+    def change(event):
+        event["count"] = number
+
+    cluster.server.change(kinds.EVENTS, "one", NAMESPACE, change)
+
+
+async def test_an_event_that_is_counted_on_is_not_counted_twice(cluster):
+    async with cluster.running():
+        await run(cluster)
+        tell(cluster, "BackOff", PULL, warning=True, name="one")
+        await asyncio.sleep(0.1)
+        for number in range(2, 6):
+            count(cluster, number)
+            await asyncio.sleep(0.1)
+
+        await asyncio.sleep(collecting.RECOUNT)
+        assert told(cluster) == [("BackOff", 5)]
+
+
+async def test_a_new_agent_goes_on_from_what_is_written(cluster):
+    async with cluster.running():
+        await run(cluster)
+        tell(cluster, "Unhealthy", UNHEALTHY, warning=True)
+        tell(cluster, "BackOff", PULL, warning=True, name="one", count=4)
+        await asyncio.sleep(collecting.SPACING + 1)
+
+    before = len(cluster.asked)
+    successor = Cluster(cluster.clock, cluster.server)
+    async with successor.running():
+        await asyncio.sleep(600)
+        assert len(cluster.asked) == before
+        count(cluster, 5)
+        await asyncio.sleep(collecting.RECOUNT)
+        assert told(cluster) == [("Unhealthy", 1), ("BackOff", 5)]
+
+
+async def test_no_more_than_ten_are_kept_and_warnings_for_longest(cluster):
+    async with cluster.running():
+        await run(cluster)
+        tell(cluster, "FailedMount", warning=True)
+        await asyncio.sleep(1)
+        for letter in "abcdefghijklmnop":
+            tell(cluster, "Note", letter * 5000)
+
+        tell(cluster, "Unhealthy", warning=True)
+        await asyncio.sleep(60)
+        kept = entries(cluster)
+        assert len(kept) == ENTRIES
+        assert [entry.reason for entry in kept if entry.is_warning] == ["FailedMount", "Unhealthy"]
+        assert {len(entry.message) for entry in kept} == {0, event_record.MESSAGE_LIMIT}
+
+
+async def test_events_of_candidates_and_of_other_pods_are_left_out(cluster):
+    async with cluster.running():
+        cluster.send()
+        await cluster.until(cluster.pod)
+        tell(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
+        cluster.report(conditions=[{"type": "PodScheduled", "status": "False"}])
+        await asyncio.sleep(SETTLED)
+        cluster.annotate(is_allowed="true")
+        other = cluster.server.add(kinds.PODS, {"metadata": {"name": "web", "namespace": "other"}})
+        delegate_events.tell(cluster.server, other, "BackOff", warning=True)
+        namesake = {"metadata": {"name": "web", "namespace": NAMESPACE, "uid": "another"}}
+        delegate_events.tell(cluster.server, namesake, "BackOff", warning=True)
+        await asyncio.sleep(60)
+        assert cluster.asked == [("create", "pods"), REPORT]
+        await cluster.run()
+        assert told(cluster) == []
+
+
+async def test_a_pod_that_skips_reservation_and_has_no_place_says_so(cluster):
+    """Its chaperon is allowed from the start."""
+    cluster.send(annotations=ALLOWED)
+    async with cluster.running():
+        await cluster.until(cluster.pod)
+        cluster.report(phase="Pending", conditions=[{"type": "PodScheduled", "status": "False"}])
+        tell(cluster, "FailedScheduling", "0/3 nodes are available", warning=True)
+        await asyncio.sleep(SETTLED)
+        assert told(cluster) == [("FailedScheduling", 1)]
+
+
+async def test_writes_for_warnings_alone_are_bounded_in_all(cluster):
+    names = [f"web-{number}" for number in range(300)]
+    async with cluster.running():
+        for name in names:
+            cluster.send(name, annotations=ALLOWED)
+
+        await cluster.until(lambda: all(map(cluster.pod, names)))
+        for name in names:
+            cluster.report(name, phase="Running", containerStatuses=[{"name": "main"}])
+
+        await asyncio.sleep(SETTLED)
+        before = cluster.count(*REPORT)
+        for name in names:
+            delegate_events.tell(cluster.server, cluster.pod(name), "BackOff", warning=True)
+
+        await asyncio.sleep(0.9)
+        assert cluster.count(*REPORT) - before < 120
+        await asyncio.sleep(60)
+        assert cluster.count(*REPORT) - before == 300
+
+
+@pytest.mark.parametrize("mode", ["None", "Warnings"])
+async def test_what_the_setting_leaves_out_is_not_collected(cluster, clock, mode):
+    cluster.controller = ChaperonController(
+        cluster.server.client("agent"),
+        cluster.chaperons,
+        cluster.delegates,
+        goes_on=lambda _chaperon: False,
+        clock=clock,
+        delegate_events=mode,
+    )
+    async with cluster.running():
+        await run(cluster)
+        delegate_events.start(cluster.server, cluster.pod())
+        tell(cluster, "BackOff", PULL, warning=True)
+        await asyncio.sleep(60)
+        assert told(cluster) == ([("BackOff", 1)] if mode == "Warnings" else [])
+        assert bool(cluster.server.count("watch", kinds.EVENTS)) == (mode != "None")
+
+
+async def test_a_cluster_that_gets_no_pods_reads_no_events(cluster):
+    async with cluster.running():
+        await asyncio.sleep(600)
+        assert not cluster.server.count(kind=kinds.EVENTS)
+
+
+async def test_events_are_watched_and_never_listed_whole(cluster):
+    async with cluster.running():
+        await run(cluster)
+        cluster.server.cut_watches(kinds.EVENTS)
+        await asyncio.sleep(1)
+        tell(cluster, "BackOff", PULL, warning=True)
+        await asyncio.sleep(1)
+        assert told(cluster) == [("BackOff", 1)]
+        (listed,) = cluster.server.received("list", kinds.EVENTS)
+        assert listed.query["limit"] == "1"
+
+
+@pytest.mark.parametrize(
+    "error", [Denied(403, "Forbidden", "no"), Gone(410, "Expired", "old"), Unreachable("away")]
+)
+async def test_a_watch_that_is_refused_is_tried_less_and_less_often(cluster, error):
+    fault = cluster.server.fail(error, verb="watch", kind=kinds.EVENTS, times=None)
+    async with cluster.running():
+        await run(cluster)
+        await asyncio.sleep(600)
+        assert 20 < cluster.server.count("watch", kinds.EVENTS) < 40
+        fault.clear()
+        await asyncio.sleep(40)
+        tell(cluster, "BackOff", PULL, warning=True)
+        await asyncio.sleep(1)
+        assert told(cluster) == [("BackOff", 1)]
+
+
+async def test_an_event_of_odd_form_ends_nothing(cluster):
+    async with cluster.running():
+        await run(cluster)
+        tell(cluster, "Odd", warning=True, source="text")
+        tell(cluster, "Odder", warning=True, metadata={"name": "odd", "namespace": NAMESPACE})
+        tell(cluster, "BackOff", PULL, warning=True)
+        await asyncio.sleep(collecting.SPACING + 1)
+        assert [reason for reason, _count in told(cluster)] == ["Odder", "BackOff"]
+
+
+async def test_a_write_that_failed_is_made_up_for(cluster):
+    async with cluster.running():
+        await run(cluster)
+        cluster.server.fail(
+            Unreachable("away"), verb="patch", kind=kinds.POD_CHAPERONS, subresource="status"
+        )
+        tell(cluster, "BackOff", PULL, warning=True)
+        await asyncio.sleep(SETTLED)
+        assert told(cluster) == [("BackOff", 1)]
