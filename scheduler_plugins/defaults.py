@@ -14,6 +14,7 @@ from scheduler_plugins.candidate_probe import CandidateProbe
 from scheduler_plugins.chain import Chain
 from scheduler_plugins.even_spread import EvenSpread
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity
+from scheduler_plugins.namespace_enabled import NamespaceEnabled
 from scheduler_plugins.node_affinity import NodeAffinity
 from scheduler_plugins.node_unschedulable import NodeUnschedulable
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
@@ -21,6 +22,7 @@ from scheduler_plugins.priority_sort import PrioritySort
 from scheduler_plugins.resources_fit import NodeResourcesFit
 from scheduler_plugins.scheduling_gates import SchedulingGates
 from scheduler_plugins.taint_toleration import TaintToleration
+from scheduler_plugins.target_classes import TargetClasses
 from scheduler_plugins.target_health import TargetHealth
 from scheduler_plugins.target_namespace import TargetNamespace
 from vnode.scheduling.plugin import Plugin
@@ -28,8 +30,10 @@ from vnode.scheduling.plugin import Plugin
 _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (PrioritySort, 0),
     (SchedulingGates, 0),
+    (NamespaceEnabled, 0),
     (TargetNamespace, 0),
     (TargetHealth, 0),
+    (TargetClasses, 0),
     (Chain, 0),
     (NodeUnschedulable, 0),
     (TaintToleration, 3),

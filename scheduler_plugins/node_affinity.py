@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler_plugins import normalizing
-from vnode.api import objects, selectors
+from vnode.api import constraint_size, objects, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import NodeSelector, NodeSelectorTerm, Selector
@@ -41,7 +41,13 @@ class Required:
 def required(pod: Object) -> Required | None:
     """Return what the pod requires, None if nothing. ConfigError if it cannot be read."""
     selector = objects.spec(pod).get("nodeSelector") or {}
-    affinity = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution")
+    node_affinity = _node_affinity(pod)
+    affinity = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    constraint_size.check(
+        (affinity or {}).get("nodeSelectorTerms") or (),
+        [selector, node_affinity],
+        "spec.affinity.nodeAffinity",
+    )
     if not selector and affinity is None:
         return None
 

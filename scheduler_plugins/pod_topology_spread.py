@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler_plugins import node_affinity
-from vnode.api import objects, selectors, taints
+from vnode.api import constraint_size, objects, selectors, taints
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import Operator, Requirement, Selector
@@ -170,16 +170,20 @@ def spreads(
 ) -> list[Spread]:
     """Return the pod's constraints of one kind, counted. ConfigError if one cannot be read."""
     listed = objects.spec(pod).get("topologySpreadConstraints") or ()
-    constraints = [_compile(pod, c) for c in listed if c.get("whenUnsatisfiable") == when]
-    if not constraints:
+    constraint_size.check(listed, listed, "spec.topologySpreadConstraints")
+    chosen = [c for c in listed if c.get("whenUnsatisfiable") == when]
+    if not chosen:
         return []
+
+    affinity = node_affinity.required(pod)
+    constraints = [_compile(pod, c, affinity) for c in chosen]
 
     keys = {constraint.key for constraint in constraints}
     nodes = [node for node in nodes if keys <= node.labels.keys()]
     return [_count(pod, constraint, snapshot, nodes) for constraint in constraints]
 
 
-def _compile(pod: Object, listed: Object) -> Constraint:
+def _compile(pod: Object, listed: Object, affinity: node_affinity.Required | None) -> Constraint:
     selector = selectors.from_label_selector(listed.get("labelSelector"))
     if selector is not None:
         labels = objects.labels(pod)
@@ -196,7 +200,7 @@ def _compile(pod: Object, listed: Object) -> Constraint:
         max_skew=int(listed.get("maxSkew", 1)),
         min_domains=int(listed.get("minDomains") or 1),
         selector=selector,
-        affinity=node_affinity.required(pod) if honors_affinity else None,
+        affinity=affinity if honors_affinity else None,
         tolerations=(objects.spec(pod).get("tolerations") or ()) if honors_taints else None,
     )
 

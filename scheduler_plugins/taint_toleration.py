@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler_plugins import normalizing
-from vnode.api import objects, taints
+from vnode.api import constraint_size, objects, taints
+from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.plugin import FilterPlugin, PreScorePlugin, ScorePlugin
+from vnode.scheduling.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
 
 _SOFT = (taints.PREFER_NO_SCHEDULE,)
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reads the proxy's own tolerations; the webhook added the one for the provider's taint."""
 
     NAME = "TaintToleration"
@@ -28,6 +29,16 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             ClusterEventWithHint(EventKind.NODE_ADD),
             ClusterEventWithHint(EventKind.NODE_TAINTS),
         ]
+
+    def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+        """Reject a pod with more tolerations than can be compared with each taint of each node."""
+        tolerations = objects.spec(pod).get("tolerations") or ()
+        try:
+            constraint_size.check(tolerations, tolerations, "spec.tolerations")
+        except ConfigError as error:
+            return status.unresolvable(str(error))
+
+        return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject a node by its first taint that is not tolerated."""

@@ -101,8 +101,15 @@ class Usage:
             del self._sums[node_name]
 
 
-def summary(nodes: Iterable[Object], usage: Usage, cluster: Identity | None = None) -> Object:
-    """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes.
+def summary(
+    nodes: Iterable[Object],
+    usage: Usage,
+    cluster: Identity | None = None,
+    *,
+    classes: str = "",
+    heartbeat: str = "",
+) -> Object:
+    """Build the ClusterSummary of a cluster, named by `cluster`, with these nodes and classes.
 
     Capacity and allocatable are summed over nodes that are ready and schedulable. Tainted nodes
     count: some pods tolerate the taint, and would be kept away if the summary left these nodes out;
@@ -118,7 +125,9 @@ def summary(nodes: Iterable[Object], usage: Usage, cluster: Identity | None = No
             "labels": common_labels(nodes),
             "annotations": {
                 keys.AGENT_VERSION: __version__,
+                keys.HEARTBEAT: heartbeat,
                 **_named(cluster),
+                **({keys.CLASSES: classes} if classes else {}),
                 keys.FREE_RESOURCES: free_resources(allocatable, usage),
             },
         },

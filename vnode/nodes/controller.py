@@ -9,48 +9,39 @@ and says so.
 The Lease shows only that the agent lives, and is renewed whatever the target does; the condition
 Ready shows at once whether the target lives, with the reason. With leases, a status that changes
 nothing is written only every five minutes, as by the kubelet.
+
+A target may change its summary as often as it likes: a burst of its changes is shown at once, and
+then the present one every ten seconds (`vnode.runtime.write_limits`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import NotFound, VnodeError
+from vnode.api.errors import NotFound
 from vnode.api.objects import Object
-from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual, written
+from vnode.nodes.lease_renewal import LeaseRenewal
+from vnode.nodes.lister import Lister
+from vnode.nodes.missing_links import MissingLinks
 from vnode.nodes.written import Written
-from vnode.runtime import supervisor
+from vnode.runtime import supervisor, write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
+from vnode.runtime.write_limits import WriteLimiter
 from vnode.telemetry import logs
 
 HEARTBEAT: Final = 300.0  # seconds between statuses that change nothing: the kubelet's own default
-CONNECT_TIMEOUT: Final = 10.0  # seconds without a connection before the Node is not ready
-_RENEW_AGAIN: Final = 2.0  # seconds after a renewal that failed
 
 log = logging.getLogger(__name__)
-
-
-class Lister(Protocol):
-    """Lists the Targets of this cluster, whether they work or not."""
-
-    async def wait_synced(self) -> None:
-        """Wait until all Targets are known: before that, a missing one means nothing."""
-
-    def keys(self) -> Collection[TargetKey]:
-        """Return the Targets that exist."""
-
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        """Set `changed` whenever a Target is created or deleted."""
 
 
 def informer(client: Client) -> Informer:
@@ -87,12 +78,15 @@ class NodeController:
         self._port_of = port_of
         self._certificate_health = certificate_health
         self._clock = clock
-        self._controller: Controller[str] = Controller("virtual-nodes", self._reconcile, workers=4)
-        self._leases: Controller[str] = Controller("node-leases", self._renew, workers=4)
+        self._controller: Controller[str] = Controller(
+            "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
+        )
+        self._leases = LeaseRenewal(client, self._leased, clock)
         self._wanted: dict[str, TargetKey] = {}  # by node name: the Targets that exist
         self._written: dict[str, Written] = {}  # by node name
         self._expectations = Expectations(self.refresh)  # of writes to Nodes, by name
-        self._unconnected: dict[str, float] = {}  # node name -> since when, monotonic
+        self._limiter: WriteLimiter[str] = WriteLimiter("nodes", write_limits.NODES, clock)
+        self._missing_links = MissingLinks(clock)
         self._server_version = ""  # "" until it was requested
 
     async def run(self) -> None:
@@ -152,39 +146,31 @@ class NodeController:
                 return None  # the event of our last write wakes us
 
             link = self._links.get(name)
-            if node is not None and (wait := self._wait_for_link(name, link)) > 0:
+            if node is not None and (wait := self._missing_links.wait(name, link)) > 0:
                 return wait
 
             if node is None:
+                if not self._targets.fits(target):
+                    return None
+
                 node = await self._register(target)
 
             if objects.uid(node) != self._last_written(node).uid:
                 await self._recall(name)
 
             node = await self._taint(node)
-            node = await self._describe(node, target, link)
-            return await self._report(node, target, link)
+            may_write = self._limiter.wait(name) == 0  # asked once, or labels might starve status
+            described = await self._describe(node, target, link, may_write=may_write)
+            if described is None:
+                return self._limiter.wait(name)
 
-    def _wait_for_link(self, name: str, link: Link | None) -> float:
-        """Return the seconds for which a Node is left unchanged because its link is being made.
-
-        Otherwise each restart of the agent, and each new token, would turn Nodes not ready.
-        """
-        if link is not None and (
-            link.health.healthy
-            or (link.synced and link.health.reason != CONNECTING)
-            or link.health.reason == OTHER_CLUSTER
-        ):
-            self._unconnected.pop(name, None)
-            return 0.0
-
-        now = self._clock.monotonic()
-        return self._unconnected.setdefault(name, now) + CONNECT_TIMEOUT - now
+            return await self._report(described, target, link, may_write=may_write)
 
     async def _remove(self, name: str, node: Object | None) -> None:
         """Delete the Node of a Target that is gone; a Node that is not ours stays."""
         self._written.pop(name, None)
-        self._unconnected.pop(name, None)
+        self._limiter.forget(name)
+        self._missing_links.forget(name)
         self._expectations.forget(name)
         if node is None or objects.is_terminating(node) or virtual.target_of(node) is None:
             return
@@ -217,8 +203,13 @@ class NodeController:
         after = await self._client.patch(kinds.NODES, objects.name(node), body)
         return self._expect(node, after)
 
-    async def _describe(self, node: Object, target: TargetKey, link: Link | None) -> Object:
-        """Apply labels and annotations, once the target's summary is known."""
+    async def _describe(
+        self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
+    ) -> Object | None:
+        """Apply labels and annotations, once the target's summary is known.
+
+        None if they differ and must wait.
+        """
         if link is None or not link.summaries.synced.is_set():
             return node
 
@@ -229,9 +220,13 @@ class NodeController:
             self._port(node),
         )
         last, fields = self._last_written(node), written.described(wanted)
-        if last.description == fields and _has(node, wanted):
+        if last.description == fields and written.includes(node, wanted):
             return node
 
+        if not may_write:
+            return None
+
+        self._limiter.written(target.node_name)
         after = await self._client.apply(kinds.NODES, wanted)
         last.description = fields
         return self._expect(node, after)
@@ -240,7 +235,9 @@ class NodeController:
         """Return the served port, else the recorded one: the default may be another Node's."""
         return self._port_of(objects.name(node)) or virtual.recorded_port(node)
 
-    async def _report(self, node: Object, target: TargetKey, link: Link | None) -> float:
+    async def _report(
+        self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool
+    ) -> float:
         """Apply the status; the capacity is kept while the target's summary is not known."""
         name = target.node_name
         source = objects.status(node)
@@ -253,7 +250,7 @@ class NodeController:
         )
         wanted = virtual.status(
             node,
-            health=link.health if link else self._no_link(target),
+            health=link.health if link else self._missing_links.health(target),
             certificate=self._certificate_health(),
             capacity=offer[0],
             allocatable=offer[1],
@@ -268,6 +265,10 @@ class NodeController:
         if due > 0 and last.offer == fields and virtual.has_status(node, wanted):
             return due
 
+        if not may_write:
+            return self._limiter.wait(name)
+
+        self._limiter.written(name)
         body = {"metadata": {"name": name}, "status": wanted}
         self._expect(node, await self._client.apply(kinds.NODES, body, subresource="status"))
         last.offer, last.status_at = fields, now
@@ -281,12 +282,6 @@ class NodeController:
     def _last_written(self, node: Object) -> Written:
         return self._written.get(objects.name(node)) or Written("")
 
-    def _no_link(self, target: TargetKey) -> LinkHealth:
-        kind = "target" if target.namespace else "clustertarget"
-        scope = f" -n {target.namespace}" if target.namespace else ""
-        message = f"no connection can be made: see kubectl describe {kind} {target.name}{scope}"
-        return LinkHealth(False, "TargetNotConnected", message, self._clock.now())
-
     async def _version(self) -> str:
         if not self._server_version:
             answer = await self._client.request("GET", "/version")
@@ -294,23 +289,10 @@ class NodeController:
 
         return self._server_version
 
-    async def _renew(self, name: str) -> float | None:
-        node = self._nodes.store.get(name)
-        if node is None or name not in self._wanted:
-            return None  # the Node's or the Target's next event adds it again
+    def _leased(self, name: str) -> Object | None:
+        """Return the Node whose Lease is renewed; its or its Target's next event adds it again."""
+        return self._nodes.store.get(name) if name in self._wanted else None
 
-        try:
-            await leases.renew_for_node(self._client, node, self._clock.now())
-        except VnodeError as error:
-            log.warning("the lease of node %s was not renewed: %s", name, error)
-            return _RENEW_AGAIN
-
-        return leases.NODE_RENEWAL
-
-
-def _has(node: Object, wanted: Object) -> bool:
-    labels, annotations = objects.labels(wanted), objects.annotations(wanted)
-    return (
-        labels.items() <= objects.labels(node).items()
-        and annotations.items() <= objects.annotations(node).items()
-    )
+    def _namespace_of(self, name: str) -> str:
+        target = self._wanted.get(name)
+        return target.namespace if target else ""

@@ -1,9 +1,12 @@
-"""Writes a cluster's capacity to the ClusterSummary `singleton`, which its sources watch.
+"""Writes a cluster's capacity, and its classes, to the ClusterSummary `singleton`.
 
-Informers of nodes and pods feed the running sums of `capacity`; a change of either, or of the
-summary itself by somebody else, leads to a write, at most one a second and only if the summary
-would be different. The source's scheduler depends on the free resources in it, so the first change
-after a quiet second is written at once.
+Informers of nodes and pods feed the running sums of `capacity`; a change of either, of a class, or
+of the summary itself by somebody else, leads to a write, at most one a second and only if the
+summary would be different. The sources watch it. Their schedulers depend on the free resources in
+it, so the first change after a quiet second is written at once.
+
+Each minute there is a new heartbeat in it, by which sources know that vnode still runs here: one
+write, and one event of a watch for each source.
 """
 
 from __future__ import annotations
@@ -18,12 +21,21 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import capacity
+from vnode.nodes.classes import Classes
 from vnode.runtime import supervisor
 from vnode.runtime.controller import Controller
 
 INTERVAL: Final = 1.0  # seconds between writes
+HEARTBEAT: Final = 60.0  # seconds between heartbeats
 
-_OURS: Final = (keys.AGENT_VERSION, keys.CLUSTER_NAME, keys.CLUSTER_UID, keys.FREE_RESOURCES)
+_OURS: Final = (
+    keys.AGENT_VERSION,
+    keys.CLASSES,
+    keys.HEARTBEAT,
+    keys.CLUSTER_NAME,
+    keys.CLUSTER_UID,
+    keys.FREE_RESOURCES,
+)
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +61,11 @@ class SummaryWriter:
             trim=capacity.trim_pod,
         )
         self._summaries = Informer.of_object(client, kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        self._classes = Classes(client, self._enqueue)
         self._controller: Controller[str] = Controller("summary", self._reconcile, workers=1)
         self._last: Object | None = None  # the summary as our last write left it
         self._written_at = float("-inf")  # monotonic
+        self._heartbeat, self._beat_at = "", float("-inf")  # the present one, and since when
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -63,6 +77,7 @@ class SummaryWriter:
             for informer in informers:
                 tasks.start(informer.run(), f"summary-{informer.kind.plural}")
 
+            self._classes.start(tasks)
             for informer in informers:
                 await informer.synced.wait()
 
@@ -90,17 +105,29 @@ class SummaryWriter:
         if wait > 0:
             return wait
 
-        wanted = capacity.summary(self._nodes.store.values(), self._usage, self._cluster)
+        now = self._clock.monotonic()
+        if now >= self._beat_at + HEARTBEAT:
+            self._heartbeat, self._beat_at = objects.timestamp(self._clock.now()), now
+
+        present = objects.annotations(self._last or {}).get(keys.CLASSES, "")
+        wanted = capacity.summary(
+            self._nodes.store.values(),
+            self._usage,
+            self._cluster,
+            classes=self._classes.text(present),
+            heartbeat=self._heartbeat,
+        )
+        next_beat = self._beat_at + HEARTBEAT - now
         if self._last is None:
             await self._create(wanted)
-            return None
+            return next_beat
 
         patch = objects.merge_diff(_comparable(self._last), _comparable(wanted))
         if patch:
             self._written_at = self._clock.monotonic()
             self._last = await self._client.patch(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, patch)
 
-        return None
+        return next_beat
 
     async def _create(self, wanted: Object) -> None:
         """Create the summary; after AlreadyExists the informer has it by the next attempt."""

@@ -8,20 +8,25 @@ present ones, because a list of taints cannot be owned in parts.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 from vnode import __version__
-from vnode.api import keys, objects, quantities, resources, virtual_constraints
+from vnode.api import (
+    keys,
+    names,
+    objects,
+    quantities,
+    resources,
+    virtual_constraints,
+    visible,
+)
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
+from vnode.api.shapes import MOST_LABELS
 from vnode.runtime.links import LinkHealth, TargetKey
-
-MOST_LABELS: Final = 500
-"""Labels that a virtual node takes from its target; real nodes have some dozens."""
 
 _ISOLATION: Final = "node-restriction.kubernetes.io"
 _BASE_LABELS: Final = {
@@ -39,8 +44,15 @@ _FALSE_CONDITIONS: Final = {
 
 
 def identity_labels(target: TargetKey) -> dict[str, str]:
-    """Return the labels that identify the Node as ours; no label of the target replaces them."""
-    return virtual_constraints.identity_labels(target.namespace, target.name)
+    """Return the labels that identify the Node as ours; no label of the target replaces them.
+
+    The hostname is the Node's own name, by which people and controllers pin pods to a node; without
+    a value where that is longer than a label may be.
+    """
+    name = target.node_name
+    hostname = name if len(name) <= names.LABEL_LIMIT else ""
+    known = virtual_constraints.identity_labels(target.namespace, target.name)
+    return {**known, virtual_constraints.HOSTNAME: hostname}
 
 
 def target_of(node: Object) -> TargetKey | None:
@@ -65,15 +77,13 @@ def labels(
     `excluded` tells for "key=value" which of the common ones are left out. So are those that
     isolate nodes from each other: like a kubelet, a target must not choose them for itself.
     """
+    foreign = sorted(key for key in shared if keys.is_foreign(key) and not _isolates(key))
     common = {
-        key: value
-        for key, value in shared.items()
-        if keys.is_foreign(key)
-        and not _isolates(key)
-        and not (excluded and excluded(f"{key}={value}"))
+        key: shared[key]
+        for key in foreign[:MOST_LABELS]  # before they are matched, which takes longer
+        if not (excluded and excluded(f"{key}={shared[key]}"))
     }
-    first = dict(itertools.islice(sorted(common.items()), MOST_LABELS))
-    return {**_BASE_LABELS, **first, **identity_labels(target)}
+    return {**_BASE_LABELS, **common, **identity_labels(target)}
 
 
 def _isolates(key: str) -> bool:
@@ -240,7 +250,7 @@ def _condition(
         "type": type_,
         "status": status,
         "reason": reason,
-        "message": message,
+        "message": visible.line(message),
         "lastHeartbeatTime": objects.timestamp(now),
         "lastTransitionTime": since or objects.timestamp(now),
     }

@@ -56,6 +56,15 @@ def recall(node: Object, now: datetime, monotonic: float) -> Written:
     )
 
 
+def includes(node: Object, wanted: Object) -> bool:
+    """Tell whether a Node has these labels and annotations."""
+    labels, annotations = objects.labels(wanted), objects.annotations(wanted)
+    return (
+        labels.items() <= objects.labels(node).items()
+        and annotations.items() <= objects.annotations(node).items()
+    )
+
+
 def _fields(part: Object, names: tuple[str, ...]) -> Fields:
     return frozenset((name, key) for name in names for key in part.get(name) or ())
 

@@ -16,6 +16,7 @@ from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
 from vnode.nodes.controller import NodeController
+from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
 from vnode.runtime.links import Links, TargetKey
 
@@ -44,7 +45,10 @@ class World:
         known = Links()
         known.add(self.link)
         targets = SimpleNamespace(
-            wait_synced=self._synced, keys=lambda: [TARGET, *more], subscribe_keys=lambda _: None
+            wait_synced=self._synced,
+            keys=lambda: [TARGET, *more],
+            subscribe_keys=lambda _: None,
+            fits=lambda _: True,
         )
         self.controller = NodeController(
             *(client, self.nodes, known, targets),
@@ -74,8 +78,8 @@ class World:
         """Have the store show a state of the Node: by default what it is now."""
         self.nodes._put(node or self.node)
 
-    def offer(self, cpu):
-        metadata = {"name": keys.SUMMARY_NAME}
+    def offer(self, cpu, labels=None):
+        metadata = {"name": keys.SUMMARY_NAME, "labels": labels or {}}
         summary = {"metadata": metadata, "capacity": {"cpu": cpu}, "allocatable": {"cpu": cpu}}
         self.target.add(kinds.CLUSTER_SUMMARIES, summary)
 
@@ -132,3 +136,43 @@ async def test_a_target_whose_name_fits_no_label_has_no_node(clock):
 
     async with following(clock, TargetKey("ns", "x" * 63)) as world:
         assert world.created == ["x" * 63]
+
+
+# --- a target whose summary keeps changing
+
+
+@asynccontextmanager
+async def shown(clock):
+    """A controller whose store shows each write at once."""
+    async with following(clock) as world:
+        world.server.store.changed.add(
+            lambda kind, change: world.show(change.new) if kind is kinds.NODES else None
+        )
+        world.show()
+        await asyncio.sleep(1)
+        yield world
+
+
+async def test_a_summary_that_keeps_changing_is_a_few_writes_and_the_last_one_is_shown(clock):
+    async with shown(clock) as world:
+        for number in range(1000):
+            world.offer(f"{number}m")
+            await asyncio.sleep(0.02)
+
+        in_time = write_limits.NODES.burst + 20 * write_limits.NODES.rate
+        assert 5 < len(world.writes) <= in_time + 1
+        await asyncio.sleep(1 / write_limits.NODES.rate)
+        assert world.node["status"]["capacity"] == {"cpu": "999m"}
+
+
+async def test_labels_that_keep_changing_do_not_keep_the_status_back(clock):
+    async with shown(clock) as world:
+        for number in range(1000):
+            world.offer(f"{number}m", {"team": str(number)})
+            await asyncio.sleep(0.05)
+
+        assert len(world.writes) < 30
+        assert int(world.node["status"]["capacity"]["cpu"].rstrip("m")) > 500
+        await asyncio.sleep(2 / write_limits.NODES.rate)
+        assert world.node["status"]["capacity"] == {"cpu": "999m"}
+        assert objects.labels(world.node)["team"] == "999"

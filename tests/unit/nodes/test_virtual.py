@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, shapes
 from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.nodes import virtual
@@ -155,5 +155,23 @@ def test_labels_that_isolate_nodes_are_not_the_targets_to_choose():
 
 def test_a_node_has_no_more_labels_than_fit():
     shown = virtual.labels(TARGET, {f"label-{n}": "x" for n in range(10_000)}, None)
-    assert len(shown) < virtual.MOST_LABELS + 20
+    assert len(shown) < shapes.MOST_LABELS + 20
     assert shown[keys.TARGET_NAME] == "c2"
+
+
+def test_the_hostname_is_the_nodes_own_name_whatever_a_target_says():
+    shared = {"kubernetes.io/hostname": "the-only-real-node"}
+    assert virtual.labels(TARGET, shared, None)["kubernetes.io/hostname"] == TARGET.node_name
+    long = TargetKey("", "x" * 100)
+    assert virtual.registration(long)["metadata"]["labels"]["kubernetes.io/hostname"] == ""
+
+
+def test_no_more_labels_are_matched_than_a_node_can_have():
+    matched: list[str] = []
+
+    def excludes(label: str) -> bool:
+        matched.append(label)
+        return True
+
+    virtual.labels(TARGET, {f"label-{n}": "x" for n in range(10_000)}, excludes)
+    assert len(matched) == shapes.MOST_LABELS

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from scheduler_plugins import defaults
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
@@ -18,7 +19,13 @@ FULL = {"cpu": 0, "pods": 100}
 def framework(**args: Any) -> Framework:
     section = {"profile": {"pluginConfig": [{"name": "CandidateProbe", "args": args}]}}
     profile = config.load(section).profile
-    return registry.build(profile, Registry(defaults.PLUGINS), defaults.WEIGHTS, ManualClock())
+    return registry.build(
+        profile,
+        Registry(defaults.PLUGINS),
+        defaults.WEIGHTS,
+        ManualClock(),
+        namespace_refusal=any_namespace,
+    )
 
 
 def cache_of(**free: dict[str, int]) -> Cache:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from scheduler_plugins import defaults
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.api import keys
+from vnode.api.class_names import ClassNames
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
@@ -21,7 +23,13 @@ TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}
 
 @pytest.fixture
 def framework() -> Framework:
-    return registry.build(Profile(), Registry(defaults.PLUGINS), defaults.WEIGHTS, ManualClock())
+    return registry.build(
+        Profile(),
+        Registry(defaults.PLUGINS),
+        defaults.WEIGHTS,
+        ManualClock(),
+        namespace_refusal=any_namespace,
+    )
 
 
 def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) -> CycleResult:
@@ -43,6 +51,34 @@ def test_a_target_takes_pods_of_its_own_namespace_only(framework: Framework) -> 
     assert why(framework, pod("p", namespace="team"), node) == ""
     assert why(framework, pod("p"), node) == 'TargetNamespace: takes only pods of namespace "team"'
     assert why(framework, pod("p"), virtual_node("a")) == ""
+
+
+CLASSES = ClassNames(frozenset({"gvisor"}), frozenset({"high"}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"runtimeClassName": "gvisor", "priorityClassName": "high"}, ""),
+        ({"runtimeClassName": "kata"}, 'RuntimeClass "kata" not found: create it in the target'),
+        ({"priorityClassName": "low"}, 'PriorityClass "low" not found: create it in the target'),
+        ({"priorityClassName": "system-node-critical"}, ""),
+        ({"priorityClassName": "", "priority": 5}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_target_must_have_the_classes_that_a_pod_names(
+    framework: Framework, spec: dict[str, Any], reason: str
+) -> None:
+    said = why(framework, pod("p", **spec), virtual_node("a", classes=CLASSES))
+    assert said == (f"TargetClasses: {reason}" if reason else "")
+
+
+def test_a_target_that_does_not_say_which_classes_it_has_is_asked(framework: Framework) -> None:
+    wanted = pod("p", runtimeClassName="kata", priorityClassName="low")
+    assert why(framework, wanted, virtual_node("a")) == ""
+    nothing = ClassNames(frozenset(), frozenset())
+    assert why(framework, wanted, virtual_node("a", classes=nothing)) != ""
 
 
 def test_an_unhealthy_target_says_what_ails_it(framework: Framework) -> None:
@@ -141,7 +177,9 @@ def test_nothing_is_probed_that_more_room_would_not_help(framework: Framework) -
 
 def test_a_gated_pod_is_not_ready() -> None:
     known = Registry(defaults.PLUGINS)
-    framework = registry.build(Profile(), known, defaults.WEIGHTS, ManualClock())
+    framework = registry.build(
+        Profile(), known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+    )
     gated = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
     assert gated.message == "waiting for scheduling gates: kueue"
     assert framework.pre_enqueue(pod("p")).is_success

@@ -20,7 +20,7 @@ ALL = {"a", "b", "c", "nowhere"}
 
 @pytest.fixture
 def plugin() -> InterPodAffinity:
-    return InterPodAffinity(NoArgs(), Handle(WaitingPods()))
+    return InterPodAffinity(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
 
 
 def term(labels: dict[str, str] | None = None, **fields: Any) -> Object:

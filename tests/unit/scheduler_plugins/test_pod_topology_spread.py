@@ -18,7 +18,7 @@ WEB = {"app": "web"}
 
 @pytest.fixture
 def plugin() -> PodTopologySpread:
-    return PodTopologySpread(NoArgs(), Handle(WaitingPods()))
+    return PodTopologySpread(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
 
 
 def constraint(**fields: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_an_unreadable_selector_is_a_rejection(plugin: PodTopologySpread) -> Non
 
 @given(st.integers(1, 3), st.integers(1, 30))
 def test_the_skew_never_exceeds_its_limit_whatever_node_is_chosen(skew: int, pods: int) -> None:
-    plugin = PodTopologySpread(NoArgs(), Handle(WaitingPods()))
+    plugin = PodTopologySpread(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
     cache = world()
     for number in range(pods):
         allowed = sorted(passing(plugin, cache, constraint(maxSkew=skew)))

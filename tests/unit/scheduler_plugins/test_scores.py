@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_plugins import defaults, normalizing
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
@@ -25,7 +26,9 @@ def scores(plugin: str, cache: Cache, candidate: dict[str, Any], **args: object)
     }
     profile = config.load(section).profile
     known = Registry(defaults.PLUGINS)
-    framework = registry.build(profile, known, defaults.WEIGHTS, ManualClock())
+    framework = registry.build(
+        profile, known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+    )
     result = framework.schedule(candidate, cache.snapshot(0))
     assert result.status.is_success, result.status
     return {scored.name: scored.scores.get(plugin, -1) for scored in result.feasible}

@@ -1,0 +1,82 @@
+"""What the ClusterSummary says of the classes that the cluster has."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.apiserver.server import APIServer
+from vnode.api import class_names, keys, kinds, objects
+from vnode.api.errors import Denied, Unreachable
+from vnode.nodes.summary import SummaryWriter
+
+pytestmark = pytest.mark.looptime
+
+LONG = 5.0  # seconds in which what changes is written, and a list that failed is tried again
+
+
+class Cluster:
+    """An API server with some classes, and the writer of its summary."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.server = APIServer("c1", clock)
+        self.server.add(kinds.RUNTIME_CLASSES, {"metadata": {"name": "gvisor"}})
+        self.server.add(kinds.PRIORITY_CLASSES, {"metadata": {"name": "high"}})
+
+    @property
+    def classes(self):
+        """What the summary says."""
+        summary = self.server.find(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        assert summary is not None
+        return class_names.decode(objects.annotations(summary).get(keys.CLASSES))
+
+    @asynccontextmanager
+    async def running(self):
+        """Have the summary written."""
+        writer = SummaryWriter(self.server.client(), clock=self.clock)
+        task = asyncio.create_task(writer.run())
+        try:
+            await asyncio.sleep(LONG)
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@pytest.fixture
+async def cluster(clock):
+    return Cluster(clock)
+
+
+async def test_the_summary_has_the_names_of_classes_as_they_come_and_go(cluster):
+    async with cluster.running():
+        assert cluster.classes == class_names.ClassNames(frozenset({"gvisor"}), frozenset({"high"}))
+        cluster.server.add(kinds.PRIORITY_CLASSES, {"metadata": {"name": "low"}})
+        cluster.server.remove(kinds.RUNTIME_CLASSES, "gvisor")
+        await asyncio.sleep(LONG)
+        assert cluster.classes == class_names.ClassNames(frozenset(), frozenset({"high", "low"}))
+
+
+async def test_classes_that_the_agent_may_not_list_are_unknown_and_nothing_waits_for_them(cluster):
+    denied = Denied(403, "Forbidden", "no")
+    cluster.server.fail(denied, verb="list", kind=kinds.RUNTIME_CLASSES, times=None)
+    async with cluster.running():
+        assert cluster.classes == class_names.ClassNames(None, frozenset({"high"}))
+
+
+async def test_a_new_agent_keeps_what_the_summary_says_until_it_knows_better(cluster):
+    async with cluster.running():
+        known = cluster.classes
+
+    fault = cluster.server.fail(
+        Unreachable("late"), verb="list", kind=kinds.RUNTIME_CLASSES, times=None
+    )
+    cluster.server.remove(kinds.PRIORITY_CLASSES, "high")
+    async with cluster.running():
+        assert cluster.classes == known
+        fault.clear()
+        await asyncio.sleep(2 * LONG)
+        assert cluster.classes.priority_classes == frozenset()

@@ -1,0 +1,57 @@
+"""The names of classes that a cluster has, as its ClusterSummary lists them for its sources.
+
+A delegate whose RuntimeClass or PriorityClass is not in the target is refused by the API server
+there. Sources need no right to read these kinds: the target's agent says what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from vnode.api import documents
+
+_LIMIT: Final = 32 * 1024  # bytes of the annotation, which is in all sources' memory
+
+
+class ClassNames(msgspec.Struct, frozen=True, rename="camel"):
+    """Names of RuntimeClasses and PriorityClasses; None where they are not known."""
+
+    runtime_classes: frozenset[str] | None = None
+    priority_classes: frozenset[str] | None = None
+
+
+UNKNOWN: Final = ClassNames()
+
+
+def encode(runtime: Collection[str] | None, priority: Collection[str] | None) -> str:
+    """Return the text for an annotation, which leaves out a list that is None, or too long."""
+    lists = {"runtimeClasses": runtime, "priorityClasses": priority}
+    known = {key: sorted(names) for key, names in lists.items() if names is not None}
+    while known:
+        text = msgspec.json.encode(known)
+        if len(text) <= _LIMIT:
+            return text.decode()
+
+        del known[max(known, key=lambda key: len(msgspec.json.encode(known[key])))]
+
+    return ""
+
+
+def decode(text: object) -> ClassNames:
+    """Return what such an annotation says; UNKNOWN without one, or if it makes no sense."""
+    if not isinstance(text, str) or len(text) > _LIMIT:
+        return UNKNOWN
+
+    return _decode(text)
+
+
+@lru_cache(maxsize=256)  # summaries come every second, with the same text
+def _decode(text: str) -> ClassNames:
+    try:
+        return msgspec.json.decode(text, type=ClassNames)
+    except documents.NO_JSON:
+        return UNKNOWN

@@ -1,0 +1,25 @@
+"""What virtual nodes need to know of Targets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Protocol
+
+from vnode.runtime.links import TargetKey
+
+
+class Lister(Protocol):
+    """Lists the Targets of this cluster, whether they work or not."""
+
+    async def wait_synced(self) -> None:
+        """Wait until all Targets are known: before that, a missing one means nothing."""
+
+    def keys(self) -> Collection[TargetKey]:
+        """Return the Targets that exist."""
+
+    def fits(self, key: TargetKey) -> bool:
+        """Tell whether a Target is within the limit of its namespace, so that it is connected."""
+
+    def subscribe_keys(self, changed: asyncio.Event) -> None:
+        """Set `changed` whenever a Target is created or deleted."""
