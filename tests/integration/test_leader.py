@@ -9,14 +9,14 @@ import sys
 from tests import kit
 from vnode.api import kinds, objects
 from vnode.kube.client import Client
-from vnode.runtime.leader import Elector, Timing
+from vnode.runtime.leader import Elector, LeaseTiming
 
-QUICK = Timing(lease=4.0, renew=3.0, retry=0.3)
+QUICK = LeaseTiming(duration=4.0, renew_deadline=3.0, retry_period=0.3)
 LEADER_SCRIPT = """
 import asyncio, sys
 from vnode.kube import endpoint
 from vnode.kube.client import Client
-from vnode.runtime.leader import Elector, Timing
+from vnode.runtime.leader import Elector, LeaseTiming
 
 async def work():
     print("leading", flush=True)
@@ -25,7 +25,7 @@ async def work():
 async def main():
     where = endpoint.from_kubeconfig_file(sys.argv[1])
     async with Client(where, name="killed") as client:
-        timing = Timing(lease=4.0, renew=3.0, retry=0.3)
+        timing = LeaseTiming(duration=4.0, renew_deadline=3.0, retry_period=0.3)
         await Elector(client, "default", sys.argv[2], "killed", timing=timing).run(work)
 
 asyncio.run(main())
@@ -65,11 +65,11 @@ async def test_one_leads_and_when_it_ends_the_other_follows_at_once(bare_fleet: 
             leading = group.create_task(one.run(first))
             await first.began.wait()
             following = group.create_task(two.run(second))
-            await asyncio.sleep(QUICK.lease + 1)
+            await asyncio.sleep(QUICK.duration + 1)
             assert one.is_leader
             assert not second.began.is_set()
             leading.cancel()
-            async with asyncio.timeout(QUICK.retry * 2.2 + 2):
+            async with asyncio.timeout(QUICK.retry_period * 2.2 + 2):
                 await second.began.wait()
 
             assert first.ended.is_set()

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +31,7 @@ class ConnectionLimits:
     is in a request's head.
     """
 
-    connections: int = 512
+    connections: int = 512  # and as many whose TLS handshake is not done
     seconds: float = 30.0  # from the handshake, or the first byte of a request, to its end
     idle: float = 30.0  # seconds from one request to the next
     each: int = 1200 * _KIB  # bytes of a request: its line, its headers and its body
@@ -50,6 +52,9 @@ class UnauthenticatedConnections:
         self.limits = limits or ConnectionLimits()
         self._connections: dict[asyncio.BaseTransport, _Connection] = {}  # longest idle first
         self._held = 0
+        # By descriptor, those whose TLS handshake is not done, oldest first; closed ones are
+        # forgotten when there are too many.
+        self._accepted: dict[int, socket.socket] = {}
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -59,8 +64,25 @@ class UnauthenticatedConnections:
         if request.transport is not None:
             self.forget(request.transport)
 
+    def on_accepted(self, accepted: socket.socket) -> None:
+        """Track a connection until its handshake is done; end the oldest one if there are many."""
+        descriptor = accepted.fileno()
+        self._accepted.pop(descriptor, None)
+        if len(self._accepted) >= self.limits.connections:
+            self._accepted = {d: s for d, s in self._accepted.items() if s.fileno() == d}
+
+        if len(self._accepted) >= self.limits.connections:
+            log.debug("an unauthenticated connection is ended: too many handshakes")
+            with suppress(OSError):  # gone already
+                self._accepted.pop(next(iter(self._accepted))).shutdown(socket.SHUT_RDWR)
+
+        self._accepted[descriptor] = accepted
+
     def on_connected(self, transport: asyncio.Transport) -> None:
         """Track a new connection; end the oldest one if there are too many."""
+        if (connected := transport.get_extra_info("socket")) is not None:
+            self._accepted.pop(connected.fileno(), None)
+
         if len(self._connections) >= self.limits.connections:
             self._end(next(iter(self._connections)), "too many connections")
 
@@ -137,9 +159,13 @@ class GuardingProtocol(asyncio.Protocol):
         self._served.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes and pass them on."""
+        """Count the bytes, and pass them on unless they are too many.
+
+        aiohttp would begin with a request whose connection is gone, and log a traceback.
+        """
         self._unauthenticated.on_received(self._transport, len(data))
-        self._served.data_received(data)
+        if not self._transport.is_closing():
+            self._served.data_received(data)
 
     def eof_received(self) -> bool | None:
         return self._served.eof_received()

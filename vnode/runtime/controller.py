@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Controller(Generic[K]):
     """Reconciles the keys of a queue, each by one task at a time.
 
-    At most `workers` keys of each lane are reconciled at once.
+    At most `workers` keys of each lane are reconciled at once, and `total` of all lanes.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class Controller(Generic[K]):
         *,
         workers: int = 8,
         lane: Callable[[K], Hashable] = lambda _key: None,
+        total: int | None = None,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
-        self._queue: WorkQueue[K] = WorkQueue(workers, lane)
+        self._queue: WorkQueue[K] = WorkQueue(workers, lane, total)
         self._failures: dict[K, int] = {}  # failures in a row; no entry means none
         self._depth = metrics.QUEUE_DEPTH.labels(name)
         self._seconds = metrics.RECONCILE_SECONDS.labels(name)

@@ -1,8 +1,8 @@
 """Elects a leader: of all replicas of an agent, one runs the controllers.
 
 The protocol is client-go's: a Lease that its holder renews, and that another may take once it has
-not changed for its whole duration. It is shorter than client-go's 15 s, because without a leader no
-pod is scheduled and no virtual node has an address: see docs/reliability.md. Durations are measured
+not changed for its whole duration. Without a leader no pod is scheduled and no virtual node has an
+address: see docs/reliability.md. Durations are measured
 by the local monotonic clock only, from when a change was *observed*; the times in the Lease are for
 people. A leader that cannot renew stops its work well before another may lead.
 """
@@ -13,12 +13,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, SystemClock
-from vnode.api.errors import AlreadyExists, Conflict, NotFound, VnodeError
+from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
 from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.kube.client import Client
@@ -34,17 +35,28 @@ _RELEASE_TIMEOUT: Final = 2.0  # seconds
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Holds durations in seconds. A follower leads at most 2.2 `retry` + `lease` after a crash.
+class LeaseTiming(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Durations in seconds, by default client-go's.
 
-    A lease not renewed for `lease` may be taken by another. A leader that could not renew for
-    `renew` stops. `retry` passes between two attempts.
+    A lease that was not renewed for `duration` may be taken by another. A leader that could not
+    renew it for `renew_deadline` stops. `retry_period` passes between two attempts. A follower
+    leads at most `duration` and 2.2 `retry_period` after a crash.
     """
 
-    lease: float = 9.0
-    renew: float = 6.0
-    retry: float = 1.5
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def check(self) -> None:
+        """Raise ConfigError, with the cure, unless the durations leave time for each other."""
+        if not self.duration > self.renew_deadline > self.retry_period * _JITTER > 0:
+            raise ConfigError(
+                "lease: duration must be longer than renewDeadline, and that longer than "
+                f"{_JITTER:g} times retryPeriod, which must be more than 0"
+            )
+
+
+DEFAULT_TIMING: Final = LeaseTiming()
 
 
 class _Lost(Exception):
@@ -55,6 +67,7 @@ class Elector:
     """Campaigns for a Lease; `identity` must be unique among all candidates.
 
     `has_ended` tells whether another holder has certainly ended, so that its lease need not expire.
+    While `may_renew` says no, the lease is left to expire.
     """
 
     def __init__(
@@ -64,10 +77,11 @@ class Elector:
         name: str,
         identity: str,
         *,
-        timing: Timing = Timing(),
+        timing: LeaseTiming = DEFAULT_TIMING,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
         has_ended: Callable[[str], bool] = lambda _holder: False,
+        may_renew: Callable[[], bool] = lambda: True,
     ) -> None:
         self.identity = identity
         self._client = client
@@ -77,6 +91,7 @@ class Elector:
         self._clock: Clock = clock or SystemClock()
         self._chance = chance
         self._has_ended = has_ended
+        self._may_renew = may_renew
         self._observed: Object = {}  # the lease as last observed
         self._observed_at = float("-inf")  # monotonic; when its content was first observed
         self._until = float("-inf")  # monotonic; work is allowed before this moment only
@@ -113,7 +128,7 @@ class Elector:
 
     async def _campaign(self) -> None:
         while not await self._attempt():
-            delay = self._timing.retry * (1 + _JITTER * self._chance())
+            delay = self._timing.retry_period * (1 + _JITTER * self._chance())
             await self._clock.sleep(min(delay, self._expires_in()))
 
     async def _term(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -126,8 +141,8 @@ class Elector:
 
     async def _renew(self) -> None:
         while True:
-            await self._clock.sleep(self._timing.retry)
-            if self.is_leader:  # else a request that hangs would outlast the lease
+            await self._clock.sleep(self._timing.retry_period)
+            if self.is_leader and self._may_renew():  # a request could outlast the lease
                 await self._attempt()
 
             holder_is_other = self.leader not in ("", self.identity)
@@ -141,21 +156,21 @@ class Elector:
         An attempt ends in time for another one before a leader must stop.
         """
         started = self._clock.monotonic()
-        limit = self._until - started if self.is_leader else self._timing.renew
+        limit = self._until - started if self.is_leader else self._timing.renew_deadline
         try:
-            async with asyncio.timeout(min(limit, self._timing.renew / 2)):
+            async with asyncio.timeout(min(limit, self._timing.renew_deadline / 2)):
                 taken = await self._take()
         except (VnodeError, TimeoutError) as error:
             log.debug("lease %s: %s", self._name, error)
             return False
 
         if taken:
-            self._until = started + self._timing.renew
+            self._until = started + self._timing.renew_deadline
 
         return taken
 
     async def _take(self) -> bool:
-        now, duration = self._clock.now(), max(1, round(self._timing.lease))
+        now, duration = self._clock.now(), max(1, round(self._timing.duration))
         try:
             lease = await self._client.get(kinds.LEASES, self._name, self._namespace)
         except NotFound:
@@ -194,7 +209,7 @@ class Elector:
 
     def _expires_at(self) -> float:
         duration = float(objects.spec(self._observed).get("leaseDurationSeconds") or 0)
-        return self._observed_at + max(duration, self._timing.lease)
+        return self._observed_at + max(duration, self._timing.duration)
 
     def _expires_in(self) -> float:
         """Return the seconds until an unchanged lease may be taken; infinite if it may be now."""

@@ -68,6 +68,7 @@ class TargetOptions:
 
     storage_classes: Mapping[str, str] | None = None
     create_namespaces: bool = False
+    create_service_accounts: bool = False
     source_api: tuple[str, str] | None = None
 
 
@@ -124,6 +125,8 @@ class Link:
         self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
+        self._agent_silent = False  # its heartbeat is overdue
+        self._ran_vnode = False  # `runs_vnode` as listeners know it
         self._listeners: Listeners[[]] = Listeners()
 
     @property
@@ -156,8 +159,17 @@ class Link:
 
     @property
     def runs_vnode(self) -> bool:
-        """Whether the target's agent is vnode, so that chaperons may have its finalizer."""
-        return keys.AGENT_VERSION in objects.annotations(self.summary or {})
+        """Whether the target's agent is vnode, so that chaperons may have its finalizer.
+
+        Annotations of the summary alone do not say so: they outlive an agent that another replaces.
+        """
+        named = keys.AGENT_VERSION in objects.annotations(self.summary or {})
+        return named and not self._agent_silent
+
+    @property
+    def lacks_vnode(self) -> bool:
+        """Whether the target is known not to run vnode; False while that is unknown."""
+        return self.summary is not None and not self.runs_vnode
 
     @property
     def cluster_uid(self) -> str | None:
@@ -209,6 +221,16 @@ class Link:
             self.health = health
             self._listeners.call()
 
+    def set_agent_silent(self, silent: bool) -> None:
+        """Record whether the agent's heartbeat is overdue; call listeners if `runs_vnode` changed.
+
+        Call it after each change of the summary, too.
+        """
+        self._agent_silent = silent
+        if self.runs_vnode != self._ran_vnode:
+            self._ran_vnode = self.runs_vnode
+            self._listeners.call()
+
     def report(self, task: str, error: Exception | None) -> None:
         """Record that a task about this link failed, or, with None, that it works again.
 
@@ -223,7 +245,7 @@ class Link:
             self._listeners.call()
 
     def on_health(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `health` or `failure` changes."""
+        """Call `listener` whenever `health`, `failure` or `runs_vnode` changes."""
         self._listeners.add(listener)
 
 

@@ -6,7 +6,7 @@ so a hundred events become one reconciliation.
 
 Keys wait in lanes, one for each target if their work sends requests to targets. A lane has a limit
 of keys in work, and lanes take turns, so that a target that does not answer delays its own keys
-only.
+only. Where there may be many lanes, as one for each namespace, all together have a limit, too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ K = TypeVar("K", bound=Hashable)
 class WorkQueue(Generic[K]):
     """Hands out keys in the order of their first addition, within each lane.
 
-    At most `limit` keys of a lane are in work at once; None means any number. `lane` is called when
-    a key begins to wait, and its result holds until the work on that key is done.
+    At most `limit` keys of a lane are in work at once, and `total` of all; None means any number.
+    `lane` is called when a key begins to wait, and its result holds until the work on that key is
+    done.
     """
 
     def __init__(
-        self, limit: int | None = None, lane: Callable[[K], Hashable] = lambda _key: None
+        self,
+        limit: int | None = None,
+        lane: Callable[[K], Hashable] = lambda _key: None,
+        total: int | None = None,
     ) -> None:
         self._limit = limit
         self._lane = lane
+        self._total = total
         self._lane_of: dict[K, Hashable] = {}  # of every key that waits or is in work
         self._waiting: dict[Hashable, dict[K, None]] = {}  # by lane; ordered, none empty
         self._ready: dict[Hashable, None] = {}  # lanes with a waiting key and room, next one first
@@ -38,7 +43,7 @@ class WorkQueue(Generic[K]):
         self._count: Counter[Hashable] = Counter()  # keys in work by lane; no zeros
         self._dirty: set[K] = set()  # a subset of _working
         self._timers: dict[K, asyncio.TimerHandle] = {}  # the earliest pending add_after of a key
-        self._arrived = asyncio.Event()  # set iff _ready is not empty
+        self._arrived = asyncio.Event()  # set when there may be a key to hand out
 
     def __len__(self) -> int:
         """Count the keys that wait."""
@@ -69,7 +74,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Return the next key of a lane that has room; it is in work until `done`."""
-        while not self._ready:
+        while not self._ready or len(self._working) == self._total:
             self._arrived.clear()
             await self._arrived.wait()
 
@@ -99,6 +104,7 @@ class WorkQueue(Generic[K]):
             self._wait(key)
 
         self._settle(lane)
+        self._arrived.set()
 
     def close(self) -> None:
         """Drop all timers."""

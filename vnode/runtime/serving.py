@@ -25,6 +25,7 @@ from vnode.runtime.connections import (
     GuardingProtocol,
     UnauthenticatedConnections,
 )
+from vnode.runtime.listening import ListeningSocket, listen
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -98,13 +99,14 @@ class Server:
         serve = runner.server
         assert serve is not None, "set up"
         try:
+            backlog = self._connections.limits.connections
+            opened = await asyncio.to_thread(listen, self.host, self.port, backlog)
             listening = await asyncio.get_running_loop().create_server(
                 lambda: GuardingProtocol(self._connections, serve()),
-                self.host,
-                self.port,
+                sock=ListeningSocket(opened, self._connections),
                 ssl=self._ssl,
                 ssl_handshake_timeout=_HANDSHAKE if self._ssl else None,
-                backlog=self._connections.limits.connections,
+                backlog=backlog,
             )
         except OSError as error:
             raise ConfigError(
@@ -181,33 +183,40 @@ async def _read(request: web.Request) -> None:
         raise web.HTTPBadRequest(text="the body is not whole\n") from error
 
 
-def peer_name(request: web.Request) -> str | None:
-    """Return the common name in the client certificate of a request, None without a certificate.
+def peer_certificate(request: web.Request) -> x509.Certificate | None:
+    """Return the client certificate of a request, None without one.
 
-    The TLS handshake has verified the certificate by the CA of the server.
+    The TLS handshake has verified it by the CA that the server had then.
     """
     transport = request.transport
     tls = transport.get_extra_info("ssl_object") if transport is not None else None
     encoded = tls.getpeercert(binary_form=True) if tls is not None else None
-    if not encoded:
-        return None
-
-    subject = x509.load_der_x509_certificate(encoded).subject
-    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(names[0].value) if names else None
+    return x509.load_der_x509_certificate(encoded) if encoded else None
 
 
-def only_client(common_name: str) -> Any:
-    """Return a middleware that answers 403 unless the client certificate has that name."""
+def only_client(common_name: str, is_trusted: Callable[[x509.Certificate], bool]) -> Any:
+    """Return a middleware that answers 403 unless the client certificate has that name.
+
+    `is_trusted` is asked at each request, since connections last longer than a CA may.
+    """
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if peer_name(request) != common_name:
+        certificate = peer_certificate(request)
+        if certificate is None or _common_name(certificate) != common_name:
             raise web.HTTPForbidden(text=f"only {common_name} may call this")
+
+        if not is_trusted(certificate):
+            raise web.HTTPForbidden(text="the certificate is of a former CA\n")
 
         return await handler(request)
 
     return check
+
+
+def _common_name(certificate: x509.Certificate) -> str | None:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else None
 
 
 def only_hosts(names: Collection[str]) -> Any:

@@ -135,7 +135,7 @@ async def test_a_leader_that_cannot_renew_stops_within_the_renew_deadline(
         try:
             await asyncio.Event().wait()
         finally:
-            assert clock.monotonic() - terms[0] <= 6 + 1.5
+            assert clock.monotonic() - terms[0] <= 10 + 2
             assert not me.is_leader
             server.start()
             server.thaw()

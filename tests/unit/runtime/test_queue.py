@@ -127,6 +127,23 @@ async def test_a_full_lane_holds_up_no_other():
     assert len(queue) == 1
 
 
+async def test_all_lanes_together_have_a_limit_and_take_turns():
+    queue = WorkQueue(2, lane=lambda key: key[0], total=3)
+    for key in ("a1", "a2", "a3", "b1", "c1", "d1"):
+        queue.add(key)
+
+    assert [await queue.get() for _ in range(3)] == ["a1", "b1", "c1"]
+    waiter = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    queue.add("e1")
+    await asyncio.sleep(0)
+    assert not waiter.done()
+    queue.done("b1")
+    assert await waiter == "d1"
+    queue.done("d1")
+    assert await queue.get() == "a2"
+
+
 async def test_a_key_waits_again_in_the_lane_that_it_has_by_then():
     lanes = {"k": "a", "other": "a"}
     queue = WorkQueue(1, lane=lanes.__getitem__)

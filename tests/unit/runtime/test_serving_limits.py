@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import itertools
 import logging
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from aiohttp import web
 
+from tests.certificates import issue
 from vnode.runtime import serving
-from vnode.runtime.connections import ConnectionLimits
+from vnode.runtime.certs.contexts import ReplaceableContext
+from vnode.runtime.certs.keypairs import Pair
+from vnode.runtime.connections import ConnectionLimits, UnauthenticatedConnections
 from vnode.runtime.serving import Handler, Server
 
 Streamed = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -244,6 +251,15 @@ async def test_a_caller_that_goes_away_fills_no_log(caplog) -> None:
     assert not caplog.records
 
 
+async def test_a_caller_that_sends_too_much_at_once_fills_no_log(caplog) -> None:
+    async with serve(limits=ConnectionLimits(each=100)) as port:
+        assert await ended(await port.connect(POST % 1000 + b"x" * 1000))
+        assert await port.ask(GET) == OK + b" 0"
+
+    gc.collect()
+    assert not caplog.records
+
+
 async def test_of_a_server_that_authenticates_only_known_connections_stay() -> None:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -267,3 +283,50 @@ async def test_of_a_server_that_authenticates_only_known_connections_stay() -> N
         assert await ended(lost)
         known[1].write(token)
         assert await answer(known) == OK + b" 0"
+
+
+async def test_of_too_many_handshakes_the_oldest_ends_and_a_caller_gets_through() -> None:
+    """A connection that begins with nothing, or half a ClientHello, is in its handshake."""
+    shown = issue("localhost")
+    context = ReplaceableContext()
+    await asyncio.to_thread(context.serve, Pair(shown.pem, shown.key_pem))
+    limits = ConnectionLimits(connections=8, seconds=60)
+    app = web.Application()
+    app.add_routes([web.get("/", size)])
+    server = Server("test", app, "127.0.0.1", 0, ssl_context=context, limits=limits)
+    async with running(server) as port:
+        silent = [await port.connect(b"\x16\x03\x01" * (i % 2)) for i in range(20)]
+        for reader, _writer in silent[:12]:
+            assert await reader.read() == b"", "ended, long before the handshake's own end"
+
+        assert not any(reader.at_eof() for reader, _writer in silent[12:])
+        known = ssl.create_default_context()
+        known.check_hostname, known.verify_mode = False, ssl.CERT_NONE
+        caller = await asyncio.open_connection("127.0.0.1", server.port, ssl=known)
+        port.opened.append(caller[1])
+        for _ in range(2):
+            caller[1].write(GET)
+            assert (await answer(caller)).startswith(OK)
+            silent = [await port.connect() for _ in range(20)]
+            for reader, _writer in silent[:12]:  # the caller, which is older, is past its handshake
+                assert await reader.read() == b""
+
+
+async def test_connections_that_were_closed_are_no_handshakes() -> None:
+    connections = UnauthenticatedConnections(ConnectionLimits(connections=2))
+    pairs = [socket.socketpair() for _ in range(5)]
+    try:
+        for ours, _theirs in pairs[:2]:
+            connections.on_accepted(ours)
+
+        pairs[1][0].close()
+        connections.on_accepted(pairs[2][0])
+        pairs[0][1].setblocking(False)
+        with pytest.raises(BlockingIOError):  # it was not ended
+            pairs[0][1].recv(1)
+
+        connections.on_accepted(pairs[3][0])
+        assert pairs[0][1].recv(1) == b""
+    finally:
+        for each in itertools.chain(*pairs):
+            each.close()

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from cryptography import x509
+
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, SystemClock
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, NotFound, VnodeError
@@ -91,9 +93,9 @@ class Authority:
         """The CA certificates to trust, in PEM, newest first."""
         return self._known().bundle(self._clock.now())
 
-    def trusts(self, pair: Pair) -> bool:
+    def trusts(self, certificate: x509.Certificate) -> bool:
         """Tell whether a certificate was issued by a CA in the bundle."""
-        return keypairs.issued_by(pair.x509, keypairs.parse_bundle(self.bundle))
+        return keypairs.issued_by(certificate, keypairs.parse_bundle(self.bundle))
 
     async def issue(self, request: CertificateRequest) -> Pair:
         """Issue a certificate with a new key."""
@@ -196,13 +198,15 @@ def build(namespace: str, generations: Generations, now: datetime) -> Object:
     return secret_of(namespace, SECRET, data)
 
 
-def secret_of(namespace: str, name: str, data: dict[str, bytes]) -> Object:
-    """Build a Secret of type kubernetes.io/tls."""
+def secret_of(
+    namespace: str, name: str, data: dict[str, bytes], *, kind: str = "kubernetes.io/tls"
+) -> Object:
+    """Build a Secret of that type."""
     return {
         "apiVersion": kinds.SECRETS.api_version,
         "kind": kinds.SECRETS.kind,
         "metadata": {"name": name, "namespace": namespace},
-        "type": "kubernetes.io/tls",
+        "type": kind,
         "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
     }
 

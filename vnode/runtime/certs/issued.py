@@ -23,6 +23,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.certs import authority, keypairs, renewal
 from vnode.runtime.certs.authority import Authority
+from vnode.runtime.certs.contexts import ReplaceableContext
 from vnode.runtime.certs.keypairs import CertificateRequest, Pair
 from vnode.telemetry import metrics
 
@@ -38,7 +39,8 @@ log = logging.getLogger(__name__)
 class ServingCertificate:
     """Keeps a server's certificate valid in an SSL context that serves as long as the process.
 
-    With `clients`, the context accepts only clients with a certificate of the same CA.
+    With `clients`, the context accepts only clients with a certificate of the same CA: once that is
+    another one, no longer those with a certificate of the former.
     """
 
     def __init__(
@@ -60,7 +62,8 @@ class ServingCertificate:
         self._pair: Pair | None = None
         self._due: datetime | None = None  # None iff there is no certificate yet
         self._listeners: Listeners[[]] = Listeners()
-        self.context: ssl.SSLContext = keypairs.server_context()
+        self.context = ReplaceableContext()
+        self._trusted: bytes | None = None  # the CAs of clients, as the context has them
 
     def on_renewal(self, listener: Callable[[], None]) -> None:
         """Call `listener` when there is a new certificate (see `pair`)."""
@@ -74,8 +77,6 @@ class ServingCertificate:
 
     async def start(self) -> ssl.SSLContext:
         """Issue the first certificate, and return the context to serve with."""
-        trusted = self._authority.bundle if self._clients else None
-        self.context = keypairs.server_context(trusted)
         await self._renew()
         return self.context
 
@@ -86,22 +87,26 @@ class ServingCertificate:
         await renewal.keep(changed, self._reconcile)
 
     async def _reconcile(self) -> float:
-        if self._clients:
-            self.context.load_verify_locations(cadata=self._authority.bundle.decode())
-
         due = self._due is None or self._due <= self._clock.now()
-        if due or self._pair is None or not self._authority.trusts(self._pair):
+        if due or self._pair is None or not self._authority.trusts(self._pair.x509):
             await self._renew()
+        elif self._clients and self._trusted != self._authority.bundle:
+            await self._serve(self._pair)
 
         return authority.seconds_until(self._due or self._clock.now(), self._clock)
 
     async def _renew(self) -> None:
         pair = await self._authority.issue(self._request)
-        await asyncio.to_thread(keypairs.load, self.context, pair)
+        await self._serve(pair)
         self._pair = pair
         self._due = keypairs.renewal(pair.x509, self._chance())
         _record_expiry(self._name, pair)
         self._listeners.call()
+
+    async def _serve(self, pair: Pair) -> None:
+        trusted = self._authority.bundle if self._clients else None
+        await asyncio.to_thread(self.context.serve, pair, trusted)
+        self._trusted = trusted
 
 
 class ClientCertificate:
@@ -180,7 +185,7 @@ class ClientCertificate:
             return False
 
         due = keypairs.renewal(pair.x509, self._chance)
-        return due > self._clock.now() and self._authority.trusts(pair)
+        return due > self._clock.now() and self._authority.trusts(pair.x509)
 
 
 def contents(pair: Pair, bundle: bytes) -> dict[str, bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import ssl
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -171,36 +170,6 @@ def check_pair(pair: Pair, *, foreign: bool = False) -> None:
 
     if not matches:
         raise ConfigError("the private key does not match the certificate")
-
-
-def server_context(client_authority: bytes | None = None) -> ssl.SSLContext:
-    """Make a context for a server, TLS 1.2 or later, without its certificate (see `load`).
-
-    With `client_authority`, only clients with a certificate of these CAs pass the handshake.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    if client_authority is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(cadata=client_authority.decode())
-
-    return context
-
-
-def load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Make a context use this certificate from the next handshake on.
-
-    The `ssl` module reads keys from files only: this one is in memory, so no disk has the key.
-    """
-    handle = os.memfd_create("certificate")
-    try:
-        with os.fdopen(handle, "wb", closefd=False) as file:
-            file.write(pair.certificate + pair.key)
-
-        context.load_cert_chain(f"/proc/self/fd/{handle}")
-    finally:
-        os.close(handle)
 
 
 def write_private(path: Path, content: bytes) -> None:

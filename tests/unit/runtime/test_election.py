@@ -1,0 +1,139 @@
+"""The election runs beside the work: what holds up the work's loop does not cost the lease.
+
+In real time, since the work's loop is held up in earnest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.apiserver.server import APIServer
+from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
+from vnode.kube.client import Client
+from vnode.runtime import election
+from vnode.runtime.leader import Elector, LeaseTiming
+from vnode.runtime.loop_thread import loop_thread, run_in
+
+TIMING = LeaseTiming(duration=0.6, renew_deadline=0.4, retry_period=0.05)
+
+
+class Cluster:
+    """An API server that the thread alone calls, once it has been looked into."""
+
+    def __init__(self) -> None:
+        self.server = APIServer("c1", SystemClock())
+        self.server.add(kinds.NAMESPACES, {"metadata": {"name": "vnode"}})
+
+    def connect(self) -> Client:
+        return self.server.client()
+
+    @staticmethod
+    def elect(client: Client, may_renew: Callable[[], bool]) -> Elector:
+        return Elector(client, "vnode", "agent", "me", timing=TIMING, may_renew=may_renew)
+
+    @property
+    def lease(self) -> dict[str, object]:
+        return objects.spec(self.server.find(kinds.LEASES, "agent", "vnode") or {})
+
+
+def hold_up(seconds: float) -> None:
+    """Keep this thread's loop from running, as a long computation does."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+async def test_a_loop_that_is_held_up_keeps_its_lease() -> None:
+    cluster, terms = Cluster(), 0
+
+    async def work() -> None:
+        nonlocal terms
+        terms += 1
+        hold_up(3 * TIMING.duration)
+        await asyncio.sleep(TIMING.duration)
+
+    await election.lead(cluster.connect, cluster.elect, work)
+    assert terms == 1
+    assert cluster.lease["holderIdentity"] == ""
+
+
+async def test_a_loop_that_stands_still_for_too_long_gives_up() -> None:
+    cluster, cancelled = Cluster(), 0
+
+    async def work() -> None:
+        nonlocal cancelled
+        if cancelled:
+            return
+
+        hold_up(4 * TIMING.duration)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            cancelled += 1
+            raise
+
+    await election.lead(cluster.connect, cluster.elect, work, patience=TIMING.duration)
+    assert cancelled == 1
+
+
+async def test_work_that_fails_ends_the_election_with_its_error() -> None:
+    cluster = Cluster()
+
+    async def work() -> None:
+        raise KeyError("of the work")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await election.lead(cluster.connect, cluster.elect, work)
+
+    assert caught.group_contains(KeyError)
+
+
+async def test_one_that_is_cancelled_ends_its_work_first_and_then_releases_the_lease() -> None:
+    cluster, course = Cluster(), []
+    working = asyncio.Event()
+
+    async def work() -> None:
+        working.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.1)
+            course.append(cluster.lease["holderIdentity"])
+
+    leading = asyncio.create_task(election.lead(cluster.connect, cluster.elect, work))
+    await working.wait()
+    leading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leading
+
+    assert course == ["me"]
+    assert cluster.lease["holderIdentity"] == ""
+
+
+async def test_what_is_cancelled_twice_is_still_awaited() -> None:
+    ended, begun, here = [], asyncio.Event(), asyncio.get_running_loop()
+
+    async def slow() -> None:
+        here.call_soon_threadsafe(begun.set)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.1)
+            ended.append(True)
+
+    async with loop_thread("test") as loop:
+        running = asyncio.create_task(run_in(loop, slow, "slow"))
+        await begun.wait()
+        for _ in range(2):
+            running.cancel()
+            await asyncio.sleep(0)
+
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    assert ended == [True]

@@ -1,0 +1,66 @@
+"""TLS contexts of servers, which take a new certificate, or another CA of clients, as they serve.
+
+A context of the `ssl` module can be taught to trust more CAs, but not to trust fewer, and whoever
+has a session of it need not show a certificate again. So the context that a server listens with
+passes each new connection on to another one, which is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import Any
+
+from vnode.runtime.certs.keypairs import Pair
+
+
+class ReplaceableContext(ssl.SSLContext):
+    """Serves each new connection with the context that `serve` made last."""
+
+    _inner: ssl.SSLContext
+
+    def __new__(cls) -> ReplaceableContext:
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self) -> None:
+        self._inner = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    def serve(self, pair: Pair, client_authority: bytes | None = None) -> None:
+        """Serve with this certificate from the next connection on, TLS 1.2 or later.
+
+        With `client_authority`, only clients with a certificate of these CAs pass the handshake.
+        It reads files: call it in a thread.
+        """
+        self._inner = server_context(pair, client_authority)
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """Make the TLS object of one connection; asyncio calls this."""
+        return self._inner.wrap_bio(*args, **kwargs)
+
+
+def server_context(pair: Pair, client_authority: bytes | None = None) -> ssl.SSLContext:
+    """Make a context as `ReplaceableContext.serve` says."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if client_authority is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=client_authority.decode())
+
+    _load(context, pair)
+    return context
+
+
+def _load(context: ssl.SSLContext, pair: Pair) -> None:
+    """Load the certificate and its key.
+
+    The `ssl` module reads keys from files only: this one is in memory, so no disk has the key.
+    """
+    handle = os.memfd_create("certificate")
+    try:
+        with os.fdopen(handle, "wb", closefd=False) as file:
+            file.write(pair.certificate + pair.key)
+
+        context.load_cert_chain(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
