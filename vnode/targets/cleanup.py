@@ -20,7 +20,7 @@ from typing import Final
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock, happens_within
-from vnode.api.errors import VnodeError
+from vnode.api.errors import Denied, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -84,6 +84,9 @@ async def _delete_copies(link: Link, identity: Identity, kind: Kind) -> None:
         for copy in await link.client.list(kind, namespace, label_selector=identity.selector):
             if identity.owns(copy):
                 await link.client.discard(kind, copy)
+    except Denied as error:
+        if kind not in kinds.FOLLOWING_BY_EXTRA_ROLE:
+            log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
     except VnodeError as error:
         log.info("copied %s stay in %s: %s", kind.plural, link.target, error)
 

@@ -24,6 +24,8 @@ from vnode.api import keys, kinds, objects, shapes
 from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
+from vnode.kube import bounds
+from vnode.kube.bounds import Bound
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, TargetKey
@@ -229,16 +231,19 @@ class RecognizedClient(Client):
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
-        limit: int | None = None,
+        limit: Bound | None = None,
     ) -> tuple[Objects, str]:
-        """List as every client does; NotRecognized if another cluster may have sent the list."""
+        """List as every client does, bounded in any case.
+
+        NotRecognized if another cluster may have sent the list.
+        """
         found = await super().list_at(
             kind,
             namespace,
             label_selector=label_selector,
             field_selector=field_selector,
             metadata_only=metadata_only,
-            limit=limit,
+            limit=limit or bounds.LIST,
         )
         if kind in _CHECKED and self._recognition.uid:
             await self._recognition.check(self)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import keys, objects, visible
 from vnode.api.objects import Object, Objects
 from vnode.runtime.links import Link
 
 READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
+AGENT: Final = "Agent"
 
 
 def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:
@@ -23,7 +24,7 @@ def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: 
         "type": type_,
         "status": status,
         "reason": reason,
-        "message": message,
+        "message": visible.line(message),
         "lastTransitionTime": objects.timestamp(now) if moved else known["lastTransitionTime"],
         "observedGeneration": objects.metadata(obj).get("generation", 0),
     }
@@ -41,6 +42,26 @@ def link_condition(target: Object, link: Link, now: datetime) -> Object:
         return ready(target, False, "Failing", link.failure, now)
 
     return ready(target, health.healthy, health.reason, health.message, now)
+
+
+def agent(target: Object, link: Link, now: datetime) -> Object | None:
+    """Build the condition of a Target about what its cluster runs; None while that is unknown."""
+    if link.summary is None:
+        return None
+
+    version = objects.annotations(link.summary).get(keys.AGENT_VERSION)
+    if link.runs_vnode:
+        return build(target, AGENT, True, "Vnode", f"the target runs vnode {version}", now)
+
+    if not version:
+        text = "the target's agent is not vnode's: changes of running pods do not go there"
+        return build(target, AGENT, False, "NotVnode", text, now)
+
+    text = (
+        f"vnode {version} has given no sign of life for minutes: it does not run, or Admiralty has "
+        "replaced it; until it does, the target is taken for one that runs Admiralty"
+    )
+    return build(target, AGENT, False, "Silent", text, now)
 
 
 def merged(obj: Object, *conditions: Object) -> Objects | None:

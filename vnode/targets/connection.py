@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterable
 
 from vnode.api import changeable, keys, kinds, objects, shapes
 from vnode.api.clock import Clock, happens_within
-from vnode.api.identity import Identity, is_in_namespace_of_parent, parent_key
+from vnode.api.identity import (
+    Identity,
+    is_in_namespace_of_parent,
+    is_made_for_parent,
+    parent_key,
+)
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -31,6 +36,7 @@ from vnode.runtime.links import (
 from vnode.runtime.supervisor import Supervisor, supervise
 from vnode.targets import cleanup, cluster_identity
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
+from vnode.targets.heartbeats import HeartbeatMonitor
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.probing import Prober
@@ -139,9 +145,11 @@ class Connection:
     ) -> None:
         """Keep the link's health true until it is time to leave, or another cluster answers."""
         name = link.node_name
+        heartbeats = HeartbeatMonitor(link, self._clock)
         async with asyncio.TaskGroup() as group:
             started = [
                 group.create_task(prober.run(), name=f"probe-{name}"),
+                group.create_task(heartbeats.run(), name=f"heartbeats-{name}"),
                 group.create_task(
                     self._follow(link, prober, recognition, tasks), name=f"follow-{name}"
                 ),
@@ -205,11 +213,11 @@ class Connection:
                 yield objects.labels(chaperon).get(keys.PARENT_UID, "")
 
         def parent(chaperon: Object) -> Iterable[str]:
-            if self._owns(chaperon):
+            if self._owns(chaperon) and is_made_for_parent(chaperon):
                 yield parent_key(chaperon)
 
         def parent_elsewhere(chaperon: Object) -> Iterable[str]:
-            ours = self._identity.surely_owns(chaperon) and is_in_namespace_of_parent(chaperon)
+            ours = self._identity.surely_owns(chaperon) and is_made_for_parent(chaperon)
             if ours and not self.spec.key.sent(chaperon):
                 yield parent_key(chaperon)
 
@@ -226,7 +234,9 @@ class Connection:
                 OTHERS_INDEX: parent_elsewhere,
             },
         )
-        summaries = Informer(client, kinds.CLUSTER_SUMMARIES, accept=shapes.is_summary)
+        summaries = Informer(
+            client, kinds.CLUSTER_SUMMARIES, trim=shapes.trim_summary, accept=shapes.is_summary
+        )
         return Link(
             self.spec.key,
             client,

@@ -15,9 +15,9 @@ and Kubernetes then gives the pods their tolerationSeconds.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from vnode.api import objects
 from vnode.api.clock import Clock
@@ -33,16 +33,15 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import cluster_identity, expiry, model, name_conflicts
+from vnode.targets import cluster_identity, conditions, expiry, model, target_quota
 from vnode.targets.cluster_identity import Expected
-from vnode.targets.conditions import link_condition, ready
 from vnode.targets.connection import Connection, fingerprint
 from vnode.targets.expiry import CredentialExpiry
 from vnode.targets.model import TargetSpec
-from vnode.targets.reporting import Reporter, TargetFinding
+from vnode.targets.reporting import Reporter, TargetFinding, found
 from vnode.targets.secrets import Secrets
 from vnode.targets.target_lister import TargetLister
-from vnode.telemetry import logs
+from vnode.telemetry import logs, metrics
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
 _LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
@@ -50,8 +49,7 @@ _LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(NamedTuple):
     """A connection, and the fingerprint of what it was made from."""
 
     digest: str
@@ -62,7 +60,8 @@ class TargetController:
     """Keeps `links` in step with the Targets of the local cluster.
 
     Every replica connects (`run`), so that a new leader starts warm; only the leader writes
-    (`lead`), to Targets and, when they are deleted, to the clusters behind them.
+    (`lead`), to Targets and, when they are deleted, to the clusters behind them. `trust` says what
+    the kubeconfig of each may make this process do.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class TargetController:
         links: Links,
         *,
         clock: Clock,
-        trust: Trust,
+        trust: Callable[[TargetKey], Trust],
     ) -> None:
         self._local = local
         self._identity = identity
@@ -81,7 +80,9 @@ class TargetController:
         self._clock = clock
         self._trust = trust
         self._targets = targets
-        self._controller: Controller[TargetKey] = Controller("targets", self._reconcile, workers=4)
+        self._controller: Controller[TargetKey] = Controller(
+            "targets", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
+        )
         self._leading = False
         self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
         self._finding_changed: Listeners[TargetKey] = Listeners()
@@ -98,7 +99,7 @@ class TargetController:
 
         A clean-up that is under way then is broken off, and left to the next leader.
         """
-        reporter = Reporter(self._local, events, self._finding)
+        reporter = Reporter(self._local, events, self._finding, self._clock)
         self._finding_changed.add(reporter.wake)
         for key in self._findings:
             reporter.wake(key)
@@ -144,6 +145,7 @@ class TargetController:
         for informer in self._targets.informers:
             informer.subscribe(self._on_target)
 
+        self._targets.quota.subscribe(self._controller.add)
         self._links.subscribe(
             lambda link: link.on_health(lambda: self._controller.add(link.target)),
             lambda _link: None,
@@ -163,6 +165,11 @@ class TargetController:
                 return await self._forget(key)
 
             self._gone.pop(key, None)
+            if not self._targets.fits(key):
+                await self._disconnect(key)
+                self._set_problem(key, obj, target_quota.EXCEEDED, self._targets.quota.explain(key))
+                return None
+
             try:
                 spec = model.parse(obj)
                 endpoint, digest, end = await self._endpoint(spec)
@@ -203,11 +210,14 @@ class TargetController:
 
         self._gone.pop(key, None)
         self._clusters.pop(key, None)
+        await self._disconnect(key)
+        metrics.forget(str(key))
+        return None
+
+    async def _disconnect(self, key: TargetKey) -> None:
         await self._stop(key)
         if self._secrets is not None:
             self._secrets.use(key, None)
-
-        return None
 
     async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, CredentialExpiry | None]:
         """Return a target's endpoint, fingerprint and credentials' expiry."""
@@ -218,7 +228,7 @@ class TargetController:
 
         kubeconfig = await self._secrets.kubeconfig(spec.secret)
         endpoint = endpoints.from_kubeconfig(
-            kubeconfig, spec.secret.context or None, trust=self._trust
+            kubeconfig, spec.secret.context or None, trust=self._trust(spec.key)
         )
         end = expiry.of_kubeconfig(kubeconfig, spec.secret.context)
         return endpoint, fingerprint(spec, kubeconfig), end
@@ -274,20 +284,16 @@ class TargetController:
         if link is None or link.health.reason == CONNECTING:
             return
 
-        now, name = self._clock.now(), self._identity.name
-        found = [link_condition(obj, link, now), expiry.condition(obj, end, now)]
-        if link.synced:
-            others = connection.name_conflicts.clusters
-            found.append(name_conflicts.condition(obj, name, others, now))
-
-        self._set_conditions(key, [condition for condition in found if condition is not None])
+        conflicts, now = connection.name_conflicts, self._clock.now()
+        self._set_conditions(key, found(obj, link, end, conflicts, self._identity.name, now))
 
     def _set_problem(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
         """Set the Ready condition to why there is no connection."""
-        self._set_conditions(key, [ready(obj, False, reason, message, self._clock.now())])
+        found = conditions.ready(obj, False, reason, message, self._clock.now())
+        self._set_conditions(key, [found])
 
-    def _set_conditions(self, key: TargetKey, found: Objects) -> None:
-        self._findings[key] = found
+    def _set_conditions(self, key: TargetKey, wanted: Objects) -> None:
+        self._findings[key] = wanted
         self._finding_changed.call(key)
 
 

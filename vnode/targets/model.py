@@ -6,7 +6,7 @@ Pure: an object in, a `TargetSpec` out, or a ConfigError whose text becomes the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,15 +93,20 @@ def parse(obj: Object) -> TargetSpec:
 def _options(obj: Object) -> TargetOptions:
     annotations = objects.annotations(obj)
     classes = annotations.get(keys.STORAGE_CLASSES)
-    wants_namespaces = annotations.get(keys.CREATE_NAMESPACES, "false")
-    if wants_namespaces not in ("true", "false"):
-        raise ConfigError(f'annotation {keys.CREATE_NAMESPACES} must be "true" or "false"')
-
     return TargetOptions(
         storage_classes=None if classes is None else _classes(classes),
-        create_namespaces=wants_namespaces == "true",
+        create_namespaces=_flag(annotations, keys.CREATE_NAMESPACES),
+        create_service_accounts=_flag(annotations, keys.CREATE_SERVICE_ACCOUNTS),
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
     )
+
+
+def _flag(annotations: Mapping[str, str], key: str) -> bool:
+    text = annotations.get(key, "false")
+    if text not in ("true", "false"):
+        raise ConfigError(f'annotation {key} must be "true" or "false"')
+
+    return text == "true"
 
 
 def _source_api(text: str) -> tuple[str, str] | None:

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.targets import conditions
+
+_NAMED: Final = 3  # clusters in a message
+_LENGTH: Final = 63  # characters of each: the target wrote them
 
 
 class NameConflicts:
@@ -42,16 +46,18 @@ class NameConflicts:
             self._recount(before, origin)
 
     def _recount(self, before: str, origin: str) -> None:
-        clusters_before = self.clusters
+        changed = False
         if origin:
             self._counts[origin] += 1
+            changed = self._counts[origin] == 1
 
         if before:
             self._counts[before] -= 1
             if not self._counts[before]:
                 del self._counts[before]
+                changed = True
 
-        if self.clusters != clusters_before:
+        if changed:
             self._changed()
 
     def _origin(self, chaperon: Object) -> str:
@@ -74,7 +80,10 @@ def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:
     if not clusters:
         return True, "NoOtherSeen", f"no other cluster is seen to send pods as {name!r}"
 
-    others = ", ".join(clusters)
+    others = ", ".join(cluster[:_LENGTH] for cluster in clusters[:_NAMED])
+    if len(clusters) > _NAMED:
+        others += f" and {len(clusters) - _NAMED} more"
+
     return (
         False,
         "ClusterNameTaken",

@@ -26,6 +26,8 @@ from vnode.api.errors import (
     VnodeError,
 )
 from vnode.api.objects import Object
+from vnode.api.token_bucket import TokenBucket
+from vnode.kube import bounds
 from vnode.kube.client import Client
 from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
 from vnode.targets.cluster_identity import NotRecognized, Recognition
@@ -33,6 +35,7 @@ from vnode.targets.cluster_identity import NotRecognized, Recognition
 PERIOD: Final = 10.0  # seconds between probes, as the kubelet's lease renewals
 _RETRY: Final = 2.0  # seconds to the second probe after a failure
 _LIMIT: Final = 5.0  # seconds that a probe may take
+_BURST: Final = 5  # probes at once, if the target itself calls for them; then one every _RETRY
 _FAILURES: Final = 2  # failures in a row that make a target unhealthy
 
 _TRANSIENT: Final = (Unreachable, ServerError, TooManyRequests)
@@ -54,9 +57,13 @@ class Prober:
         self._clock = clock
         self._recognition = recognition
         self._wake = asyncio.Event()  # set to probe at once
+        self._tokens = TokenBucket(1 / _RETRY, _BURST)
 
     def probe_now(self) -> None:
-        """Probe at once: something happened to the connection."""
+        """Probe at once: something happened to the connection.
+
+        Some of that is up to the target, so of many calls a few lead to probes.
+        """
         self._wake.set()
 
     async def run(self) -> None:
@@ -64,6 +71,7 @@ class Prober:
         failures = 0
         while True:
             self._wake.clear()
+            await self._clock.sleep(self._tokens.reserve(self._clock.monotonic()))
             error = await self._probe()
             failures = failures + 1 if error else 0
             if error is None:
@@ -143,7 +151,8 @@ async def probe(client: Client, namespace: str, recognition: Recognition | None 
     except Denied as error:
         if error.status == 403:
             # Kinds that do not exist are forbidden, too: NotFound then names the better cure.
-            await client.request("GET", f"/apis/{kinds.POD_CHAPERONS.api_version}")
+            path = f"/apis/{kinds.POD_CHAPERONS.api_version}"
+            await client.request("GET", path, bound=bounds.SMALL)
 
         raise
 

@@ -3,23 +3,30 @@
 The status also records which cluster the Target is, for the next connection (`cluster_identity`). A
 condition is written only when it changes; an Event is recorded whenever its status or reason does.
 Only the leader writes, and never twice upon the same version of the object, so that others' writes
-are neither fought nor doubled.
+are neither fought nor doubled. A condition that keeps changing, because the target answers
+something else each time, is written in intervals (`vnode.runtime.write_limits`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import NamedTuple
 
 from vnode.api import kinds, objects
+from vnode.api.clock import Clock
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
-from vnode.runtime.links import TargetKey
-from vnode.targets import cluster_identity, conditions
+from vnode.runtime.links import Link, TargetKey
+from vnode.runtime.write_limits import WriteLimiter
+from vnode.targets import cluster_identity, conditions, expiry, name_conflicts
+from vnode.targets.expiry import CredentialExpiry
+from vnode.targets.name_conflicts import NameConflicts
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +40,26 @@ class TargetFinding(NamedTuple):
     cluster: str = ""
 
 
+def found(
+    target: Object,
+    link: Link,
+    end: CredentialExpiry | None,
+    conflicts: NameConflicts,
+    name: str,
+    now: datetime,
+) -> Objects:
+    """Build the conditions of a Target with a link, whose credentials end then."""
+    built = [
+        conditions.link_condition(target, link, now),
+        expiry.condition(target, end, now),
+        conditions.agent(target, link, now),
+    ]
+    if link.synced:
+        built.append(name_conflicts.condition(target, name, conflicts.clusters, now))
+
+    return [condition for condition in built if condition is not None]
+
+
 class Reporter:
     """Writes conditions of Targets and ClusterTargets; one for each term of a leader.
 
@@ -44,13 +71,17 @@ class Reporter:
         local: Client,
         events: EventRecorder,
         lookup: Callable[[TargetKey], TargetFinding | None],
+        clock: Clock,
     ) -> None:
         self._local = local
         self._events = events
         self._lookup = lookup
         self._expectations = Expectations(self.wake)
+        self._limiter: WriteLimiter[TargetKey] = WriteLimiter(
+            "targets", write_limits.TARGETS, clock
+        )
         self._controller: Controller[TargetKey] = Controller(
-            "target-reports", self._reconcile, workers=4
+            "target-reports", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
         )
 
     def wake(self, key: TargetKey) -> None:
@@ -61,15 +92,16 @@ class Reporter:
         """Write until cancelled."""
         await self._controller.run()
 
-    async def _reconcile(self, key: TargetKey) -> None:
+    async def _reconcile(self, key: TargetKey) -> float | None:
         finding = self._lookup(key)
         if finding is None:
             self._expectations.forget(key)
-            return
+            self._limiter.forget(key)
+            return None
 
         target = finding.target
         if self._expectations.pending(key, target):
-            return  # our last write is not in the informer yet; its event wakes this key
+            return None  # our last write is not in the informer yet; its event wakes this key
 
         status: Object = {}
         if (merged := conditions.merged(target, *finding.conditions)) is not None:
@@ -79,8 +111,17 @@ class Reporter:
             status["clusterUID"] = finding.cluster
 
         if not status:
-            return
+            return None
 
+        if wait := self._limiter.wait(key):
+            return wait
+
+        self._limiter.written(key)
+        await self._write(key, finding, status)
+        return None
+
+    async def _write(self, key: TargetKey, finding: TargetFinding, status: Object) -> None:
+        target = finding.target
         kind = kinds.TARGETS if key.namespace else kinds.CLUSTER_TARGETS
         body = {"status": status, "metadata": {"uid": objects.uid(target)}}
         after = await self._expectations.patch(

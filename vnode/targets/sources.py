@@ -42,7 +42,9 @@ class SourceController:
         self.synced = asyncio.Event()
         self._client = client
         self._clock = clock
-        self._controller: Controller[str] = Controller("sources", self._reconcile, workers=2)
+        self._controller: Controller[str] = Controller(
+            "sources", self._reconcile, workers=2, lane=_namespace_of, total=8
+        )
         indexes = {_ACCOUNT_NAMESPACE: source_rbac.account_namespace}
         self._sources = Informer(client, kinds.SOURCES, indexes=indexes)
         self._cluster_sources = Informer(client, kinds.CLUSTER_SOURCES, indexes=indexes)
@@ -235,3 +237,7 @@ def _trim_account(account: Object) -> Object:
     meta = objects.metadata(account)
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {field: meta[field] for field in kept if field in meta}}
+
+
+def _namespace_of(key: str) -> str:
+    return objects.split_key(key)[0]

@@ -16,6 +16,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.links import TargetKey
 from vnode.targets import cluster_identity, model
+from vnode.targets.target_quota import TargetQuota
 
 
 class _Keys(NamedTuple):
@@ -26,12 +27,19 @@ class _Keys(NamedTuple):
 
 
 class TargetLister:
-    """Lists Targets of the local cluster; `namespace` is for callers that may see only one."""
+    """Lists Targets of the local cluster; `namespace` is for callers that may see only one.
 
-    def __init__(self, local: Client, namespace: str | None = None) -> None:
+    Of each namespace, `limit` Targets fit (`quota`); None means all.
+    """
+
+    def __init__(
+        self, local: Client, namespace: str | None = None, *, limit: int | None = None
+    ) -> None:
+        self.quota = TargetQuota(limit)
         self._targets = Informer(local, kinds.TARGETS, namespace=namespace)
         self._cluster_targets = Informer(local, kinds.CLUSTER_TARGETS)
         self._keys: _Keys | None = None  # None when they must be built again
+        self._targets.subscribe(self.quota.on_target)
         for informer in self.informers:
             informer.subscribe(self._on_key)
 
@@ -73,6 +81,14 @@ class TargetLister:
         """Return the keys of all that exist."""
         return self._present.by_node.values()
 
+    def fitting(self) -> Collection[TargetKey]:
+        """Return the keys of those that exist and fit."""
+        return [key for key in self.keys() if self.fits(key)]
+
+    def fits(self, key: TargetKey) -> bool:
+        """Tell whether a Target is within the limit of its namespace."""
+        return self.quota.fits(key)
+
     def has_node(self, name: str) -> bool:
         """Tell whether a Node of that name stands for a Target that exists, or may exist."""
         return not self.synced or name in self._present.by_node
@@ -83,7 +99,7 @@ class TargetLister:
 
     def finalizers(self, namespace: str) -> list[str]:
         """Return the finalizers of a proxy pod of that namespace, in a stable order."""
-        covering = [key for key in self.keys() if key.namespace in ("", namespace)]
+        covering = [key for key in self.fitting() if key.namespace in ("", namespace)]
         return [key.finalizer for key in sorted(covering, key=str)]
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:

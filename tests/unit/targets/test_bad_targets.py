@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from tests import answering
 from tests.answering import Answer
+from tests.permitted import all_namespaces
+from vnode.agent.config import AgentConfig
 from vnode.api import keys
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -29,7 +31,6 @@ from vnode.following import remote_copies
 from vnode.following.config import FollowingConfig as Settings
 from vnode.following.following import Following
 from vnode.kube.client import Client
-from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.runtime.links import CONNECTING, Links, TargetKey
@@ -88,6 +89,9 @@ class Source:
         return web.json_response(EMPTY | {"items": [found] if found else []})
 
 
+SETTINGS = AgentConfig(exec_commands=("true",))
+
+
 class Agent:
     """The parts that run; knows which kinds of the target's objects have been tried to be read."""
 
@@ -95,12 +99,13 @@ class Agent:
         identity, clock = Identity("c1", "u"), SystemClock()
         self.known, self.links = TargetLister(local), Links()
         self.controller = TargetController(
-            *(local, identity, self.known, self.links), clock=clock, trust=Trust()
+            *(local, identity, self.known, self.links), clock=clock, trust=SETTINGS.trust_in
         )
         self.following = Following(
             *(local, self.links, identity, Settings()),
             relabel=lambda own, _kept: own,
             target_exists=lambda _node: True,
+            enabled_namespaces=all_namespaces(),
             complete=lambda _node: True,
             events=EventRecorder(local, "test"),
             clock=clock,
@@ -318,3 +323,19 @@ async def test_a_fault_of_our_own_about_one_target_is_told_until_it_is_over(
                 await parts.until(lambda: parts.ready.get("reason") == "Connected")
 
         over.set()
+
+
+def test_a_command_for_cluster_targets_is_none_for_targets() -> None:
+    """Users of a Target's namespace choose its arguments."""
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "true"}
+    refused = runs(kubeconfig({"server": "https://127.0.0.1:1"}, {"exec": plugin}))
+    assert "runs the exec plugin 'true'" in refused
+    assert "(namespacedExecCommands)" in refused
+
+
+def test_which_commands_a_target_may_run_is_a_setting_of_its_own() -> None:
+    config = AgentConfig(exec_commands=("a",), namespaced_exec_commands=("b",))
+    assert config.trust_in(TargetKey("", "x")).commands == {"a"}
+    assert config.trust_in(TargetKey("team", "x")).commands == {"b"}
+    assert not AgentConfig().trust_in(TargetKey("", "x")).commands
+    assert not config.trust_in(TargetKey("", "x")).files

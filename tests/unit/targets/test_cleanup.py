@@ -9,7 +9,7 @@ import pytest
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import Unreachable
+from vnode.api.errors import Denied, Unreachable
 from vnode.api.identity import Identity
 from vnode.runtime.links import TargetKey
 from vnode.targets import cleanup
@@ -124,3 +124,20 @@ async def test_what_followed_the_pods_goes_after_them(target):
     await target.say()
     assert target.deleted == ["a", "secret", "service"]
     assert target.withdrawn
+
+
+@pytest.mark.parametrize(("kind", "told"), [(kinds.SERVICE_ACCOUNTS, 0), (kinds.SECRETS, 1)])
+async def test_copies_that_could_not_be_made_without_a_further_role_are_not_missed(
+    target, caplog, kind, told
+):
+    caplog.set_level("INFO")
+    target.server.fail(Denied(403, "Forbidden", "no"), verb="list", kind=kind, times=None)
+    await target.say()
+    assert sum("stay in" in record.message for record in caplog.records) == told
+
+
+async def test_service_accounts_that_were_made_go_with_the_target(target):
+    target.add("builder", kinds.SERVICE_ACCOUNTS)
+    target.add("theirs", kinds.SERVICE_ACCOUNTS, annotations=THEIRS)
+    await target.say()
+    assert target.deleted == ["builder"]

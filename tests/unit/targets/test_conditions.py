@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from vnode.api import keys
 from vnode.targets import conditions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,3 +63,25 @@ def test_another_status_or_reason_is_news_another_wording_is_not():
     assert not conditions.turned(target, {**ready, "message": "timed out"})
     assert conditions.turned(target, {**ready, "reason": "Forbidden"})
     assert conditions.turned(target, {**ready, "status": "True"})
+
+
+@pytest.mark.parametrize(
+    ("version", "runs", "status", "reason", "says"),
+    [
+        ("0.1.0", True, "True", "Vnode", "the target runs vnode 0.1.0"),
+        ("0.1.0", False, "False", "Silent", "vnode 0.1.0 has given no sign of life"),
+        ("", False, "False", "NotVnode", "the target's agent is not vnode's"),
+    ],
+)
+def test_a_condition_says_what_a_target_runs(version, runs, status, reason, says):
+    annotations = {keys.AGENT_VERSION: version} if version else {}
+    summary = {"metadata": {"name": "singleton", "annotations": annotations}}
+    link: Any = SimpleNamespace(summary=summary, runs_vnode=runs)
+    found = conditions.agent(make_target(), link, NOW) or {}
+    assert (found["type"], found["status"], found["reason"]) == ("Agent", status, reason)
+    assert found["message"].startswith(says)
+
+
+def test_nothing_is_said_about_an_agent_before_the_target_has_a_summary():
+    link: Any = SimpleNamespace(summary=None, runs_vnode=False)
+    assert conditions.agent(make_target(), link, NOW) is None

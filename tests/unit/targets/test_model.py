@@ -106,3 +106,22 @@ def test_a_cluster_that_is_its_own_target_has_its_own_tokens():
     target["metadata"]["annotations"] = {keys.TOKENS: "source=a:1"}
     with pytest.raises(ConfigError, match="remove annotation"):
         model.parse(target)
+
+
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [
+        (keys.CREATE_NAMESPACES, "create_namespaces"),
+        (keys.CREATE_SERVICE_ACCOUNTS, "create_service_accounts"),
+    ],
+)
+def test_what_a_target_has_made_is_said_by_true_or_false(key, option):
+    target = make_target(kubeconfigSecret={"name": "s"})
+    assert getattr(model.parse(target).options, option) is False
+    for text, value in (("true", True), ("false", False)):
+        target["metadata"]["annotations"] = {key: text}
+        assert getattr(model.parse(target).options, option) is value
+
+    target["metadata"]["annotations"] = {key: "yes"}
+    with pytest.raises(ConfigError, match=f'annotation {key} must be "true" or "false"'):
+        model.parse(target)

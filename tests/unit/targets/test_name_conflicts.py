@@ -79,3 +79,11 @@ def test_the_condition_appears_with_a_conflict_and_stays_to_say_that_it_is_over(
     over = name_conflicts.condition(target, "c1", [], NOW)
     assert over is not None
     assert (over["status"], over["reason"]) == ("True", "NoOtherSeen")
+
+
+def test_of_many_clusters_with_long_names_a_few_are_named_in_part():
+    _holds, _reason, message = name_conflicts.explain("c1", [f"{n}" * 10_000 for n in range(9)])
+    assert "2" * 63 in message
+    assert "3" * 63 not in message
+    assert "and 6 more" in message
+    assert len(message) < 600

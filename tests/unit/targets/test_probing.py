@@ -218,3 +218,17 @@ async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_foll
         broken.clear()
         await asyncio.sleep(6)
         assert link.health.healthy
+
+
+async def test_a_target_that_keeps_calling_for_probes_gets_a_few(clock, target):
+    links.set_healthy(target.link, False, clock)
+    async with links.connected(target.link):
+        prober = probing.Prober(target.link, clock)
+        task = asyncio.create_task(prober.run())
+        for _ in range(1000):
+            prober.probe_now()
+            await asyncio.sleep(0.02)
+
+        assert 5 < target.paths.count("summary") <= 5 + 20 / 2 + 1
+        task.cancel()
+        await asyncio.wait([task])

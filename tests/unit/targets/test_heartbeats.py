@@ -1,0 +1,168 @@
+"""A target is taken for one that runs vnode as long as its summary shows signs of life."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds
+from vnode.api.clock import Clock
+from vnode.api.identity import Identity
+from vnode.nodes.summary import SummaryWriter
+from vnode.runtime.links import TargetKey
+from vnode.targets.heartbeats import PATIENCE, HeartbeatMonitor
+
+pytestmark = pytest.mark.looptime
+
+SOON = 5.0
+ALMOST = PATIENCE - 10
+
+
+class Watched:
+    """A target, its link, and what listeners of that were told."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = APIServer("gpu", clock)
+        self.link = links.link_to(self.server, TargetKey("ns", "gpu"), Identity("c1", "us"), clock)
+        self.told: list[bool] = []
+        self._clock = clock
+
+    def write(self, **annotations: str) -> None:
+        if self.server.find(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "") is not None:
+            self.server.change(
+                kinds.CLUSTER_SUMMARIES,
+                keys.SUMMARY_NAME,
+                "",
+                lambda obj: obj["metadata"].update(annotations=annotations),
+            )
+            return
+
+        metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
+        self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": {}})
+
+    def beat(self, heartbeat: str) -> None:
+        """Say that vnode runs there, as its agent does."""
+        self.write(**{keys.AGENT_VERSION: "1", keys.HEARTBEAT: heartbeat})
+
+    def set_healthy(self, healthy: bool) -> None:
+        links.set_healthy(self.link, healthy, self._clock)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have its heartbeat monitored."""
+        monitor = HeartbeatMonitor(self.link, self._clock)
+        self.link.on_health(lambda: self.told.append(self.link.runs_vnode))
+        async with links.connected(self.link):
+            task = asyncio.create_task(monitor.run())
+            yield
+            assert not task.done()
+            task.cancel()
+            await asyncio.wait([task])
+
+
+@pytest.fixture
+async def target(clock: Clock) -> Watched:
+    return Watched(clock)
+
+
+async def test_a_target_whose_agent_writes_no_heartbeat_any_more_is_not_taken_for_vnode(
+    target: Watched,
+) -> None:
+    target.beat("1")
+    async with target.running():
+        for heartbeat in ("2", "3", "4"):
+            await asyncio.sleep(ALMOST)
+            target.beat(heartbeat)
+
+        await asyncio.sleep(ALMOST)
+        assert target.link.runs_vnode
+        await asyncio.sleep(10 + SOON)
+        assert not target.link.runs_vnode
+        assert target.link.lacks_vnode
+        assert target.told == [True, False]
+
+
+async def test_admiraltys_writes_to_the_summary_are_no_sign_of_life(target: Watched) -> None:
+    target.beat("1")
+    async with target.running():
+        for number in range(4):
+            await asyncio.sleep(PATIENCE / 3)
+            target.server.change(
+                kinds.CLUSTER_SUMMARIES,
+                keys.SUMMARY_NAME,
+                "",
+                lambda obj, cpu=str(number): obj.update(allocatable={"cpu": cpu}),
+            )
+
+        assert not target.link.runs_vnode
+
+
+async def test_the_next_heartbeat_of_an_agent_that_was_down_counts_at_once(
+    target: Watched,
+) -> None:
+    target.beat("1")
+    async with target.running():
+        await asyncio.sleep(PATIENCE + SOON)
+        target.beat("2")
+        await asyncio.sleep(SOON)
+        assert target.link.runs_vnode
+        assert target.told == [True, False, True]
+        await asyncio.sleep(PATIENCE)
+        assert target.told == [True, False, True, False]
+
+
+async def test_time_in_which_the_target_does_not_answer_does_not_count(target: Watched) -> None:
+    target.beat("1")
+    async with target.running():
+        await asyncio.sleep(ALMOST)
+        target.set_healthy(False)
+        await asyncio.sleep(10 * PATIENCE)
+        target.set_healthy(True)
+        await asyncio.sleep(ALMOST)
+        assert target.link.runs_vnode
+        await asyncio.sleep(10 + SOON)
+        assert not target.link.runs_vnode
+
+
+async def test_a_target_that_turns_to_admiralty_and_back_counts_at_once(target: Watched) -> None:
+    target.write()
+    async with target.running():
+        await asyncio.sleep(SOON)
+        assert target.link.lacks_vnode
+        target.beat("1")
+        await asyncio.sleep(SOON)
+        assert target.link.runs_vnode
+        target.server.remove(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)
+        target.write()
+        await asyncio.sleep(SOON)
+        assert target.link.lacks_vnode
+        assert target.told == [True, False]
+
+
+async def test_nothing_is_known_of_a_target_without_a_summary(target: Watched) -> None:
+    async with target.running():
+        await asyncio.sleep(2 * PATIENCE)
+        assert not target.link.runs_vnode
+        assert not target.link.lacks_vnode
+
+
+async def test_a_writer_of_summaries_gives_signs_of_life_for_as_long_as_it_runs(
+    target: Watched, clock: Clock
+) -> None:
+    writer = asyncio.create_task(SummaryWriter(target.server.client("agent"), clock=clock).run())
+    async with target.running():
+        await asyncio.sleep(SOON)
+        before = target.server.count("patch", kinds.CLUSTER_SUMMARIES)
+        await asyncio.sleep(3600)
+        assert target.link.runs_vnode
+        assert target.told == [True]
+        assert target.server.count("patch", kinds.CLUSTER_SUMMARIES) == before + 60
+        writer.cancel()
+        await asyncio.wait([writer])
+        await asyncio.sleep(PATIENCE + SOON)
+        assert not target.link.runs_vnode
