@@ -83,7 +83,7 @@ async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
         watcher = Watcher(one)
         watching = group.create_task(watcher.run(), name="watch")
         await watcher.synced()
-        runner = Runner(one, watcher, dice, say)
+        runner = Runner(one, watcher, dice, say, random.Random(f"hostile {seed}"))
         found = await runner.begin()
         found = found or await runner.run(arguments.minutes * 60, arguments.longest)
         found = found or await runner.finish()
@@ -100,6 +100,7 @@ def _report(
     say(f"seed {seed}: {tally.steps} steps, {watcher.history.delegates} delegates ran")
     say(f"  actions: {_counts(tally.actions)}")
     say(f"  faults: {_counts(tally.faults)}")
+    say(f"  hostile: {_counts(runner.hostility.done)}")
     requests = sum(
         (fault_proxy.counts for fault_proxy in one.fault_proxies.values()),
         start=type(tally.faults)(),

@@ -108,7 +108,8 @@ def nothing_is_left_where_a_target_was(snapshot: Snapshot) -> Iterator[str]:
 def nodes_are_those_of_targets(snapshot: Snapshot) -> Iterator[str]:
     """Each virtual node has its Target, each Target its node, and that is Ready."""
     wanted = {virtual_node(objects.name(target)) for target in snapshot.targets.values()}
-    ours = {n for n, node in snapshot.nodes.items() if virtual.target_of(node) is not None}
+    found = {name: virtual.target_of(node) for name, node in snapshot.nodes.items()}
+    ours = {name for name, target in found.items() if target and target.namespace == "default"}
     for name in ours - wanted:
         yield f"node {name} has no Target"
 

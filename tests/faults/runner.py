@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from tests.faults import breaking, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
 from tests.faults.harness import Harness, agents_of
+from tests.faults.hostility import Hostility
 from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
 from tests.faults.snapshot import Snapshot, Violation
 from tests.faults.targets import NAMESPACE
@@ -41,7 +42,12 @@ class Runner:
     """One run; `say` is given each line of its story."""
 
     def __init__(
-        self, harness: Harness, watcher: Watcher, dice: random.Random, say: Callable[[str], None]
+        self,
+        harness: Harness,
+        watcher: Watcher,
+        dice: random.Random,
+        say: Callable[[str], None],
+        hostile: random.Random,
     ) -> None:
         self.tally = Tally()
         self._harness = harness
@@ -50,6 +56,9 @@ class Runner:
         self._say = say
         self._wish = Wish()
         self.actor = Actor(harness, lambda: watcher.snapshot(self._wish))
+        self.hostility = Hostility(
+            harness, hostile, lambda: list(watcher.snapshot(self._wish).proxies.values())
+        )
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Steps for that time, and the violations, of which there should be none."""
@@ -65,7 +74,8 @@ class Runner:
     async def begin(self) -> list[Violation]:
         """What an earlier run left in this fleet goes, without a trace."""
         await remove_all(self._harness.source)
-        return await self._settle({})
+        await self.hostility.begin()
+        return await self.hostility.end() or await self._settle({})
 
     async def finish(self) -> list[Violation]:
         """Remove everything: nothing may be left of it anywhere."""
@@ -86,6 +96,7 @@ class Runner:
         self._watcher.forced = step.forced_targets
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._harness.keep(), name="keep")
+            hostile = group.create_task(self.hostility.run(), name="hostility")
             tasks = [
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
                 *(
@@ -94,11 +105,12 @@ class Runner:
                 ),
             ]
             await asyncio.wait(tasks)
+            hostile.cancel()
             await self._harness.heal()
             self._wish = wish
             await self.actor.leaver.install_again()
             await self.actor.targets.put_back()
-            found = await self._settle_without(survivors)
+            found = await self.hostility.end() or await self._settle_without(survivors)
             await self.actor.leaver.connect_again()
             found = found or await self._settle(survivors)
             keeping.cancel()

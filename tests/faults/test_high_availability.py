@@ -24,7 +24,7 @@ from vnode.kube.client import Client
 
 AGENTS = ("agent", "agent-2")
 MANY = 300
-GOES_ON = 15.0  # seconds after the leader's end until the next pod is bound
+GOES_ON = 22.0  # seconds after the leader's end until the next pod is bound
 NODE = names.virtual_node("default", "c2")
 
 

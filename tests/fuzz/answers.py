@@ -1,0 +1,45 @@
+"""Spoiled answers of a hostile target, to everything that is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+from tests.fuzz import hostile
+from tests.fuzz.agents import Finding
+from tests.fuzz.hostile import Spoiler
+from tests.fuzz.inputs import InputKind
+from tests.fuzz.world import World
+
+
+def _begin(world: World) -> Spoiler:
+    spoiler = Spoiler(world, hostile.ANSWERS, random.Random(0))
+    world.fronts["hostile"].spoil_answer = spoiler.answer
+    return spoiler
+
+
+async def _feed(world: World, dice: random.Random, name: str) -> object:
+    namespace = dice.choice(hostile.ANSWERS)
+    hostile.connect_anew(world, namespace, dice.getrandbits(32))
+    if dice.random() < 0.3:
+        await hostile.send_pod(world, namespace, name)
+
+    await asyncio.sleep(0.1)
+    hostile.pretend(world, namespace, dice)
+    await asyncio.sleep(0.1)
+    return namespace
+
+
+async def _settle(world: World) -> list[Finding]:
+    world.reached["pods bound to a hostile target by answers"] += hostile.bound(
+        world, hostile.ANSWERS
+    )
+    return []
+
+
+def _clean(world: World) -> None:
+    hostile.clean(world, hostile.ANSWERS)
+
+
+KIND: Final = InputKind("answers", 8, _feed, _clean, _settle, begin=_begin)

@@ -1,0 +1,78 @@
+"""Requests to the other ports of agents: health and metrics, the kubelet API, and the extender.
+
+The extender is called with the certificate that it asks for, as a scheduler gone wrong would.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import aiohttp
+
+from tests.fuzz.agents import Finding
+from tests.fuzz.inputs import InputKind
+from tests.fuzz.mutating import Mutator
+from tests.fuzz.players import NODE
+from tests.fuzz.world import CANARY, OTHER, World
+from vnode.api import keys, kinds, objects
+
+_ARGUMENTS: Final = {
+    "PodName": "chaperons-0-0",
+    "PodNamespace": OTHER,
+    "PodUID": "00000000-0000-4000-8000-000000000001",
+    "Node": NODE,
+}
+_PATHS: Final = (
+    *("/healthz", "/readyz", "/metrics", "/pods", "/stats/summary", "/metrics/resource", "/exec"),
+    *("/containerLogs/tenant/a/main", "/exec/tenant/a/main", "/portForward/tenant/a", "/configz"),
+    *("/logs/../x", "/run/tenant/a/main", "/attach/tenant/a/..%2f..", "/%00", "/debug/pprof"),
+)
+_METHODS: Final = ("GET", "GET", "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "X")
+_SERVED: Final = 500  # codes from there on are the agent's own fault
+_LARGE: Final = 60 * 1024  # bytes
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30)
+
+
+async def _feed(world: World, dice: random.Random, name: str) -> object:
+    mutator = Mutator(dice)
+    if dice.random() < 0.6:
+        made = "POST", world.players.extender, mutator.payload(_ARGUMENTS)
+        session = world.players.session
+    else:
+        address = world.agents["source"].address
+        kubelet = f"https://{address}:{_kubelet_port(world)}"
+        port = dice.choice((f"http://{address}:8080", kubelet))
+        path = dice.choice(_PATHS)
+        made = dice.choice(_METHODS), port + path, mutator.text().encode(errors="replace")
+        session = world.calls
+
+    method, url, body = made
+    headers = {"Authorization": "Bearer x"} if dice.random() < 0.8 else {}
+    said, is_wrong = "", True
+    for _attempt in range(2):  # a connection that was kept may have been ended just now
+        try:
+            async with session.request(
+                method, url, data=body, headers=headers, timeout=_TIMEOUT
+            ) as answer:
+                await answer.read()
+                said, is_wrong = f"{answer.status}", answer.status >= _SERVED
+                break
+        except (aiohttp.ClientError, TimeoutError) as error:
+            said, is_wrong = repr(error), len(body) < _LARGE  # larger ones may be cut off
+
+    if is_wrong and not url.endswith("/readyz"):
+        text = f"{name}: {said} to {method} {url} {body[:1000]!r}"
+        world.wrong.append(Finding("any request gets an answer", text))
+
+    return made
+
+
+def _kubelet_port(world: World) -> int:
+    """Return the port of the virtual node of the honest Target."""
+    key = f"admiralty-{CANARY}-honest"
+    node = next(n for n in world.source.store.all(kinds.NODES) if objects.name(n).startswith(key))
+    return int(objects.annotations(node).get(keys.KUBELET_PORT, "10250"))
+
+
+KIND: Final = InputKind("calls", 100, _feed, lanes=4)

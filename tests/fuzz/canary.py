@@ -1,0 +1,121 @@
+"""An honest pod beside the hostile inputs: it must run and end as if they were not there."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from typing import Any, Final
+
+import jsonpatch
+import msgspec
+
+from tests.fuzz import typed
+from tests.fuzz.agents import Finding
+from tests.fuzz.world import CANARY, World
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.webhook import server as webhook
+
+PATIENCE: Final = 120.0  # seconds; on a machine that does nothing else it takes less than one
+_numbers = itertools.count()
+
+
+def pod(name: str, namespace: str, **annotations: str) -> Object:
+    """Build a pod as its user writes it."""
+    resources = {"requests": {"cpu": "1m", "memory": "1Mi"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {"app": name},
+            "annotations": {keys.ELECT: "", **annotations},
+        },
+        "spec": {"containers": [{"name": "main", "image": "busybox", "resources": resources}]},
+    }
+
+
+def review(manifest: Object) -> Object:
+    """Build the AdmissionReview of a pod that is created."""
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "00000000-0000-4000-8000-000000000001",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": objects.name(manifest),
+            "namespace": objects.namespace(manifest),
+            "operation": "CREATE",
+            "userInfo": {"username": "somebody", "groups": ["system:authenticated"]},
+            "object": manifest,
+            "oldObject": None,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        },
+    }
+
+
+def url(world: World) -> str:
+    """Return the address of the source's webhook."""
+    return f"https://{world.agents['source'].address}:9443{webhook.PATH}"
+
+
+async def admit(world: World, manifest: Object) -> Object | None:
+    """Have the webhook make a proxy of a pod, and create it; None if either is refused."""
+    async with world.calls.post(url(world), json=review(manifest)) as answer:
+        response = msgspec.json.decode(await answer.read())["response"]
+
+    if not response["allowed"]:
+        return None
+
+    patched: Any = manifest
+    if "patch" in response:
+        operations = msgspec.json.decode(base64.b64decode(response["patch"]))
+        patched = jsonpatch.apply_patch(manifest, operations)
+
+    if not typed.is_pod(patched):
+        return None
+
+    return world.source.writer.create(kinds.PODS, patched, objects.namespace(manifest))
+
+
+async def check(world: World) -> list[Finding]:
+    """Run one pod from its creation to its end."""
+    name = f"canary-{next(_numbers)}"
+    await admit(world, pod(name, CANARY))
+
+    def shown() -> Object | None:
+        return world.source.store.get(kinds.PODS, f"{CANARY}/{name}")
+
+    def runs() -> bool:
+        return objects.status(shown() or {}).get("phase") == "Running"
+
+    if not await world.happens(runs, PATIENCE):
+        return [_finding(world, f"{name} does not run", shown())]
+
+    addresses = world.players.addresses.values()
+    status = objects.status(shown() or {})
+    if status.get("podIP") not in addresses or objects.is_terminating(shown() or {}):
+        return [_finding(world, f"{name} says what its delegate does not", shown())]
+
+    world.source.writer.delete(kinds.PODS, f"{CANARY}/{name}")
+    if not await world.happens(lambda: shown() is None and not _left(world), PATIENCE):
+        return [_finding(world, f"{name} does not end", shown())]
+
+    return []
+
+
+def _left(world: World) -> list[str]:
+    return [
+        objects.key(obj)
+        for kind in (kinds.PODS, kinds.POD_CHAPERONS)
+        for obj in world.honest.store.all(kind)
+        if objects.namespace(obj) == CANARY
+    ]
+
+
+def _finding(world: World, text: str, obj: Object | None) -> Finding:
+    left = _left(world)
+    return Finding("honest pods are not disturbed", f"{text}: {str(obj)[:1500]}; left {left}")

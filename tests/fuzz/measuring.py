@@ -1,0 +1,101 @@
+"""Runs `vnode` with an event loop that is measured, in a process of its own.
+
+    python -m tests.fuzz.measuring REPORT agent --kubeconfig ...
+
+A line of JSON goes into the file REPORT for each callback that takes more CPU time than all before
+it, and for each that takes more than the bound. It is the CPU time of the thread that counts: the
+machine may have more to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import json
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Final
+
+LIMIT: Final = 0.1  # seconds of CPU time in one callback, garbage collections aside
+# With them: one of all objects takes some 80 ms where a hostile list fills the heap, and it falls
+# into whatever callback happens to make the last object.
+COLLECTING_LIMIT: Final = 0.25
+FIRST: Final = 0.02  # seconds, below which nothing is written down
+_LOOK: Final = 0.02  # seconds between looks at what runs
+
+
+class LoopMeter:
+    """Measures every callback of every event loop of this process."""
+
+    def __init__(self, report: io.TextIOBase) -> None:
+        self._report = report
+        self._longest = FIRST
+        self._thread = threading.get_ident()
+        self._began = 0.0  # monotonic, of the callback that runs; 0: none does
+        self._stack = ""  # of the callback that runs, once it has taken long
+        self._collecting = 0.0  # seconds of CPU time of its garbage collections
+        self._collection = 0.0  # thread time at the begin of the present one
+
+    def install(self) -> None:
+        """Measure from now on."""
+        run = asyncio.Handle._run
+
+        def measured(handle: asyncio.Handle) -> None:
+            self._stack, self._began, self._collecting = "", time.monotonic(), 0.0
+            before = time.thread_time()
+            try:
+                run(handle)
+            finally:
+                took = time.thread_time() - before
+                self._began = 0.0
+                if took > min(self._longest, LIMIT):
+                    self._write(took, handle)
+
+        setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - mypy forbids a plain assignment
+        gc.callbacks.append(self._on_collection)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _write(self, took: float, handle: asyncio.Handle) -> None:
+        self._longest = max(took, self._longest)
+        line = {
+            "seconds": took,
+            "collecting": self._collecting,
+            "what": repr(handle)[:300],
+            "stack": self._stack,
+        }
+        self._report.write(json.dumps(line) + "\n")
+        self._report.flush()
+
+    def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
+        if threading.get_ident() != self._thread:
+            return
+
+        if phase == "start":
+            self._collection = time.thread_time()
+        else:
+            self._collecting += time.thread_time() - self._collection
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_LOOK)
+            began = self._began
+            if began and not self._stack and time.monotonic() - began > LIMIT / 2:
+                frame = sys._current_frames().get(self._thread)
+                self._stack = "".join(traceback.format_stack(frame)[-8:]) if frame else ""
+
+
+def main() -> None:
+    """Measure the command of the command line."""
+    report = Path(sys.argv.pop(1)).open("w")  # noqa: SIM115 - open as long as the process
+    LoopMeter(report).install()
+    from vnode.cli.main import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
