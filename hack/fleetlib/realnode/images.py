@@ -1,7 +1,7 @@
 """The images of a real node: built on the spot from the machine's static busybox, or given.
 
 An image is three blobs (a layer, a configuration, a manifest) that name each other by their SHA-256
-sums. Pure, apart from what is read.
+sums. Pure, apart from what is read and `write_layout`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 PAUSE = "localhost/pause:1"
+_CONFIGURATION = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _NAME = "org.opencontainers.image.ref.name"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -33,6 +35,7 @@ _FILES = {
 # PID 1 of a pod's sandbox: it ends when it is told to, and reaps what its pod leaves to it.
 _PAUSE_COMMAND = ["/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"]
 _COMMANDS = {"busybox": ["/bin/sh"], "pause": _PAUSE_COMMAND}
+_SHELL = {"Env": ["PATH=/bin"], "WorkingDir": "/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,24 @@ class Blob:
     @property
     def descriptor(self) -> dict[str, str | int]:
         return {"mediaType": self.media_type, "digest": self.digest, "size": len(self.content)}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a layer; a folder or a symbolic link if `kind` says so."""
+
+    path: str
+    content: bytes = b""
+    mode: int = 0o644
+    kind: bytes = tarfile.REGTYPE
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    blob: Blob
+    contents: str
+    """The digest of the archive before it was packed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,59 +108,72 @@ def _stored(folder: Path, described: Mapping[str, Any]) -> Blob:
 
 def build(busybox: bytes, applets: Iterable[str]) -> Images:
     """Build the images from the program's bytes and its names."""
-    unpacked = _layer(busybox, applets)
-    # No compression to speak of: nothing is sent anywhere, and unpacking waits for it.
-    packed = gzip.compress(unpacked, compresslevel=1, mtime=0)
-    layer = Blob("application/vnd.oci.image.layer.v1.tar+gzip", packed)
-    contents = "sha256:" + hashlib.sha256(unpacked).hexdigest()
-    blobs, manifests = {layer.digest: layer}, {}
-    for name, command in _COMMANDS.items():
-        configuration = _configuration(command, contents)
-        manifest = _manifest(configuration, layer)
-        blobs |= {blob.digest: blob for blob in (configuration, manifest)}
-        manifests[name] = manifest
-    return Images(blobs, manifests)
+    layers = [layer(shell(busybox, applets))]
+    made = [image(name, layers, {**_SHELL, "Cmd": cmd}) for name, cmd in _COMMANDS.items()]
+    return made[0] | made[1]
 
 
-def _layer(busybox: bytes, applets: Iterable[str]) -> bytes:
+def shell(busybox: bytes, applets: Iterable[str]) -> list[Entry]:
+    """Return the files of a layer that has a shell and what belongs to it."""
+    folders = [Entry(path, mode=mode, kind=tarfile.DIRTYPE) for path, mode in _FOLDERS.items()]
+    files = [Entry(path, text.encode()) for path, text in _FILES.items()]
+    names = sorted(set(applets) - {"busybox"})
+    links = [
+        Entry(f"bin/{name}", mode=0o777, kind=tarfile.SYMTYPE, link="busybox") for name in names
+    ]
+    return [*folders, Entry("bin/busybox", busybox, 0o755), *files, *links]
+
+
+def layer(entries: Iterable[Entry]) -> Layer:
+    """Pack files into a layer."""
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w") as archive:
-        for path, mode in _FOLDERS.items():
-            folder = tarfile.TarInfo(path)
-            folder.type, folder.mode = tarfile.DIRTYPE, mode
-            archive.addfile(folder)
-        _add(archive, "bin/busybox", busybox, 0o755)
-        for path, text in _FILES.items():
-            _add(archive, path, text.encode(), 0o644)
-        for applet in sorted(set(applets) - {"busybox"}):
-            link = tarfile.TarInfo(f"bin/{applet}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            archive.addfile(link)
-    return output.getvalue()
+        for entry in entries:
+            file = tarfile.TarInfo(entry.path)
+            file.type, file.mode, file.linkname = entry.kind, entry.mode, entry.link
+            file.size = len(entry.content)
+            archive.addfile(file, io.BytesIO(entry.content))
+    unpacked = output.getvalue()
+    # No compression to speak of: nothing is sent anywhere, and unpacking waits for it.
+    packed = gzip.compress(unpacked, compresslevel=1, mtime=0)
+    return Layer(Blob(_LAYER, packed), "sha256:" + hashlib.sha256(unpacked).hexdigest())
 
 
-def _add(archive: tarfile.TarFile, path: str, content: bytes, mode: int) -> None:
-    file = tarfile.TarInfo(path)
-    file.size, file.mode = len(content), mode
-    archive.addfile(file, io.BytesIO(content))
-
-
-def _configuration(command: list[str], contents: str) -> Blob:
+def image(name: str, layers: Sequence[Layer], config: Mapping[str, Any]) -> Images:
+    """Make an image of `layers`, the lowest first; `config` says what runs in it, and how."""
     machine = platform.machine()
     described = {
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Cmd": command, "WorkingDir": "/"},
-        "rootfs": {"type": "layers", "diff_ids": [contents]},
+        "config": config,
+        "rootfs": {"type": "layers", "diff_ids": [one.contents for one in layers]},
     }
-    return Blob("application/vnd.oci.image.config.v1+json", json.dumps(described).encode())
+    configuration = Blob(_CONFIGURATION, json.dumps(described).encode())
+    manifest = _manifest(configuration, [one.blob for one in layers])
+    held = [configuration, manifest, *(one.blob for one in layers)]
+    return Images({blob.digest: blob for blob in held}, {name: manifest})
 
 
-def _manifest(configuration: Blob, layer: Blob) -> Blob:
+def _manifest(configuration: Blob, layers: Sequence[Blob]) -> Blob:
     described = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": configuration.descriptor,
-        "layers": [layer.descriptor],
+        "layers": [blob.descriptor for blob in layers],
     }
     return Blob(_MANIFEST, json.dumps(described).encode())
+
+
+def write_layout(images: Images, folder: Path) -> None:
+    """Write `images` as an OCI layout, which `from_layout` reads, into a folder that it makes."""
+    for blob in images.blobs.values():
+        algorithm, _, digest = blob.digest.partition(":")
+        place = folder / "blobs" / algorithm
+        place.mkdir(parents=True, exist_ok=True)
+        (place / digest).write_bytes(blob.content)
+    listed = [
+        {**manifest.descriptor, "annotations": {_NAME: name}}
+        for name, manifest in images.manifests.items()
+    ]
+    (folder / "oci-layout").write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": listed}))

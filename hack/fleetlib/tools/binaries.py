@@ -90,6 +90,9 @@ def _get(family: str, wanted: list[Tool]) -> None:
 def _download_or_build(tools: list[Tool], fresh: Path) -> None:
     system, machine = system_and_machine()
     for position, tool in enumerate(tools):
+        if tool.release is None:
+            _build([tool], fresh)
+            continue
         try:
             downloads.fetch(tool, fresh, system, machine)
         except FleetError as error:

@@ -51,8 +51,9 @@ class Tool:
     version: str
     module: Module
     package: str
-    release: Release
+    release: Release | None  # none: it is always built
     on_request: bool = False  # got only by who asks for it by name
+    tests: bool = False  # made of the package's tests
 
 
 def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
@@ -83,6 +84,21 @@ def _kubernetes(name: str, *, on_request: bool = False) -> Tool:
     )
 
 
+def _test_program(name: str, package: str, *, released: bool = True, tests: bool = False) -> Tool:
+    """Return a program that Kubernetes tests clusters with; they share an archive."""
+    url = "https://dl.k8s.io/v{version}/kubernetes-test-{os}-{arch}.tar.gz"
+    return Tool(
+        name=name,
+        family="kubernetes-test",
+        version=KUBERNETES,
+        module=_KUBERNETES_MODULE,
+        package=package,
+        release=Release(url, f"{url}.sha256", f"kubernetes/test/bin/{name}") if released else None,
+        on_request=True,
+        tests=tests,
+    )
+
+
 _ETCD_RELEASE = "https://github.com/etcd-io/etcd/releases/download/v{version}"
 _ETCD_NAME = "etcd-v{version}-{os}-{arch}"
 _COREDNS_RELEASE = "https://github.com/coredns/coredns/releases/download/v{version}"
@@ -99,6 +115,10 @@ TOOLS: dict[str, Tool] = {
         _kubernetes("kubectl"),
         _kubernetes("kubelet", on_request=True),
         _kubernetes("kube-proxy", on_request=True),
+        _test_program("e2e.test", "k8s.io/kubernetes/test/e2e", tests=True),
+        _test_program("ginkgo", "github.com/onsi/ginkgo/v2/ginkgo"),
+        _test_program("agnhost", "k8s.io/kubernetes/test/images/agnhost", released=False),
+        _test_program("nonewprivs", "k8s.io/kubernetes/test/images/nonewprivs", released=False),
         Tool(
             name="etcd",
             family="etcd",

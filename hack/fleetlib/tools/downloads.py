@@ -84,6 +84,8 @@ def reachable(url: str, timeout: float = CONNECT_TIMEOUT) -> bool:
 
 def fetch(tool: Tool, destination: Path, system: str, machine: str) -> None:
     """Download `tool` into the folder `destination`; FleetError unless it can be verified."""
+    if tool.release is None:
+        raise FleetError(f"{tool.name} is not published")
     url = mirrored(fill(tool.release.url, tool, system, machine))
     if not reachable(url):
         raise FleetError(f"{urlsplit(url).hostname} cannot be reached")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import io
@@ -189,6 +190,24 @@ def test_what_cannot_be_downloaded_is_built(served, cache, monkeypatch):
     monkeypatch.setattr(gobuild, "build", build)
     serve_plain(served, "2" * 64)
     assert binaries.locate(["tool"])["tool"].read_bytes() == b"built"
+
+
+def test_what_is_not_published_is_built_and_the_rest_downloaded(served, cache, monkeypatch):
+    built = []
+
+    def build(tools, folder):
+        for one in tools:
+            built.append(one.name)
+            (folder / one.name).write_bytes(b"built")
+            (folder / one.name).chmod(0o755)
+
+    monkeypatch.setattr(gobuild, "build", build)
+    own = dataclasses.replace(PLAIN, name="own", release=None)
+    monkeypatch.setattr(catalogue, "TOOLS", {"own": own, "tool": PLAIN})
+    serve_plain(served, SUM)
+    found = binaries.locate(["own", "tool"])
+    assert built == ["own"]
+    assert found["tool"].read_bytes() == CONTENT
 
 
 def test_a_folder_of_the_user_comes_first(cache, tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,13 @@ def test_programs_of_kubernetes_are_told_their_version():
     assert flags.startswith("-s -w ")
     assert f"-X {package}.gitVersion={version}" in flags
     assert f"-X {package}.gitMinor={catalogue.KUBERNETES.split('.')[1]}" in flags
+
+
+def test_a_program_of_tests_is_made_by_go_test_without_vetting():
+    made = {n: gobuild.command(catalogue.TOOLS[n], Path("/to")) for n in ("e2e.test", "ginkgo")}
+    assert made["e2e.test"][1:4] == ["test", "-c", "-vet=off"]
+    assert made["e2e.test"][-3:] == ["-o", "/to/e2e.test", "k8s.io/kubernetes/test/e2e"]
+    assert made["ginkgo"][1] == "build"
 
 
 def test_a_users_go_settings_do_not_change_the_build():

@@ -1,0 +1,118 @@
+"""Starts what the suite runs on: a cluster whose only node is virtual, and its target.
+
+The target has a real node, so it is also what the suite is run on straight. Their pods are in one
+flat network, as far as the API server of the source is concerned.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from hack.fleetlib import agents, clusters, fleet, progress
+from hack.fleetlib.api import is_ready
+from hack.fleetlib.conformance import standins
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import FleetOptions
+from hack.fleetlib.realnode import configs
+from hack.fleetlib.realnode import node as realnode
+from hack.fleetlib.tools import binaries
+
+if TYPE_CHECKING:
+    from hack.fleetlib.api import Api, Object
+    from hack.fleetlib.fleet import Fleet
+
+SOURCE: Final = "c1"
+TARGET: Final = "c2"
+POLICIES: Final = Path(__file__).with_name("policies.yaml")
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+_TARGETS: Final = "/apis/multicluster.admiralty.io/v1alpha1/clustertargets"
+_READER: Final = "kubelet-reader"
+_NAMESPACES: Final = "vnode-source-namespaces"
+_NODE_SECONDS: Final = 60.0
+
+
+def start(directory: Path) -> Fleet:
+    """Start the clusters in `directory` and connect them; on any failure nothing is left."""
+    folder = directory / "images"
+    programs = binaries.locate(standins.PROGRAMS)
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        raise FleetError("the stand-ins need busybox: run hack/realnode-packages")
+    with progress.reported("making stand-ins for the images"):
+        standins.write(folder, Path(busybox), programs)
+    options = FleetOptions(
+        names=(SOURCE, TARGET),
+        clusters=clusters.Options(nodes=0),
+        agents=True,
+        real_nodes=(TARGET,),
+        real_node=realnode.Options(images=folder),
+    )
+    started = fleet.up(directory / "fleet", options)
+    try:
+        with progress.reported("connecting the clusters"):
+            _connect(started)
+    except BaseException:
+        started.down()
+        raise
+    return started
+
+
+def _connect(known: Fleet) -> None:
+    api = known.api(SOURCE)
+    for policy in yaml.safe_load_all(POLICIES.read_text()):
+        _enforce(api, policy)
+    _give_rights(known.api(TARGET))
+    files = ["--source", str(known.kubeconfig(SOURCE)), "--target", str(known.kubeconfig(TARGET))]
+    agents.vnode("connect", *files, "--cluster-wide", "--name", TARGET, "--cluster-name", SOURCE)
+    annotations = {"vnode.dev/create-namespaces": "true"}
+    api.call("PATCH", f"{_TARGETS}/{TARGET}", {"metadata": {"annotations": annotations}})
+    _route(known)
+    node = agents.virtual_node(TARGET, "")
+    found = api.wait("/api/v1/nodes", lambda nodes: _usable(nodes.get(node)), _NODE_SECONDS)
+    if len(found) != 1:
+        raise FleetError(f"{SOURCE} is to have one node, and has {', '.join(found)}")
+
+
+def _enforce(api: Api, policy: Object) -> None:
+    name = policy["metadata"]["name"]
+    api.call("POST", f"{_ADMISSION}/mutatingadmissionpolicies", policy)
+    binding = {
+        "apiVersion": policy["apiVersion"],
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+    api.call("POST", f"{_ADMISSION}/mutatingadmissionpolicybindings", binding)
+
+
+def _give_rights(api: Api) -> None:
+    """Let the source make namespaces and read figures of usage (docs/usage.md)."""
+    rules = [{"apiGroups": [""], "resources": ["nodes", "nodes/proxy"], "verbs": ["get", "list"]}]
+    api.call("POST", f"{_RBAC}/clusterroles", {"metadata": {"name": _READER}, "rules": rules})
+    account = {"kind": "ServiceAccount", "namespace": agents.NAMESPACE, "name": SOURCE}
+    for name in (_READER, _NAMESPACES):
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        binding = {"metadata": {"name": f"{SOURCE}-{name}"}, "roleRef": role, "subjects": [account]}
+        api.call("POST", f"{_RBAC}/clusterrolebindings", binding)
+
+
+def _route(known: Fleet) -> None:
+    """Let the source reach the pods of the target by their addresses."""
+    target, plan = known.site(TARGET), known.state().plan
+    words = ["route", "add", configs.pod_range(target), "via", target.address]
+    netns = plan.netns(known.state().cluster(SOURCE).index) or ""
+    subprocess.run(["ip", "-n", netns, *words], check=True)
+
+
+def _usable(node: Object | None) -> bool:
+    """Tell whether the node is Ready, without a taint, and knows what it has."""
+    if not is_ready(node):
+        return False
+    assert node is not None
+    return not node["spec"].get("taints") and "cpu" in node["status"].get("allocatable", {})

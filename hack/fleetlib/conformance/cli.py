@@ -1,0 +1,125 @@
+"""The command line of `hack/conformance`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.fleetlib import cachefolder, progress
+from hack.fleetlib.conformance import arrange, comparing, selection, suite
+from hack.fleetlib.conformance.selection import Selection
+from hack.fleetlib.conformance.suite import Run
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.tools import binaries
+
+if TYPE_CHECKING:
+    from hack.fleetlib.conformance.comparing import Comparison
+
+_DESCRIPTION = """Run specs of Kubernetes' own suite through a virtual node and straight, both at
+once, and compare: docs/conformance.md. Ends with 1 if a spec fails through the virtual node only
+and is not expected to. Needs root and hack/realnode-packages."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Make the parser, apart from `main` for the tests."""
+    made = argparse.ArgumentParser(prog="hack/conformance", description=_DESCRIPTION)
+    made.add_argument("--short", action="store_true", help="a part that takes ten minutes")
+    made.add_argument(
+        "--focus",
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="these specs in place of the listed ones; repeatable",
+    )
+    made.add_argument(
+        "--processes", type=int, default=4, help="specs at a time, each way (%(default)s)"
+    )
+    made.add_argument("--once", action="store_true", help="do not try again what fails")
+    made.add_argument(
+        "--fleet", type=Path, metavar="DIR", help="of --keep, to be used again; it stays"
+    )
+    made.add_argument(
+        "--keep", type=Path, metavar="DIR", help="start the clusters there, and leave them up"
+    )
+    made.add_argument(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        default=cachefolder.path() / "conformance",
+        help="where logs and reports of the suite go (%(default)s)",
+    )
+    return made
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the suite; whatever happens, the clusters are taken down unless they are to stay."""
+    arguments = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        comparison = _run(arguments)
+    except (FleetError, TimeoutError) as error:
+        progress.say(f"hack/conformance: {error}")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    told = comparing.report(comparison)
+    (arguments.output / "report.md").write_text(f"{told}\n")
+    print(told)
+    progress.say(f"logs, reports and this table are in {arguments.output}")
+    return 0 if comparison.ok else 1
+
+
+def _run(arguments: argparse.Namespace) -> Comparison:
+    chosen = selected(arguments.focus, short=arguments.short)
+    session = _Session(binaries.locate(suite.PROGRAMS), arguments.output, arguments.processes)
+    if arguments.fleet is not None:
+        return session.compare(Fleet(arguments.fleet.resolve() / "fleet"), chosen, arguments.once)
+    if arguments.keep is not None:
+        started = arrange.start(arguments.keep.resolve())
+        progress.say(f"to end the clusters: hack/fleet down {started.directory}")
+        return session.compare(started, chosen, arguments.once)
+    with tempfile.TemporaryDirectory(prefix="vnode-conformance-") as folder:
+        started = arrange.start(Path(folder))
+        try:
+            return session.compare(started, chosen, arguments.once)
+        finally:
+            started.down()
+
+
+def selected(focus: list[str], *, short: bool) -> Selection:
+    """Return what is to be run: what `focus` says, else what the list has."""
+    if focus:
+        return Selection(tuple(focus), ())
+    return selection.specs(selection.SPECS.read_text(), short=short)
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    programs: dict[str, Path]
+    output: Path
+    processes: int
+
+    def compare(self, fleet: Fleet, chosen: Selection, once: bool) -> Comparison:
+        """Run the suite both ways; what fails through only is tried once more, one by one.
+
+        Specs wait for seconds where a busy machine takes minutes.
+        """
+        expected = selection.differences(selection.DIFFERENCES.read_text())
+        ways = [
+            Run("through", fleet.kubeconfig(arrange.SOURCE), self.output),
+            Run("straight", fleet.kubeconfig(arrange.TARGET), self.output),
+        ]
+        through, straight = suite.run_all(ways, chosen, self.processes, self.programs)
+        first = comparing.compare(through, straight, expected)
+        if first.ok or once:
+            return first
+        again = Run("again", fleet.kubeconfig(arrange.SOURCE), self.output)
+        names = selection.only(first.unexpected)
+        [second] = suite.run_all([again], names, 1, self.programs)
+        return comparing.compare(through | second, straight, expected)

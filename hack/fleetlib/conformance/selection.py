@@ -1,0 +1,84 @@
+"""Reads which specs of the suite are run, and which are expected to differ through a virtual node.
+
+Specs are named by regular expressions on their whole names. Each carries its reason, because a spec
+that is left out without one is a spec that nobody looks at again.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPECS: Final = Path(__file__).with_name("specs.toml")
+DIFFERENCES: Final = Path(__file__).with_name("differences.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A pattern of names, and why it is listed; `matches` tells whether a name is meant."""
+
+    pattern: str
+    reason: str
+
+    def matches(self, name: str) -> bool:
+        return re.search(self.pattern, name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A spec is run if a focus matches its name and no skip does, as Ginkgo has it."""
+
+    focus: tuple[str, ...]
+    skip: tuple[str, ...]
+
+    def flags(self) -> list[str]:
+        focus = [f"--focus={pattern}" for pattern in self.focus]
+        return [*focus, *(f"--skip={pattern}" for pattern in self.skip)]
+
+
+def specs(text: str, *, short: bool = False) -> Selection:
+    """Read `specs.toml`; FleetError if it is not as it should be."""
+    document = _parse(text)
+    focus = _entries(document, "short" if short else "focus")
+    skip = _entries(document, "skip")
+    return Selection(tuple(e.pattern for e in focus), tuple(e.pattern for e in skip))
+
+
+def differences(text: str) -> list[Entry]:
+    """Read `differences.toml`; FleetError if it is not as it should be."""
+    return _entries(_parse(text), "differs")
+
+
+def only(names: Sequence[str]) -> Selection:
+    """Return the selection of the specs with these names, and no others."""
+    return Selection(tuple(f"{re.escape(name)}$" for name in names), ())
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FleetError(f"no list of specs: {error}") from error
+
+
+def _entries(document: dict[str, Any], kind: str) -> list[Entry]:
+    found = []
+    for entry in document.get(kind, ()):
+        if set(entry) != {"specs", "reason"}:
+            raise FleetError(f"{kind} needs specs and a reason, and nothing else: {entry}")
+        try:
+            re.compile(entry["specs"])
+        except re.error as error:
+            raise FleetError(
+                f"{kind}: {entry['specs']!r} is no regular expression: {error}"
+            ) from error
+        found.append(Entry(entry["specs"], entry["reason"]))
+    return found

@@ -1,0 +1,92 @@
+"""Makes stand-ins for the images of Kubernetes' suite, where no registry has to be reached.
+
+Each does what specs expect of the image whose name it has, with the machine's busybox and programs
+that are built from Kubernetes' own sources.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
+
+from hack.fleetlib.realnode import images
+from hack.fleetlib.realnode.images import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from hack.fleetlib.realnode.images import Images
+
+PROGRAMS: Final = ("agnhost", "nonewprivs")
+_SETUID: Final = 0o4755
+_WEB: Final = ["httpd", "-f", "-p", "80", "-h", "/www"]
+_PAGE: Final = b"<!DOCTYPE html><title>Welcome to nginx!</title><h1>Welcome to nginx!</h1>\n"
+# The group of a user that the image, not the pod, has.
+_USERS: Final = (
+    "root:x:0:0:root:/root:/bin/sh\n"
+    "user-defined-in-image:x:1000:1000::/home:/bin/sh\n"
+    "nobody:x:65534:65534:nobody:/home:/bin/false\n"
+)
+_GROUPS: Final = (
+    "root:x:0:\n"
+    "user-defined-in-image:x:1000:\n"
+    "group-defined-in-image:x:50000:user-defined-in-image\n"
+    "nogroup:x:65534:\n"
+)
+# What specs ask of curl is the content of a page, and quiet. Debian's wget crashes with a time-out.
+_CURL: Final = """#!/bin/sh
+for word; do :; done
+exec timeout 15 wget -q -O - "$word"
+"""
+# Debian's busybox is without it.
+_PRINTENV: Final = """#!/bin/sh
+env | sed -n "s/^$1=//p" | grep .
+"""
+
+
+def write(folder: Path, busybox: Path, programs: Mapping[str, Path]) -> None:
+    """Write the stand-ins as an OCI layout into `folder`; `programs` has those of `PROGRAMS`."""
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
+    contents = {name: programs[name].read_bytes() for name in PROGRAMS}
+    made = build(busybox.read_bytes(), listed.stdout.split(), contents)
+    images.write_layout(made, folder)
+
+
+def build(busybox: bytes, applets: Iterable[str], programs: Mapping[str, bytes]) -> Images:
+    """Build the stand-ins; registry and tag do not count, only the last part of a name."""
+    shell = images.layer(images.shell(busybox, applets))
+
+    def make(name: str, entries: Iterable[Entry], **config: Any) -> Images:
+        defaults = {"Env": ["PATH=/bin"], "WorkingDir": "/"}
+        return images.image(name, [shell, images.layer(entries)], {**defaults, **config})
+
+    pages = {fish: f'{{"image": "{fish}.jpg"}}\n'.encode() for fish in ("kitten", "nautilus")}
+    made = [
+        make("agnhost", _agnhost(programs["agnhost"]), Entrypoint=["/agnhost"], Cmd=["pause"]),
+        make("nginx", _www("index.html", _PAGE), Cmd=_WEB),
+        *(make(fish, _www("data.json", page), Cmd=_WEB) for fish, page in pages.items()),
+        make("nonewprivs", [Entry("bin/nnp", programs["nonewprivs"], _SETUID)], Cmd=["nnp"]),
+        make("nonroot", [], Cmd=["/bin/sh"], User="1234"),
+    ]
+    return reduce(or_, made)
+
+
+def _agnhost(program: bytes) -> list[Entry]:
+    return [
+        Entry("agnhost", program, 0o755),
+        Entry("agnhost-2", mode=0o777, kind=tarfile.SYMTYPE, link="agnhost"),
+        Entry("localhost.crt", b"a file that probes ask for\n"),
+        Entry("uploads", mode=0o755, kind=tarfile.DIRTYPE),
+        Entry("bin/curl", _CURL.encode(), 0o755),
+        Entry("bin/printenv", _PRINTENV.encode(), 0o755),
+        Entry("etc/passwd", _USERS.encode()),
+        Entry("etc/group", _GROUPS.encode()),
+    ]
+
+
+def _www(file: str, page: bytes) -> list[Entry]:
+    return [Entry("www", mode=0o755, kind=tarfile.DIRTYPE), Entry(f"www/{file}", page)]

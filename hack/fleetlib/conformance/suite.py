@@ -1,0 +1,152 @@
+"""Runs the suite against a cluster and reads its report.
+
+Ginkgo runs several processes of `e2e.test` at once, and lets specs that must be alone wait.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hack.fleetlib import progress
+from hack.fleetlib.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from hack.fleetlib.conformance.selection import Selection
+
+Outcome = Literal["passed", "failed", "skipped"]
+Outcomes = dict[str, Outcome]
+
+PROGRAMS: Final = ("e2e.test", "ginkgo", "kubectl")
+_FINISHED: Final = "\N{BULLET}"  # what Ginkgo prints for each spec that it has run
+_FAILED: Final = {"failed", "panicked", "timedout", "interrupted", "aborted"}
+_TIMEOUT: Final = "3h"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the suite: by what name, against which cluster, into which folder."""
+
+    name: str
+    kubeconfig: Path
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+    def finished(self) -> str:
+        """Say how many specs have been run so far."""
+        count = self.log.read_text(errors="replace").count(_FINISHED) if self.log.exists() else 0
+        return f"{self.name} {count}"
+
+
+def command(
+    run: Run, selection: Selection, processes: int, programs: Mapping[str, Path]
+) -> list[str]:
+    """Return the command line of a run."""
+    return [
+        str(programs["ginkgo"]),
+        f"--procs={processes}",
+        "--no-color",
+        "--silence-skips",
+        "--seed=1",
+        f"--timeout={_TIMEOUT}",
+        f"--output-dir={run.folder}",
+        f"--json-report={run.report.name}",
+        *selection.flags(),
+        str(programs["e2e.test"]),
+        "--",
+        "--provider=skeleton",
+        f"--kubeconfig={run.kubeconfig}",
+        f"--kubectl-path={programs['kubectl']}",
+    ]
+
+
+def run_all(
+    runs: Iterable[Run], selection: Selection, processes: int, programs: Mapping[str, Path]
+) -> list[Outcomes]:
+    """Run the suite in all of these ways at once; FleetError if one makes no report."""
+    runs = list(runs)
+    started = [_start(run, command(run, selection, processes, programs)) for run in runs]
+    try:
+        with progress.reported(
+            f"running specs {' and '.join(run.name for run in runs)}",
+            lambda: ", ".join(run.finished() for run in runs),
+            every=60,
+        ):
+            for process in started:
+                process.wait()
+    finally:
+        for process in started:
+            _end(process)
+    return [_read(run) for run in runs]
+
+
+def _start(run: Run, argv: list[str]) -> subprocess.Popen[bytes]:
+    run.folder.mkdir(parents=True, exist_ok=True)
+    run.report.unlink(missing_ok=True)
+    with run.log.open("wb") as log:
+        # A session of its own, so that Ctrl-C ends it by `_end` only, with all that it has started.
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=run.folder,
+            start_new_session=True,
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _read(run: Run) -> Outcomes:
+    if not run.report.exists():
+        end = "\n".join(run.log.read_text(errors="replace").splitlines()[-20:])
+        raise FleetError(f"the suite made no report {run.report}; {run.log} ends with:\n{end}")
+    found = outcomes(json.loads(run.report.read_text()))
+    if not found:
+        raise FleetError(f"no spec was run {run.name}: see {run.log}")
+    return found
+
+
+def outcomes(reports: list[dict[str, Any]]) -> Outcomes:
+    """Return how each spec that was begun has ended, of Ginkgo's report in JSON.
+
+    A spec that was left out by its name is not in it; one that found its cluster unfit is skipped.
+    """
+    found: Outcomes = {}
+    for report in reports:
+        for spec in report.get("SpecReports") or ():
+            if spec["LeafNodeType"] == "It" and _begun(spec):
+                found[_name(spec)] = _outcome(spec["State"])
+    return found
+
+
+def _begun(spec: dict[str, Any]) -> bool:
+    return bool(spec.get("NumAttempts"))
+
+
+def _name(spec: dict[str, Any]) -> str:
+    return " ".join([*(spec.get("ContainerHierarchyTexts") or ()), spec["LeafNodeText"]])
+
+
+def _outcome(state: str) -> Outcome:
+    if state == "passed":
+        return "passed"
+    return "failed" if state in _FAILED else "skipped"

@@ -1,0 +1,252 @@
+"""The pure parts of the conformance suite: what is selected, how it ended, how it is compared."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.fleetlib.conformance import arrange, cli, comparing, selection, standins, suite
+from hack.fleetlib.conformance.comparing import COLUMNS
+from hack.fleetlib.conformance.selection import Entry, Selection
+from hack.fleetlib.errors import FleetError
+from hack.fleetlib.fleet import Fleet
+from hack.fleetlib.realnode import images
+from hack.fleetlib.tools import binaries
+from vnode.api import keys
+
+PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+LISTED = """
+[[focus]]
+specs = '\\[sig-node\\]'
+reason = "pods"
+
+[[short]]
+specs = 'Probing'
+reason = "probes"
+
+[[skip]]
+specs = '\\[Slow\\]'
+reason = "slow"
+"""
+
+
+def spec(name: str, state: str, *, attempts: int = 1, kind: str = "It") -> dict[str, object]:
+    *containers, leaf = name.split("/")
+    return {
+        "ContainerHierarchyTexts": containers or None,
+        "LeafNodeText": leaf,
+        "LeafNodeType": kind,
+        "State": state,
+        "NumAttempts": attempts,
+    }
+
+
+def test_the_short_list_is_run_in_place_of_the_whole_one():
+    assert selection.specs(LISTED) == Selection((r"\[sig-node\]",), (r"\[Slow\]",))
+    assert selection.specs(LISTED, short=True) == Selection(("Probing",), (r"\[Slow\]",))
+
+
+def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
+    assert cli.selected(["one", "two"], short=True) == Selection(("one", "two"), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[differs]]\nspecs = 'a'",
+        "[[differs]]\nspecs = '('\nreason = 'b'",
+        "[[differs]]\nspecs = 'a'\nreason = 'b'\nmore = 1",
+        "[[differs",
+    ],
+)
+def test_a_list_that_is_not_as_it_should_be_is_an_error(text: str):
+    with pytest.raises(FleetError):
+        selection.differences(text)
+
+
+def test_specs_are_chosen_by_their_whole_names():
+    [flag] = selection.only(["[sig-node] Pods (all) run"]).flags()
+    pattern = flag.removeprefix("--focus=")
+    assert re.search(pattern, "Kubernetes e2e suite [sig-node] Pods (all) run")
+    assert not re.search(pattern, "[sig-node] Pods (all) run again")
+
+
+def test_the_report_says_how_each_spec_that_was_begun_has_ended():
+    reports: list[dict[str, Any]] = [
+        {
+            "SpecReports": [
+                spec("[sig-node] Pods/run", "passed"),
+                spec("[sig-node] Pods/end", "timedout"),
+                spec("[sig-node] Pods/unfit", "skipped"),
+                spec("[sig-node] Pods/not chosen", "skipped", attempts=0),
+                spec("", "passed", kind="SynchronizedBeforeSuite"),
+            ]
+        },
+        {"SpecReports": None},
+    ]
+    assert suite.outcomes(reports) == {
+        "[sig-node] Pods run": "passed",
+        "[sig-node] Pods end": "failed",
+        "[sig-node] Pods unfit": "skipped",
+    }
+
+
+@pytest.mark.parametrize(
+    ("through", "straight", "verdict"),
+    [
+        ("passed", "passed", "pass both"),
+        ("failed", "failed", "fail both"),
+        ("failed", "passed", "fails through only"),
+        ("failed", "skipped", "fails through only"),
+        ("skipped", "passed", "fails through only"),
+        ("passed", "failed", "fails straight only"),
+        ("skipped", "skipped", "skipped"),
+    ],
+)
+def test_two_outcomes_make_a_verdict(through: str, straight: str, verdict: str):
+    found = comparing.compare({"[sig-node] a": through}, {"[sig-node] a": straight}, [])  # type: ignore[dict-item]
+    assert found.verdicts == {"[sig-node] a": verdict}
+    assert found.ok == (verdict != "fails through only")
+
+
+def test_a_spec_that_was_never_begun_through_the_node_counts_as_failing_through_it():
+    assert not comparing.compare({}, {"a": "passed"}, []).ok
+
+
+def test_an_expected_difference_is_told_with_its_reason():
+    found = comparing.compare({"a b": "failed"}, {"a b": "passed"}, [Entry("b$", "by design")])
+    assert found.ok
+    assert found.expected == {"a b": "by design"}
+    assert "a b\n    by design" in comparing.report(found)
+
+
+def test_an_expected_difference_whose_specs_all_pass_is_told_as_outdated():
+    listed = [Entry("a", "x"), Entry("b", "y"), Entry("c", "z")]
+    straight: suite.Outcomes = {"a 1": "passed", "a 2": "passed", "b 1": "passed", "b 2": "passed"}
+    found = comparing.compare({**straight, "b 2": "failed"}, straight, listed)
+    assert found.outdated == ["a"]
+    assert found.ok
+
+
+def test_the_table_has_a_row_for_each_group_and_one_for_all():
+    through: suite.Outcomes = {"[sig-node] a": "passed", "[sig-cli] b": "failed", "c": "skipped"}
+    straight: suite.Outcomes = {"[sig-node] a": "passed", "[sig-cli] b": "passed", "c": "skipped"}
+    head, _, *rows = comparing.table(comparing.compare(through, straight, [])).splitlines()
+    assert head == f"|  | specs | {' | '.join(COLUMNS)} |"
+    assert rows == [
+        "| others | 1 | 0 | 0 | 0 | 0 | 1 |",
+        "| sig-cli | 1 | 0 | 0 | 1 | 0 | 0 |",
+        "| sig-node | 1 | 1 | 0 | 0 | 0 | 0 |",
+        "| all | 3 | 1 | 0 | 1 | 0 | 1 |",
+    ]
+
+
+def test_what_fails_through_only_is_named():
+    found = comparing.compare({"a": "failed"}, {"a": "passed"}, [])
+    assert "Fail through the virtual node only:\n  a" in comparing.report(found)
+
+
+class Suites:
+    """Stands for the suite: says how specs end, run by run, and keeps what it was asked."""
+
+    def __init__(self, *ends: suite.Outcomes) -> None:
+        self.ends = list(ends)
+        self.asked: list[tuple[list[str], Selection, int]] = []
+
+    def run_all(self, runs, selection, processes, programs):
+        self.asked.append(([run.name for run in runs], selection, processes))
+        return [self.ends.pop(0) for _ in runs]
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Run the command on clusters that are not there; returns what it ends with."""
+    monkeypatch.setattr(binaries, "locate", lambda names: {})
+    monkeypatch.setattr(Fleet, "kubeconfig", lambda self, name: tmp_path / name)
+
+    def run(ends: Suites, *words: str) -> int:
+        monkeypatch.setattr(suite, "run_all", ends.run_all)
+        where = ["--fleet", str(tmp_path), "--output", str(tmp_path), "--focus", "a"]
+        return cli.main([*where, *words])
+
+    return run
+
+
+def test_what_fails_through_only_is_tried_once_more_alone(play, tmp_path: Path):
+    ends = Suites({"a": "failed", "b": "passed"}, {"a": "passed", "b": "passed"}, {"a": "passed"})
+    assert play(ends) == 0
+    both, again = ends.asked
+    assert both == (["through", "straight"], Selection(("a",), ()), 4)
+    assert again == (["again"], selection.only(["a"]), 1)
+    assert "| all | 2 | 2 |" in (tmp_path / "report.md").read_text()
+
+
+def test_the_command_fails_if_a_spec_fails_through_only_twice(play):
+    ends = Suites({"a": "failed"}, {"a": "passed"}, {"a": "failed"})
+    assert play(ends) == 1
+
+
+def test_nothing_is_tried_again_if_the_command_says_so(play):
+    ends = Suites({"a": "failed"}, {"a": "passed"})
+    assert play(ends, "--once") == 1
+    assert len(ends.asked) == 1
+
+
+def test_the_lists_of_the_project_can_be_read():
+    text = selection.SPECS.read_text()
+    assert selection.specs(text).focus
+    assert selection.specs(text, short=True).focus
+    selection.differences(selection.DIFFERENCES.read_text())
+
+
+def test_the_page_has_the_reason_of_each_expected_difference():
+    page = " ".join(PAGE.read_text().split())
+    for entry in selection.differences(selection.DIFFERENCES.read_text()):
+        assert entry.reason in page, entry
+
+
+def test_the_policies_use_the_words_of_the_product():
+    text = arrange.POLICIES.read_text()
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    assert f'"{label}": "{value}"' in text
+    assert f'"{keys.ELECT}": ""' in text
+    assert f"'{keys.PROVIDER_TAINT['key']}'" in text
+    names = [policy["metadata"]["name"] for policy in yaml.safe_load_all(text)]
+    assert len(set(names)) == 2
+
+
+def test_a_stand_in_has_a_shell_below_what_is_its_own(tmp_path: Path):
+    programs = {"agnhost": b"the host", "nonewprivs": b"the asker"}
+    images.write_layout(standins.build(b"box", ["sh"], programs), tmp_path / "layout")
+    made = images.from_layout(tmp_path / "layout")
+
+    assert {"agnhost", "nginx", "nonewprivs", "nonroot"} <= made.manifests.keys()
+    assert files(made, "agnhost")["agnhost"].content == b"the host"
+    assert files(made, "nginx")["bin/sh"].link == "busybox"
+    assert files(made, "nonewprivs")["bin/nnp"].mode & 0o4000
+    configuration = blob_of(made, "agnhost", "config")
+    assert b'"Entrypoint": ["/agnhost"]' in configuration
+
+
+def blob_of(made: images.Images, name: str, part: str) -> bytes:
+    manifest = yaml.safe_load(made.manifests[name].content)
+    return made.blobs[manifest[part]["digest"]].content
+
+
+def files(made: images.Images, name: str) -> dict[str, images.Entry]:
+    """What is in the layers of an image, the upper ones over the lower."""
+    found = {}
+    for described in yaml.safe_load(made.manifests[name].content)["layers"]:
+        content = made.blobs[described["digest"]].content
+        with tarfile.open(fileobj=BytesIO(content)) as archive:
+            for one in archive:
+                opened = archive.extractfile(one) if one.isreg() else None
+                data = opened.read() if opened else b""
+                found[one.name] = images.Entry(one.name, data, one.mode, link=one.linkname)
+    return found
