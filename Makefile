@@ -10,17 +10,21 @@ help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
 	@echo 'make check        before each commit: lint types contracts unit, in under a minute'
 	@echo 'make test         all of: lint types contracts coverage integration chart e2e faults'
-	@echo '                  random-faults demo, and as root realnode docs-test e2e-metrics'
-	@echo '                  dashboard-test;'
+	@echo '                  random-faults random-inputs demo, and as root realnode docs-test'
+	@echo '                  e2e-metrics dashboard-test;'
 	@echo '                  JOBS=1 runs one suite after the other, and shows its progress'
 	@echo 'make coverage     unit, with the branches of vnode that it runs; not under a floor'
 	@echo 'make docs-test    every command of the documentation, on a fleet; root only'
 	@echo 'make simulation   pods in simulated clusters that fail, a minute; SIMULATION="--seed 7" repeats one'
+	@echo 'make fuzz         an hour of mutated inputs; FUZZ="--seed 7" repeats them'
 	@echo 'make soak         an hour of random failures; SOAK="--seed 7" repeats one'
 	@echo 'make realnode     tests with real containers; root only, see CONTRIBUTING.md'
 	@echo 'make image-test   the image, and the chart in containers; root only, not part of make test'
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
+	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only,'
+	@echo '                  not part of make test, as its programs take minutes to build;'
+	@echo '                  conformance-short takes ten minutes; CONFORMANCE="--focus Probing" chooses'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
 	@echo 'make bench-scale  an agent with 2,000 pods, and with 50 targets'
@@ -34,7 +38,7 @@ demo:
 
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
-SUITES = e2e faults random-faults integration chart demo
+SUITES = e2e faults random-faults integration chart random-inputs demo
 PROGRAMS = helm promtool
 JOBS ?= 3
 
@@ -92,6 +96,15 @@ coverage:
 simulation: environment
 	$(RUN) -m tests.simulation $(SIMULATION)
 
+# Mutated inputs to whole agents, whose API servers are simulated. Beside other suites they give way.
+.PHONY: random-inputs
+random-inputs: environment
+	python=$$($(VENV)) && nice -n 5 $$python -m tests.fuzz --seed 15 --rounds 0:10 $(FUZZ)
+
+.PHONY: fuzz
+fuzz: environment
+	$(RUN) -m tests.fuzz --minutes 60 $(FUZZ)
+
 .PHONY: integration
 integration: binaries
 	$(RUN) -m pytest tests/integration
@@ -143,6 +156,16 @@ realnode-programs:
 image-test: binaries realnode-programs
 	@$(PYTHON) hack/binaries helm kube-proxy coredns > /dev/null
 	$(RUN) -m pytest tests/image --timeout 600
+
+# Kubernetes' own suite through a virtual node and straight: docs/conformance.md.
+.PHONY: conformance
+conformance: binaries realnode-programs
+	@$(PYTHON) hack/binaries agnhost nonewprivs ginkgo e2e.test > /dev/null
+	$(RUN) hack/conformance $(CONFORMANCE)
+
+.PHONY: conformance-short
+conformance-short:
+	@$(MAKE) --no-print-directory conformance CONFORMANCE="--short $(CONFORMANCE)"
 
 .PHONY: browser
 browser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -47,8 +47,10 @@ async def find(_node: str, _namespace: str, _name: str) -> Object | None:
 
 
 @asynccontextmanager
-async def node(answer: Answer, chaperon: Object = CHAPERON) -> AsyncIterator[TestServer]:
-    """A virtual node whose target answers everything so, and has that chaperon."""
+async def node(
+    answer: Answer, chaperon: Object = CHAPERON, pods: Sequence[Object] = (POD,)
+) -> AsyncIterator[TestServer]:
+    """A virtual node with these pods, whose target answers everything so, and has that chaperon."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(answering.client(answer, "c2"))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
@@ -61,7 +63,7 @@ async def node(answer: Answer, chaperon: Object = CHAPERON) -> AsyncIterator[Tes
         links.add(Link(TARGET, client, chaperons=chaperons, summaries=chaperons, health=health))
         disconnects = DisconnectWatch()
         stack.callback(disconnects.close)
-        virtual = ServedNode(TARGET.node_name, links, find)
+        virtual = ServedNode(TARGET.node_name, links, find, lambda _node: list(pods))
         routes = Routes(virtual, cast("Gate", Open()), Streams(disconnects))
         served = TestServer(routes.application())
         await served.start_server()

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from tests.apiserver.watches import Watch
-from vnode.api.errors import Unreachable
+from vnode.api.errors import TooLarge, Unreachable
 from vnode.kube import credentials
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
@@ -47,10 +47,16 @@ class MemoryClient(Client):
         query: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
+        *,
+        limit: int,
     ) -> bytes:
         self._check()
         body = None if data is None else msgspec.json.decode(data)
-        return await self.server.exchange(self.user, method, path, query, body, headers)
+        payload = await self.server.exchange(self.user, method, path, query, body, headers)
+        if len(payload) > limit:
+            raise TooLarge(f"{self.name}: the answer has more than {limit} bytes")
+
+        return payload
 
     @asynccontextmanager
     async def stream(
@@ -60,6 +66,7 @@ class MemoryClient(Client):
         *,
         query: Mapping[str, str],
         silence: float | None,
+        opening: float | None = None,
         accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Open a watch; anything else is answered in one piece."""

@@ -235,3 +235,26 @@ async def test_a_token_is_bound_to_a_pod_of_its_account(client: Client, pod_name
     await client.create(kinds.SERVICE_ACCOUNTS, body)
     with pytest.raises(Invalid):
         await token()
+
+    held = await client.create(kinds.SECRETS, {"metadata": {"name": "s"}}, pod_namespace)
+    of_secret = {"kind": "Secret", "name": "s"}
+    assert objects.status(await token(**of_secret, uid=objects.uid(held)))["token"]
+    for error, bound in ((NotFound, {"name": "absent"}), (Conflict, {"uid": "another"})):
+        with pytest.raises(error):
+            await token(**{**of_secret, **bound})
+
+
+async def test_a_review_tells_whose_token_it_is(client: Client, pod_namespace: str) -> None:
+    async def review(token: str) -> Object:
+        return objects.status(await client.create(kinds.TOKEN_REVIEWS, {"spec": {"token": token}}))
+
+    spec = {"spec": {"expirationSeconds": 600}}
+    answer = await client.create(
+        kinds.SERVICE_ACCOUNTS, spec, pod_namespace, name="default", subresource="token"
+    )
+    found = await review(objects.status(answer)["token"])
+    user = f"system:serviceaccount:{pod_namespace}:default"
+    assert (found["authenticated"], found["user"]["username"]) == (True, user)
+    assert not (await review("nonsense")).get("authenticated")
+    with pytest.raises(Invalid):
+        await review("")

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import jsonpatch
+
 from tests.apiserver import patches, resources, status
 from tests.apiserver.applying import FieldManagers
 from tests.apiserver.reading import Reader
@@ -33,7 +35,7 @@ class Dispatcher:
         self._writer = writer
         self._clock = clock
         self._managers = FieldManagers()
-        self._tokens = 0
+        self._users: dict[str, str] = {}  # by token of a service account
 
     def answer(self, request: Request) -> Any:
         """Carry out a request."""
@@ -58,8 +60,11 @@ class Dispatcher:
                 raise status.StatusError(405, "MethodNotAllowed", "the method is not allowed")
 
     def _create(self, request: Request, kind: Kind) -> Object:
+        if kind == kinds.TOKEN_REVIEWS:
+            return {**request.body, "status": self._reviewed(objects.spec(request.body))}
+
         if kind in resources.REVIEWS:
-            return {**request.body, "status": {"allowed": True, "authenticated": True}}
+            return {**request.body, "status": {"allowed": True}}
 
         if kind is resources.BINDINGS:
             return self._bind(f"{request.namespace}/{objects.name(request.body)}", request)
@@ -96,23 +101,33 @@ class Dispatcher:
             raise status.invalid(kind, request.name, "spec.expirationSeconds", cause)
 
         self._check_bound(request, kind, spec.get("boundObjectRef") or {})
-        self._tokens += 1
+        token = f"token-{len(self._users) + 1}"
+        self._users[token] = f"system:serviceaccount:{request.namespace}:{request.name}"
         ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
-        answer = {"token": f"token-{self._tokens}", "expirationTimestamp": objects.timestamp(ends)}
+        answer = {"token": token, "expirationTimestamp": objects.timestamp(ends)}
         return {**request.body, "spec": spec, "status": answer}
 
+    def _reviewed(self, spec: Object) -> Object:
+        """Answer whose token it is, whenever it ends and whatever it is for."""
+        if not spec.get("token"):
+            raise status.bad_request("token is required for TokenReview in authentication")
+
+        user = self._users.get(spec["token"])
+        return {"authenticated": True, "user": {"username": user}} if user else {"user": {}}
+
     def _check_bound(self, request: Request, kind: Kind, bound: Object) -> None:
-        """Refuse a token for a pod that is not there, or is another's."""
-        if bound.get("kind") != kinds.PODS.kind:
+        """Refuse a token for a pod or Secret that is not there, or for a pod that is another's."""
+        held = {each.kind: each for each in (kinds.PODS, kinds.SECRETS)}.get(bound.get("kind", ""))
+        if held is None:
             return
 
-        pod = self._writer.present(kinds.PODS, f"{request.namespace}/{bound['name']}")
-        if bound.get("uid", objects.uid(pod)) != objects.uid(pod):
+        obj = self._writer.present(held, f"{request.namespace}/{bound['name']}")
+        if bound.get("uid", objects.uid(obj)) != objects.uid(obj):
             why = f"the UID in the bound object reference ({bound['uid']}) does not match the UID"
             raise status.conflict(kind, request.name, why)
 
-        account = objects.spec(pod).get("serviceAccountName")
-        if account != request.name:
+        account = objects.spec(obj).get("serviceAccountName")
+        if held == kinds.PODS and account != request.name:
             raise status.bad_request(
                 f"cannot bind token for serviceaccount {request.name!r} to pod running with "
                 f"different serviceaccount name"
@@ -127,6 +142,8 @@ class Dispatcher:
                 return self._update(request, kind, lambda old: patches.strategic(old, body))
             case content if content == APPLY_PATCH:
                 return self._apply(request, kind)
+            case "application/json-patch+json":
+                return self._update(request, kind, lambda old: _patched(kind, old, body))
             case other:
                 message = f"the body of the request was in an unknown format: {other}"
                 raise status.StatusError(415, "UnsupportedMediaType", message)
@@ -188,6 +205,15 @@ def _replaced(kind: Kind, old: Object, body: Object) -> Object:
         raise status.invalid(kind, objects.name(old), "metadata.resourceVersion", cause)
 
     return body
+
+
+def _patched(kind: Kind, old: Object, body: Any) -> Object:
+    try:
+        new: Object = jsonpatch.apply_patch(old, body)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+        raise status.invalid(kind, objects.name(old), "", str(error)) from error
+
+    return new
 
 
 def _discovery(path: str) -> Object:

@@ -145,6 +145,6 @@ def aims(run: Run) -> list[Aim]:
         found.append(Aim("rate of 1000, of the rate of 300", SAME, large / small, most=False))
     bursts = [phase.requests_per_pod for phase in vnode if phase.burst]
     if bursts:
-        found.append(Aim("requests a pod, worst burst", 12, max(bursts), most=True))
+        found.append(Aim("requests a pod, worst burst", 12.5, max(bursts), most=True))
     wrong = sum(len(phase.lost) + len(phase.doubled) for phase in run.phases)
     return [*found, Aim("pods lost or bound twice", 0, wrong, most=True)]

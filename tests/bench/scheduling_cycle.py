@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from scheduler_plugins import defaults
+from tests.permitted import any_namespace
 from vnode.api.clock import SystemClock
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
@@ -72,7 +73,9 @@ def world(nodes: int) -> Cache:
 def measure(nodes: int, **spec: Any) -> float:
     """The median of a cycle with its assumption, in microseconds of CPU."""
     known = Registry(defaults.PLUGINS)
-    framework = registry.build(Profile(), known, defaults.WEIGHTS, SystemClock())
+    framework = registry.build(
+        Profile(), known, defaults.WEIGHTS, SystemClock(), namespace_refusal=any_namespace
+    )
     cache = world(nodes)
     taken = []
     for number in range(PLACED, PLACED + CYCLES):

@@ -58,6 +58,7 @@ MATRIX: Final[dict[str, Object]] = {
                 "candidates": {"parallel": 2},
                 "execCommands": ["aws"],
                 "streamGracePeriodSeconds": 3600,
+                "targetsPerNamespace": 50,
                 "ports": {"webhook": 8443, "extender": 8444, "health": 8081},
             },
             "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://192.0.2.9:3128"}],

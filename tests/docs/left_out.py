@@ -20,6 +20,7 @@ LEFT_OUT = (
     LeftOut("make test", "these tests are a part of it", "Makefile"),
     LeftOut("make demo", "`make test` runs it, too", "Makefile"),
     LeftOut("make bench", "takes from minutes to hours, of a machine that is quiet"),
+    LeftOut(r".*\bconformance\b", "builds a program, then takes minutes to an hour"),
     LeftOut(r"python=\$\(python3 hack/venv", "done: every target of make does it", "Makefile"),
     LeftOut(r"\$python -m pytest", "`make unit` and `make integration` do", "Makefile"),
     LeftOut(r".*/tmp/fleet\b", "`make e2e` makes this fleet", "tests/e2e/conftest.py"),

@@ -61,6 +61,7 @@ async def shared(source: Client, c2: Client, c3: Client, home: str) -> AsyncIter
     """A namespace that all three clusters have."""
     for client in (c2, c3):
         await kit.new_namespace(client, home)
+        await kit.until_one(client, kinds.SERVICE_ACCOUNTS, "default", home, bool)
 
     yield home
     for client in (c2, c3):

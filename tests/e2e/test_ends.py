@@ -6,7 +6,7 @@ import asyncio
 
 from tests import kit
 from tests.kit import Fleet
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
@@ -233,11 +233,13 @@ async def test_another_sources_chaperon_is_left_alone(c2: Client) -> None:
         "spec": objects.spec(kit.pod("stranger")),
     }
     await c2.create(kinds.POD_CHAPERONS, stranger, "default")
-    own = {**stranger, "metadata": {**stranger["metadata"], "name": "own"}}
+    name = names.chaperon("unknown", "unknown")
+    own = {**stranger, "metadata": {**stranger["metadata"], "name": name}}
     annotations = {**objects.annotations(stranger)}
     del annotations[keys.PARENT_CLUSTER_UID]
     own["metadata"]["annotations"] = annotations
     await c2.create(kinds.POD_CHAPERONS, own, "default")
-    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", field_selector="metadata.name=own")
+    field_selector = f"metadata.name={name}"
+    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", field_selector=field_selector)
     assert not objects.is_terminating(await c2.get(kinds.POD_CHAPERONS, "stranger", "default"))
     await c2.delete(kinds.POD_CHAPERONS, "stranger", "default")

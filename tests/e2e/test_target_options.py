@@ -1,4 +1,4 @@
-"""What a Target asks for beyond a connection: claims of volumes that follow, namespaces."""
+"""What a Target asks for beyond a connection: claims that follow, namespaces, service accounts."""
 
 from __future__ import annotations
 
@@ -140,6 +140,39 @@ async def test_a_map_that_cannot_be_read_is_said_on_the_target(
     await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, home)
     said = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because("Invalid"))
     assert "'fast' is not a pair" in own.ready(said)["message"]
+
+
+async def test_a_service_account_is_made_where_that_is_allowed(
+    fleet: Fleet, source: Client, c2: Client, shared: str
+) -> None:
+    done = own.connect(fleet, shared, "c2")
+    assert not done.code, done.err
+    await own.assert_connects(source, shared)
+    rights = {"annotations": {"example.com/role": "admin"}}
+    await source.create(kinds.SERVICE_ACCOUNTS, {"metadata": {"name": "builder", **rights}}, shared)
+    await source.create(kinds.PODS, kit.pod("builds", serviceAccountName="builder"), shared)
+    missing = f'serviceaccount "builder" not found: create it there, in namespace {shared}'
+    await kit.until_one(source, kinds.PODS, "builds", shared, lambda p: missing in scheduled(p))
+    annotations = {"annotations": {keys.CREATE_SERVICE_ACCOUNTS: "true"}}
+    await source.patch(kinds.TARGETS, "bad", {"metadata": annotations}, shared)
+    about = "involvedObject.name=builds,reason=NotFollowed"  # it has a candidate there
+    await kit.until_event(source, shared, about, "bind ClusterRole vnode-source-service-accounts")
+    (granted,) = await c2.list(kinds.SOURCES, shared)
+    fleet.kubectl(
+        *("c2", "--namespace", shared, "create", "rolebinding", "source-service-accounts"),
+        "--clusterrole=vnode-source-service-accounts",
+        f"--serviceaccount={shared}:{objects.spec(granted)['serviceAccountName']}",
+    )
+    await kit.until_one(
+        source, kinds.PODS, "builds", shared, lambda p: kit.phase(p) == "Running", seconds=100
+    )
+    made = await c2.get(kinds.SERVICE_ACCOUNTS, "builder", shared)
+    assert made["automountServiceAccountToken"] is False
+    assert "example.com/role" not in objects.annotations(made)
+    await source.delete(kinds.PODS, "builds", shared)
+    await kit.until_gone(
+        c2, kinds.SERVICE_ACCOUNTS, shared, field_selector="metadata.name=builder", seconds=60
+    )
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ print(json.dumps({one.name.lower().replace("-", "_"): one.version for one in fou
 
 def test_libraries_are_those_of_the_constraints_and_no_others(source: Cluster):
     lines = (kit.ROOT / "constraints.txt").read_text().lower().replace("-", "_").splitlines()
-    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pinned = dict(line.rstrip(" \\").split("==") for line in lines if "==" in line)
 
     installed = json.loads(in_agent(source, "python", "-c", _INSTALLED))
 

@@ -40,7 +40,7 @@ async def test_agents_that_race_have_one_ca(client: Client, namespace: str) -> N
 
     assert len({agent.bundle for agent in agents}) == 1
     pair = await agents[0].issue(keypairs.CertificateRequest("x"))
-    assert agents[3].trusts(pair)
+    assert agents[3].trusts(pair.x509)
 
 
 async def test_a_deleted_ca_is_made_again_and_everything_follows(

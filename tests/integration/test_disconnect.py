@@ -12,7 +12,7 @@ import pytest
 
 from tests.fleets import SOURCE, TARGET, vnode
 from tests.kit import Fleet
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.cli import identity
@@ -42,15 +42,21 @@ class Pair:
         await self.source.create(kind, body, namespace or None)
 
     async def send(self, name: str, target: str, namespace: str, *, held: bool = False) -> Object:
-        """A chaperon that came by a Target, and a ConfigMap that followed into its namespace."""
+        """The chaperon of a pod, which came by a Target, and a ConfigMap that followed the pod."""
         annotations = {keys.PARENT_CLUSTER_UID: self.me.uid}
-        meta = {"name": name, "labels": {keys.PARENT_CLUSTER_NAME: self.me.name}}
-        copy = {"metadata": {**meta, "annotations": annotations}}
+        labels = {keys.PARENT_CLUSTER_NAME: self.me.name}
+        copy = {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
         await self.target.create(kinds.CONFIG_MAPS, copy, namespace)
         chaperon = {
             "metadata": {
-                **meta,
-                "annotations": {**annotations, keys.TARGET: target},
+                "name": names.chaperon(name, name),
+                "labels": {**labels, keys.PARENT_UID: name},
+                "annotations": {
+                    **annotations,
+                    keys.TARGET: target,
+                    keys.PARENT_NAMESPACE: namespace,
+                    keys.PARENT_NAME: name,
+                },
                 "finalizers": [keys.DELEGATE_FINALIZER] if held else [],
             },
             "spec": {"containers": [{"name": "main", "image": "busybox"}]},
@@ -65,13 +71,14 @@ class Pair:
         return done.out
 
     async def left(self, namespace: str) -> tuple[list[str], list[str]]:
-        """The names of the chaperons, and of what followed, that do not end in the target."""
+        """The names of pods with a chaperon, and of what followed, that stay in the target."""
         chaperons = await self.target.list(kinds.POD_CHAPERONS, namespace)
         copies = await self.target.list(
             kinds.CONFIG_MAPS, namespace, label_selector=self.me.selector
         )
         assert not any(map(objects.is_terminating, chaperons))
-        return [objects.name(obj) for obj in chaperons], [objects.name(obj) for obj in copies]
+        pods = [objects.annotations(obj)[keys.PARENT_NAME] for obj in chaperons]
+        return pods, [objects.name(obj) for obj in copies]
 
 
 async def release(target: Client, chaperon: Object) -> None:

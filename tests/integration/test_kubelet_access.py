@@ -122,6 +122,12 @@ class Route:
     path: str
     rights: tuple[str, ...]
 
+    @property
+    def verb(self) -> str:
+        """The verb that it takes: unlike a kubelet, `create` for streams, also by GET."""
+        streams = self.path.startswith(("/exec/", "/attach/", "/portForward/"))
+        return "create" if streams else VERBS[self.method]
+
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
@@ -153,7 +159,7 @@ def routes() -> list[Route]:
         table.append((method, f"/portForward/{with_uid}", ("proxy",)))
 
     for paths, rights in (
-        (("/pods", "/pods/", "/runningpods/"), ("pods", "proxy")),
+        (("/pods", "/pods/", "/runningpods", "/runningpods/"), ("pods", "proxy")),
         (("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"), ("healthz", "proxy")),
         (("/metrics", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes"), ("metrics",)),
         (("/metrics/slis",), ("metrics",)),
@@ -193,7 +199,7 @@ async def test_a_user_without_rights_gets_403_and_is_told_which(node: Setting, r
     assert status == 403
     assert text == (
         "Forbidden (user=system:serviceaccount:default:rightless, "
-        f"verb={VERBS[route.method]}, resource=nodes, subresource(s)=[{' '.join(route.rights)}])\n"
+        f"verb={route.verb}, resource=nodes, subresource(s)=[{' '.join(route.rights)}])\n"
     )
 
 
@@ -216,8 +222,17 @@ async def test_an_unknown_token_gets_401(node: Setting):
 async def test_reading_rights_do_not_open_posts(node: Setting):
     token = await user(node, "may-read", "proxy", verb="get")
 
-    assert (await ask(node, "/exec/default/none/app", token=token))[0] == 400
-    assert (await ask(node, "/exec/default/none/app", token=token, method="POST"))[0] == 403
+    assert (await ask(node, "/containerLogs/default/none/app", token=token))[0] == 404
+    assert (await ask(node, "/run/default/none/app", token=token, method="POST"))[0] == 403
+
+
+@pytest.mark.parametrize("stream", ["exec/default/none/app", "portForward/default/none"])
+async def test_reading_rights_open_no_stream_but_rights_to_create_do(node: Setting, stream: str):
+    reader = await user(node, "may-get", "proxy", verb="get")
+    writer = await user(node, "may-create", "proxy", verb="create")
+    for method in ("GET", "POST"):
+        assert (await ask(node, f"/{stream}", token=reader, method=method))[0] == 403
+        assert (await ask(node, f"/{stream}", token=writer, method=method))[0] in (400, 404)
 
 
 async def test_a_certificate_of_the_clusters_ca_is_an_identity(node: Setting, fleet: Fleet):

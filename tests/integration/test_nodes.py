@@ -18,6 +18,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.nodes import controller as nodes
+from vnode.nodes import missing_links
 from vnode.nodes.controller import NodeController
 from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links, TargetKey
 
@@ -47,6 +48,9 @@ class FixedTargets:
 
     def keys(self) -> set[TargetKey]:
         return self.found
+
+    def fits(self, _key: TargetKey) -> bool:
+        return True
 
     def subscribe_keys(self, changed: asyncio.Event) -> None:
         self._listeners.append(changed)
@@ -290,7 +294,7 @@ async def test_a_restart_changes_nothing_until_the_target_had_time_to_connect(
     async with running(client, links, FixedTargets(target)):
         before = await until(client, target, lambda node: ready(node) == "True")
 
-    monkeypatch.setattr(nodes, "CONNECT_TIMEOUT", 1.5)
+    monkeypatch.setattr(missing_links, "CONNECT_TIMEOUT", 1.5)
     async with running(client, Links(), FixedTargets(target)):
         await asyncio.sleep(0.7)
         assert ready(await client.get(kinds.NODES, target.node_name)) == "True"

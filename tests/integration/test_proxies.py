@@ -10,6 +10,7 @@ import pytest
 
 from tests import kit
 from tests.integration.delegates import chaperon, free, make_link
+from tests.permitted import MANIFESTS, all_namespaces
 from vnode.api import kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
@@ -39,6 +40,8 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         proxies,
         links,
         Identity("c1", "uid-of-c1"),
+        manifests=MANIFESTS,
+        enabled_namespaces=all_namespaces(),
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
         bring=_bring_nothing,
@@ -52,8 +55,8 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         yield
 
 
-async def _bring_nothing(_pod: Object, _link: Link) -> str:
-    return ""
+async def _bring_nothing(_pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
+    return "", ()
 
 
 async def bound_pod(client: Client, namespace: str, link: Link) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnode.api import kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.following.references import Ref
@@ -30,6 +31,7 @@ async def test_an_address_that_somebody_writes_meanwhile_is_not_lost(
         copies_of=lambda _ref: {"n1": copy},
         target_exists=lambda _node: True,
         active=True,
+        clock=SystemClock(),
     )
     body = {"status": {"loadBalancer": {"ingress": [OWN]}}}
     newer = await client.patch(kinds.SERVICES, "s", body, namespace, subresource="status")

@@ -120,8 +120,15 @@ async def test_a_summary_that_somebody_removes_or_edits_comes_back(client: Clien
 async def test_nothing_is_written_when_nothing_changed_and_bursts_are_gathered(
     client: Client,
 ) -> None:
+    now = objects.timestamp(SystemClock().now())
     async with running(client):
-        before = await until(client, lambda summary: free(summary).get("nodes", 0) > 0)
+        before = await until(
+            client,
+            lambda summary: (
+                free(summary).get("nodes", 0) > 0
+                and objects.annotations(summary).get(keys.HEARTBEAT, "") >= now
+            ),
+        )
         name = await real_node(client)
         for number in range(5):
             note = {"metadata": {"annotations": {"test/number": str(number)}}}

@@ -52,3 +52,16 @@ def test_a_pod_ends_in_the_time_that_its_deletion_gives_it(
     source.ask("delete", "pod", name, how, "--timeout=45s")
 
     target.ask("wait", "--for=delete", f"pod/{delegate}", "--timeout=1s")
+
+
+def test_a_pod_that_the_kubelet_refuses_fails_with_its_reason(source: Cluster):
+    """No condition says so, the phase alone: a pod with a sysctl that the node does not allow."""
+    refused = pod("refused", "true", restartPolicy="Always")
+    sysctls = [{"name": "kernel.msgmax", "value": "10000000000"}]
+    refused["spec"]["securityContext"] = {"sysctls": sysctls}
+    source.apply(refused)
+    source.ask("wait", "--for=jsonpath={.status.phase}=Failed", "pod/refused", "--timeout=45s")
+    status = source.get("pod", "refused")["status"]
+    assert status["reason"] == "SysctlForbidden"
+    assert "kernel.msgmax" in status["message"]
+    source.ask("delete", "pod", "refused", "--timeout=45s")

@@ -24,6 +24,7 @@ from vnode.api.listeners import subscription_scope
 from vnode.nodes.controller import NodeController
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.target.extender import BindRequest, Extender
+from vnode.runtime import startup
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links, TargetKey
 from vnode.runtime.supervisor import supervise
@@ -42,8 +43,10 @@ class WireClient(MemoryClient):
         query: Mapping[str, str] | None,
         data: bytes | None,
         headers: dict[str, str],
+        *,
+        limit: int,
     ) -> bytes:
-        exchange = super()._exchange(method, path, query, data, headers)
+        exchange = super()._exchange(method, path, query, data, headers, limit=limit)
         if method == "GET":
             return await exchange
 
@@ -89,6 +92,7 @@ class PodTerm(Term):
             with self._shared.including(bound):
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
+                tasks.start(self._make_delegate_events().run(), "delegate-events")
                 await self._schedule(tasks)
 
 
@@ -187,7 +191,9 @@ class SimulatedAgent:
         client = WireClient(self._cluster.server, name=name, user=f"agent-{name}")
         shared = Shared(client, self._cluster.identity, self._options, ProcessHealth())
         async with supervise() as tasks:
+            tasks.start(shared.namespaces.run(), "namespaces")
             if self._targets:
+                await startup.wait_for_answer(shared.manifest_key.load, shared.clock)
                 tasks.start(shared.targets.run(), "watch-targets")
                 tasks.start(shared.proxies.run(), "pods")
                 tasks.start(shared.nodes.run(), "nodes")
@@ -203,7 +209,9 @@ class SimulatedAgent:
             else:
                 tasks.start(shared.chaperons.run(), "chaperons")
                 tasks.start(shared.delegates.run(), "delegates")
-                self._extender = Extender(client, shared.reservations, shared.delegates)
+                self._extender = Extender(
+                    client, shared.reservations, shared.delegates, lambda _certificate: True
+                )
 
             while True:
                 await self._lead(shared)

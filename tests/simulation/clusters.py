@@ -14,14 +14,17 @@ from typing import Final
 from tests.apiserver.server import APIServer
 from tests.apiserver.status import StatusError
 from tests.apiserver.writing import Writer
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
 from vnode.nodes import virtual
+from vnode.runtime import manifest_key
+from vnode.runtime.certs import authority
 from vnode.runtime.links import TargetKey
 
 NAMESPACE: Final = "default"
+AGENT_NAMESPACE: Final = "vnode"
 _AGAIN: Final = 0.5  # seconds until somebody tries again whose API server is down
 
 
@@ -104,6 +107,11 @@ def target_key(name: str) -> TargetKey:
 
 def prepare_source(cluster: SimulatedCluster, targets: Sequence[str]) -> None:
     """Make the Targets and their virtual nodes."""
+    label, value = keys.WEBHOOK_NAMESPACE_LABEL
+    labels = {"metadata": {"name": NAMESPACE, "labels": {label: value}}}
+    cluster.server.add(kinds.NAMESPACES, labels)
+    secret = authority.secret_of(AGENT_NAMESPACE, manifest_key.SECRET, {"key": bytes(32)})
+    cluster.server.add(kinds.SECRETS, secret)  # the key of tests.permitted
     for name in targets:
         secret = {"kubeconfigSecret": {"name": name}}
         cluster.server.add(

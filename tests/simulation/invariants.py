@@ -16,6 +16,8 @@ from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
+from vnode.pods.event_record import FIELD
+from vnode.pods.source.proxy_events import REPORTER
 
 NOTE = "example.com/note"  # an annotation that both sides change
 LABEL = "example.com/label"
@@ -69,6 +71,7 @@ def violations(everything: Everything) -> list[Violation]:
     found += [("what waits says why", what) for what in _silent(world)]
     found += [("what fits is bound", what) for what in _waiting(everything, world)]
     found += [("both sides agree", what) for what in _disagreeing(world)]
+    found += [("Events are told on proxies", what) for what in _untold(everything, world)]
     return [Violation(name.replace("_", " "), what) for name, what in found]
 
 
@@ -124,6 +127,22 @@ def _disagreeing(world: Snapshot) -> Iterator[str]:
             alive = phase(proxy) in ALIVE
             if alive and label is not None and label not in objects.labels(pod).values():
                 yield f"{key} has label {label}, its delegate {objects.labels(pod)}"
+
+
+def _untold(everything: Everything, world: Snapshot) -> Iterator[str]:
+    told = everything.source.server.store.all(kinds.EVENTS)
+    about = {event["involvedObject"]["uid"] for event in told if _is_of_delegate(event)}
+    proxies = {objects.uid(pod): pod for pod in world.proxies.values()}
+    for cluster, found in world.chaperons.items():
+        for chaperon in found.values():
+            uid = objects.labels(chaperon).get(keys.PARENT_UID, "")
+            here = node_of(proxies.get(uid, {})) == virtual_node(cluster)
+            if here and objects.status(chaperon).get(FIELD) and uid not in about:
+                yield f"{objects.key(chaperon)} in {cluster} has Events that its proxy has not"
+
+
+def _is_of_delegate(event: Object) -> bool:
+    return bool(event.get("reportingComponent") == REPORTER)
 
 
 def _shown(pod: Object) -> Object:

@@ -78,6 +78,7 @@ class PodSimulator:
             return
 
         self.running[uid] = key
+        self._tell(pod, "Normal", "Started")
         annotations = objects.annotations(pod)
         state = {"running": {"startedAt": self.cluster.writer.now()}}
         self._report(pod, "Running", state, ready=True)
@@ -89,6 +90,9 @@ class PodSimulator:
         pod = self.cluster.pod(key, uid)
         self.running.pop(uid, None)
         if pod is not None and not objects.is_finished(pod):
+            if code:
+                self._tell(pod, "Warning", "BackOff")
+
             terminated = {"exitCode": code, "finishedAt": self.cluster.writer.now()}
             state = {"terminated": terminated}
             self._report(pod, "Failed" if code else "Succeeded", state, ready=False)
@@ -106,6 +110,21 @@ class PodSimulator:
     def _stop(self, key: str, uid: str) -> None:
         self._finish(key, uid, 143 if uid in self.running else 137)
         self.cluster.soon(lambda: self._delete(key, uid, 0))
+
+    def _tell(self, pod: Object, type_: str, reason: str) -> None:
+        writer = self.cluster.writer
+        event = {
+            "metadata": {"name": writer.new_uid(), "namespace": objects.namespace(pod)},
+            "involvedObject": objects.reference(pod, "Pod", "v1"),
+            "type": type_,
+            "reason": reason,
+            "message": f"of {objects.name(pod)}",
+            "source": {"component": "kubelet", "host": objects.node_name(pod)},
+            "firstTimestamp": writer.now(),
+            "lastTimestamp": writer.now(),
+            "count": 1,
+        }
+        self.cluster.server.add(kinds.EVENTS, event)
 
     def _report(self, pod: Object, phase: str, state: Object, *, ready: bool) -> None:
         node = str(objects.spec(pod)["nodeName"])

@@ -9,6 +9,7 @@ import jsonpatch
 
 from tests.apiserver.status import StatusError
 from tests.apiserver.store import Change
+from tests.permitted import MANIFESTS
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
 from tests.simulation.kubelet import FAILS, FAREWELL, RUNS
 from tests.simulation.schedule import TARGETS, Owner, Workload
@@ -183,5 +184,7 @@ def admitted(manifest: Object) -> Object:
         return manifest
 
     finalizers = [target_key(name).finalizer for name in TARGETS]
-    proxy: Any = jsonpatch.apply_patch(manifest, mutate.proxy_patch(manifest, finalizers))
+    proxy: Any = jsonpatch.apply_patch(
+        manifest, mutate.proxy_patch(manifest, NAMESPACE, finalizers, MANIFESTS)
+    )
     return proxy

@@ -22,6 +22,7 @@ from tests import pages
 from tests.docs.left_out import LEFT_OUT, LeftOut
 from tests.kit import ROOT
 from tests.pages import PAGES, Block
+from tests.permitted import MANIFESTS, any_namespace
 from vnode.agent import config
 from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
@@ -161,7 +162,13 @@ def test_configurations_load_and_make_a_framework(
     file.write_text(block.text)
     loaded = config.load(file)
     plugins = registry.Registry((*defaults.PLUGINS, CheapestTarget))
-    registry.build(loaded.scheduling.profile, plugins, defaults.WEIGHTS, SystemClock())
+    registry.build(
+        loaded.scheduling.profile,
+        plugins,
+        defaults.WEIGHTS,
+        SystemClock(),
+        namespace_refusal=any_namespace,
+    )
 
 
 def test_the_whole_candidates_section_is_documented_with_its_defaults() -> None:
@@ -185,9 +192,11 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
         case "Source" | "ClusterSource":
             assert str(source_rbac.parse(document))
         case "Pod":
-            assert mutate.proxy_patch(document, ["finalizer"])
+            assert mutate.proxy_patch(document, "default", ["finalizer"], MANIFESTS)
         case "Job" | "Deployment":
-            assert mutate.proxy_patch(document["spec"]["template"], ["finalizer"])
+            assert mutate.proxy_patch(
+                document["spec"]["template"], "default", ["finalizer"], MANIFESTS
+            )
         case "ResourceFlavor":  # Kueue's: what it adds to a pod lets it go to virtual nodes only
             flavor = document["spec"]
             added = {"nodeSelector": flavor["nodeLabels"], "tolerations": flavor["tolerations"]}
@@ -198,7 +207,9 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
         case "ClusterQueue" | "LocalQueue":
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
         case "Workflow":
-            assert mutate.proxy_patch({"metadata": document["spec"]["podMetadata"]}, ["finalizer"])
+            assert mutate.proxy_patch(
+                {"metadata": document["spec"]["podMetadata"]}, "default", ["finalizer"], MANIFESTS
+            )
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:

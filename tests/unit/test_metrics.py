@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
+from tests.apiserver.server import APIServer
 from vnode.api import kinds
+from vnode.api.clock import SystemClock
+from vnode.api.identity import Identity
 from vnode.kube import informer, watching
 from vnode.kube.client import Client
-from vnode.kube.endpoint import Endpoint
+from vnode.kube.endpoint import Endpoint, Trust
+from vnode.runtime.links import Links, TargetKey
+from vnode.targets.controller import TargetController
+from vnode.targets.target_lister import TargetLister
 from vnode.telemetry import metrics
 
 
@@ -33,6 +39,46 @@ def test_requests_are_counted_by_verb_and_code_and_measured_if_answered():
     duration = "vnode_api_request_duration_seconds"
     assert sample(f"{duration}_count", cluster="counted", verb="GET") == 2
     assert sample(f"{duration}_sum", cluster="counted", verb="GET") == pytest.approx(0.4)
+
+
+def count_of_target(target: str) -> None:
+    """Have a sample in each metric that has some for each target."""
+    for metric, names in metrics._OF_TARGETS:
+        metric.labels(target, *names[1:])
+
+
+def series_of(target: str) -> set[str]:
+    """List the metrics in which a target occurs."""
+    return {
+        sample.name
+        for family in metrics.REGISTRY.collect()
+        for sample in family.samples
+        if target in sample.labels.values()
+    }
+
+
+async def test_the_series_of_a_target_go_with_it():
+    """Whoever makes Targets under ever new names would have the agent keep series without end."""
+    for target in ("team/gone", "team/stays"):
+        count_of_target(target)
+
+    before, client = series_of("team/stays"), APIServer("c1", SystemClock()).client()
+    parts = client, Identity("c1", "u"), TargetLister(client), Links()
+    controller = TargetController(*parts, clock=SystemClock(), trust=lambda _key: Trust())
+    await controller._forget(TargetKey("team", "gone"))
+    assert series_of("team/gone") == set()
+    assert series_of("team/stays") == before
+    metrics.forget("team/stays")
+
+
+def test_every_metric_that_has_a_label_for_a_target_is_forgotten_with_it():
+    named = {
+        metric
+        for metric in vars(metrics).values()
+        if {"cluster", "target"} & set(getattr(metric, "_labelnames", ()))
+    }
+    by_connection = {metrics.TARGET_HEALTHY}  # each removes its own
+    assert named - by_connection == {metric for metric, _names in metrics._OF_TARGETS}
 
 
 def test_a_lag_is_measured_from_its_first_start_and_once(monkeypatch: pytest.MonkeyPatch):

@@ -23,6 +23,7 @@ ALLOWED: Final = {
     ("runtime/keyed_tasks.py", "start"),
     ("pods/source/scheduler.py", "_cycle"),  # each catches all that goes wrong with its own pod
     ("cli/agent.py", "_serve"),  # the process itself
+    ("runtime/loop_thread.py", "start"),  # whoever asked for it waits for its end
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -18,9 +18,13 @@ import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.following.config import FollowingConfig
+from vnode.kube.endpoint import Trust
 from vnode.kubelet import server
+from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.runtime.certs import kubelet_serving
+from vnode.runtime.leader import LeaseTiming
+from vnode.runtime.links import TargetKey
 from vnode.scheduling import config as scheduling
 from vnode.scheduling.config import SchedulingConfig
 
@@ -49,6 +53,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     scheduling: SchedulingConfig = SchedulingConfig()
     candidates: CandidateSettings = CandidateSettings()
     following: FollowingConfig = FollowingConfig()
+    delegate_events: DelegateEventsMode = "Summary"
+    """Which Events of delegates are told on their proxies."""
     ports: Ports = Ports()
     kubelet_certificate: kubelet_serving.KubeletCertificateConfig = (
         kubelet_serving.KubeletCertificateConfig()
@@ -56,19 +62,41 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     serving_names: tuple[str, ...] = ()
     """Further names and addresses in the certificates of webhook and extender, as of a load
     balancer."""
+    targets_per_namespace: int = 20
+    """How many Targets of one namespace are connected; ClusterTargets do not count."""
     exec_commands: tuple[str, ...] = ()
-    """Commands that kubeconfigs in Secrets may run as exec credential plugins."""
+    """Commands that kubeconfigs of ClusterTargets may run as exec credential plugins."""
+    namespaced_exec_commands: tuple[str, ...] = ()
+    """Likewise those of Targets, whose arguments users of a namespace choose."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
+    require_namespace_label: bool = True
+    """Whether only pods of namespaces labelled `multicluster-scheduler: enabled` go to targets."""
+    trust_unsigned_manifests: bool = False
+    """Whether a `sourcepod-manifest` without a signature is believed, as Admiralty writes it."""
     leader_election: bool = True
+    lease: LeaseTiming = LeaseTiming()
+    """Of the leader, when `leader_election` is on."""
     source_controller: bool = True
     """Whether Sources of this cluster are served; False where the agent lacks the permissions."""
+
+    def trust_in(self, target: TargetKey) -> Trust:
+        """Return what the kubeconfig of a Target or ClusterTarget may make the agent do."""
+        if not target.namespace:
+            return Trust(commands=frozenset(self.exec_commands))
+
+        commands = frozenset(self.namespaced_exec_commands)
+        return Trust(commands=commands, setting="namespacedExecCommands")
 
     def check(self) -> None:
         """Raise ConfigError, with the cure, if a value is out of bounds or contradicts another."""
         self.scheduling.queue.check()
         self.candidates.check()
         self.kubelet_certificate.check()
+        self.lease.check()
+        if self.targets_per_namespace < 0:
+            raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
+
         if not 0 <= self.stream_grace_period_seconds <= _DAY:
             raise ConfigError(f"streamGracePeriodSeconds must be from 0 to {_DAY}, which is a day")
 

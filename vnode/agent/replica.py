@@ -11,6 +11,7 @@ served meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from vnode import __version__
@@ -23,7 +24,7 @@ from vnode.api.listeners import subscription_scope
 from vnode.kube import informer as informers
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
-from vnode.runtime import lease_identity, memory, startup
+from vnode.runtime import election, lease_identity, memory, startup
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.leader import AGENT_LEASE, Elector
@@ -35,13 +36,25 @@ STARTING: Final = "starting"
 
 
 class Agent:
-    """One replica of the agent of one cluster. The pages of `health` are served already."""
+    """One replica of the agent of one cluster. The pages of `health` are served already.
+
+    `connect` makes another client of the cluster, for the election: in its thread, with credentials
+    that no other loop refreshes.
+    """
 
     def __init__(
-        self, client: Client, identity: Identity, options: AgentOptions, health: ProcessHealth
+        self,
+        client: Client,
+        identity: Identity,
+        options: AgentOptions,
+        health: ProcessHealth,
+        connect: Callable[[], Client],
     ) -> None:
+        self._connect = connect
         self._shared = Shared(client, identity, options, health)
-        make_framework(options.config, self._shared.clock)  # fail at the start for a bad profile
+        make_framework(  # fail at the start for a bad profile
+            options.config, self._shared.clock, self._shared.enabled_namespaces.refusal
+        )
         self._authority = Authority(client, options.namespace, clock=self._shared.clock)
         self._events = EventRecorder(client, "vnode", self._shared.clock)
         self._kubelet = KubeletApi(self._shared, self._authority, self._events)
@@ -50,10 +63,13 @@ class Agent:
     async def run(self) -> None:
         """Serve, and lead whenever this replica has the Lease, until cancelled."""
         metrics.BUILD_INFO.labels(__version__).set(1)
-        await startup.wait_for_answer(self._authority.load, self._shared.clock)
+        for load in (self._authority.load, self._shared.manifest_key.load):
+            await startup.wait_for_answer(load, self._shared.clock)
+
         async with supervise() as tasks:
             self._shared.start(tasks)
             tasks.start(self._authority.run(), "authority")
+            tasks.start(self._shared.manifest_key.run(), "manifest-key")
             await servers.start(self._shared, self._authority, tasks)
             await self._shared.targets.wait_synced()
             await self._shared.proxies.synced.wait()
@@ -97,14 +113,18 @@ class Agent:
             await self._lead()
             return
 
-        elector = Elector(
-            self._shared.client,
-            options.namespace,
-            AGENT_LEASE,
-            options.holder,
-            has_ended=lease_identity.has_ended,
-        )
-        await elector.run(self._lead)
+        def elect(client: Client, may_renew: Callable[[], bool]) -> Elector:
+            return Elector(
+                client,
+                options.namespace,
+                AGENT_LEASE,
+                options.holder,
+                timing=options.config.lease,
+                has_ended=lease_identity.has_ended,
+                may_renew=may_renew,
+            )
+
+        await election.lead(self._connect, elect, self._lead)
 
     async def _lead(self) -> None:
         """Run one term; its subscriptions end with it, since what it listens to lives on."""

@@ -26,8 +26,12 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
     for_extender = ServingCertificate(
         authority, "extender", hosts, clients=True, clock=shared.clock
     )
-    webhook = Webhook(shared.namespace_annotations, shared.targets.finalizers).app()
-    extender = Extender(shared.client, shared.reservations, shared.delegates).app()
+    webhook = Webhook(
+        shared.namespace_annotations, shared.targets.finalizers, shared.manifests
+    ).app()
+    extender = Extender(
+        shared.client, shared.reservations, shared.delegates, authority.trusts
+    ).app()
     servers = (
         Server(
             "webhook",

@@ -17,17 +17,19 @@ from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object, Objects
+from vnode.api.saved_manifest import SavedManifests
 from vnode.following import references
 from vnode.kube.client import Client
-from vnode.kube.endpoint import Trust
 from vnode.kube.informer import Informer
 from vnode.nodes import controller as nodes
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
 from vnode.pods.target import chaperon_controller
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.links import Links
+from vnode.runtime.manifest_key import ManifestKey
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
@@ -61,7 +63,15 @@ class Shared:
         self.clock = SystemClock()
         self.health = health
         self.links = Links()
+        self.manifest_key = ManifestKey(client, options.namespace)
+        self.manifests = SavedManifests(
+            lambda: self.manifest_key.key,
+            trust_unsigned=options.config.trust_unsigned_manifests,
+        )
         self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
+        self.enabled_namespaces = EnabledNamespaces(
+            self.namespaces, label_required=options.config.require_namespace_label
+        )
         self.proxies = Informer(
             client,
             kinds.PODS,
@@ -71,14 +81,14 @@ class Shared:
         )
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
-        self.targets = TargetLister(client)
+        self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
         self.connections = TargetController(
             client,
             identity,
             self.targets,
             self.links,
             clock=self.clock,
-            trust=Trust(commands=frozenset(options.config.exec_commands)),
+            trust=options.config.trust_in,
         )
         self.reservations = Reservations(client, self.chaperons)
         self._bound: ExternallyBoundPods | None = None  # known to the leader only

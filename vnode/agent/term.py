@@ -8,6 +8,8 @@ end with it (`vnode.api.listeners.subscription_scope`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
@@ -23,6 +25,7 @@ from vnode.pods.source import scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
@@ -39,10 +42,18 @@ from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 
 
-def make_framework(config: AgentConfig, clock: Clock) -> Framework:
+def make_framework(
+    config: AgentConfig, clock: Clock, namespace_refusal: Callable[[str], str]
+) -> Framework:
     """Make the plugins of the configured profile; ConfigError if that is not possible."""
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
-    return registry.build(config.scheduling.profile, plugins, defaults.WEIGHTS, clock)
+    return registry.build(
+        config.scheduling.profile,
+        plugins,
+        defaults.WEIGHTS,
+        clock,
+        namespace_refusal=namespace_refusal,
+    )
 
 
 class Term:
@@ -60,6 +71,7 @@ class Term:
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
         shared, bound = self._shared, self._proxies.bound
+        await shared.namespaces.synced.wait()
         with shared.including(bound):
             async with supervise() as tasks:
                 tasks.start(self._events.run(), "events-of-leader")
@@ -73,6 +85,7 @@ class Term:
                 tasks.start(self._make_chaperons().run(), "chaperons")
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
+                tasks.start(self._make_delegate_events().run(), "delegate-events")
                 tasks.start(self._make_orphans().run(), "orphans")
                 tasks.start(
                     StaleFinalizers(shared.client, shared.proxies, shared.targets).run(),
@@ -110,6 +123,7 @@ class Term:
             relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=shared.targets.has_node,
             complete=self._pods_known_on,
+            enabled_namespaces=shared.enabled_namespaces,
             events=self._events,
             clock=shared.clock,
         )
@@ -124,12 +138,27 @@ class Term:
             shared.proxies,
             shared.links,
             shared.identity,
+            manifests=shared.manifests,
+            enabled_namespaces=shared.enabled_namespaces,
             target_exists=shared.targets.has_node,
             trim=trim_pod,
             bring=self._following.ensure,
             events=self._events,
             clock=shared.clock,
         )
+
+    def _make_delegate_events(self) -> DelegateEventReporter:
+        shared, bound = self._shared, self._proxies.bound
+        reporter = DelegateEventReporter(
+            shared.client,
+            shared.links,
+            lambda key: shared.proxies.store.get(key) or bound.get(key),
+            mode=shared.options.config.delegate_events,
+            clock=shared.clock,
+        )
+        shared.proxies.subscribe(reporter.on_pod)
+        bound.subscribe(reporter.on_pod)
+        return reporter
 
     def _make_orphans(self) -> OrphanController:
         shared = self._shared
@@ -161,14 +190,15 @@ class Term:
             shared.chaperons,
             shared.delegates,
             goes_on=lambda chaperon: chains.goes_on(
-                chaperon, shared.identity.uid, shared.targets.keys, shared.links
+                chaperon, shared.identity.uid, shared.targets.fitting, shared.links
             ),
             clock=shared.clock,
+            delegate_events=shared.options.config.delegate_events,
         )
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(config, shared.clock)
+        framework = make_framework(config, shared.clock, shared.enabled_namespaces.refusal)
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,
@@ -177,12 +207,16 @@ class Term:
             settings=config.scheduling.queue.settings(),
         )
         cache = Cache()
-        event_handlers = EventHandlers(shared.nodes, shared.links, cache, queue)
+        event_handlers = EventHandlers(
+            shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
+        )
         assumptions = Assumptions(framework, cache, queue, shared.clock)
         candidate_phase = CandidatePhase(
             shared.client,
             shared.links,
-            CandidateRequests(shared.identity, self._following.ensure, shared.clock),
+            CandidateRequests(
+                shared.identity, shared.manifests, self._following.ensure, shared.clock
+            ),
             assumptions,
             settings=config.candidates,
             lookup=shared.proxies.store.get,

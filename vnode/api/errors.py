@@ -3,6 +3,7 @@
 VnodeError
  |- ConfigError         an input is wrong: show the message, which names the cure; wait for a change
  |- Unreachable         no answer: the request may or may not have happened; check, then retry
+ |   `- TooLarge        the answer is larger than it may be: ask for less, if that is possible
  `- ApiError            an API server answered with an error status
      |- NotFound        the object (or its namespace, or its kind) does not exist
      |- AlreadyExists   a create lost against an earlier one: fetch and compare
@@ -13,13 +14,15 @@ VnodeError
      |- TooManyRequests wait `retry_after` seconds, then retry
      `- ServerError     5xx: try again later
 
-Bodies of answers are cut at 512 characters, so that no object, and no secret in it, ends up in a
-log.
+Texts of answers are cut at 512 characters, so that no object, and no secret in it, ends up in a
+log, and are one line without invisible characters.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from vnode.api import visible
 
 MESSAGE_LIMIT: Final = 512
 
@@ -36,6 +39,10 @@ class Unreachable(VnodeError):
     """No (complete) answer: refused, timed out, cut, or not trusted."""
 
 
+class TooLarge(Unreachable):
+    """An answer with more bytes, or more JSON values, than are accepted."""
+
+
 class ApiError(VnodeError):
     """An error answer of an API server.
 
@@ -46,7 +53,7 @@ class ApiError(VnodeError):
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
         self.reason = reason
-        self.message = message[:MESSAGE_LIMIT]
+        self.message = visible.line(message[:MESSAGE_LIMIT])
         super().__init__(f"{status} {reason}: {self.message}".replace(" : ", ": "))
 
 

@@ -59,7 +59,7 @@ def is_chaperon_of(chaperon: Object, pod_key: str, pod_uid: str) -> bool:
     """
     namespace, name = objects.split_key(pod_key)
     if (
-        objects.labels(chaperon).get(keys.PARENT_UID) != pod_uid
+        objects.labels(chaperon).get(keys.PARENT_UID, "") != pod_uid
         or objects.namespace(chaperon) != namespace
     ):
         return False
@@ -68,3 +68,9 @@ def is_chaperon_of(chaperon: Object, pod_key: str, pod_uid: str) -> bool:
         return objects.name(chaperon) == names.chaperon(name, pod_uid)
 
     return names.may_be_chaperon(objects.name(chaperon), name)
+
+
+def is_made_for_parent(chaperon: Object) -> bool:
+    """Tell whether a chaperon is that of the pod that it names, as `is_chaperon_of` does."""
+    pod_uid = objects.labels(chaperon).get(keys.PARENT_UID, "")
+    return is_chaperon_of(chaperon, parent_key(chaperon), pod_uid)

@@ -20,15 +20,19 @@ PROXY_CONSTRAINTS: Final = PREFIX + "proxy-pod-scheduling-constraints"  # YAML o
 USE_SPEC_CONSTRAINTS: Final = PREFIX + "use-constraints-from-spec-for-proxy-pod-scheduling"
 NO_PREFIX_LABEL_REGEXP: Final = PREFIX + "no-prefix-label-regexp"  # on "key=value"
 
+# On a Service or Ingress: it goes to all targets of its namespace; and on copies: "true".
+GLOBAL: Final = PREFIX + "global"
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
+CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
 
 # Written by vnode.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
+MANIFEST_SIGNATURE: Final = OWN_PREFIX + "manifest-signature"  # see vnode.api.saved_manifest
 TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with tokens of the source, and their chaperons
 TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those Secrets
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
@@ -40,7 +44,6 @@ IS_RESERVED: Final = PREFIX + "is-reserved"
 IS_ALLOWED: Final = PREFIX + "is-allowed"
 POD_MISSING_SINCE: Final = PREFIX + "pod-missing-since"
 IS_DELEGATE: Final = PREFIX + "is-delegate"  # on copies of Services and Ingresses; presence
-GLOBAL: Final = PREFIX + "global"  # on Services and Ingresses that follow, and on copies: "true"
 ORIGINAL_SELECTOR: Final = PREFIX + "original-selector"  # on a Service that Admiralty rerouted
 TARGET_NAMESPACE: Final = PREFIX + "target-namespace"
 TARGET_NAME: Final = PREFIX + "target-name"
@@ -65,10 +68,12 @@ FIELD: Final = OWN_PREFIX + "field-"
 FOLLOWED: Final = OWN_PREFIX + "followed"  # on copies: JSON, see vnode.following.copies
 # On a followed Service or Ingress: JSON, see vnode.following.write_back_patches.
 ADDRESSES: Final = OWN_PREFIX + "addresses"
-AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: that cluster runs vnode
+AGENT_VERSION: Final = OWN_PREFIX + "agent-version"  # on a ClusterSummary: vnode wrote it
+HEARTBEAT: Final = OWN_PREFIX + "heartbeat"  # on a ClusterSummary: RFC 3339, renewed every minute
 CLUSTER_NAME: Final = OWN_PREFIX + "cluster-name"  # on a ClusterSummary: its agent's --cluster-name
 CLUSTER_UID: Final = OWN_PREFIX + "cluster-uid"  # on a ClusterSummary: which cluster that is
 FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vnode.nodes.summary
+CLASSES: Final = OWN_PREFIX + "classes"  # on a ClusterSummary: JSON, see vnode.api.class_names
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 
 AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it
@@ -90,6 +95,14 @@ KUEUE: Final = "kueue.x-k8s.io"
 
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def not_enabled(namespace: str) -> str:
+    """Return the message for users of a namespace without WEBHOOK_NAMESPACE_LABEL."""
+    label = "=".join(WEBHOOK_NAMESPACE_LABEL)
+    return (
+        f"namespace {namespace} does not have the label {label}, which a cluster administrator sets"
+    )
 
 
 def is_foreign(key: str) -> bool:

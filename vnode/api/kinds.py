@@ -124,6 +124,12 @@ SELF_SUBJECT_ACCESS_REVIEWS: Final = Kind(
     "SelfSubjectAccessReview",
     namespaced=False,
 )
+RUNTIME_CLASSES: Final = Kind(
+    "node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False
+)
+PRIORITY_CLASSES: Final = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
 POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 
@@ -140,7 +146,11 @@ CLUSTER_SUMMARIES: Final = Kind(
     MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
 )
 
-FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES)
+FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, SERVICE_ACCOUNTS)
 """Kinds that follow pods, and whose copies go with their Target and with vnode.
 
 The families of `vnode.following.following` carry them; a unit test compares."""
+
+FOLLOWING_BY_EXTRA_ROLE: Final = frozenset({SERVICE_ACCOUNTS})
+"""Those of FOLLOWING for which a source needs a role that it does not have by default: where it may
+not list them, it has made none."""

@@ -1,8 +1,8 @@
-"""Checks that a saved manifest has the form that the API gives a pod.
+"""Checks that a saved manifest, or a chaperon, has the form that the API gives a pod.
 
 The webhook saves the pod as the API server has checked it. But users can write the annotation that
-it is saved in, too, and that text nobody has checked. Only the fields that our code reads are
-checked.
+it is saved in, too, and that text nobody has checked. Nor does an API server check the spec of a
+chaperon. Only the fields that our code reads are checked.
 """
 
 from __future__ import annotations
@@ -63,8 +63,21 @@ class _Token(_Camel):
     path: str | None = None
 
 
+class _File(_Camel):
+    key: str
+    path: str
+
+
+class _FileReference(_Camel):
+    name: str | None = None
+    items: list[_File] | None = None
+    optional: bool | None = None
+
+
 class _ProjectedSource(_Camel):
     service_account_token: _Token | None = None
+    config_map: _FileReference | None = None
+    secret: _FileReference | None = None
     downward_api: _DownwardApi | None = msgspec.field(default=None, name="downwardAPI")
 
 
@@ -74,6 +87,7 @@ class _Projected(_Camel):
 
 class _Secret(_Camel):
     secret_name: str | None = None
+    items: list[_File] | None = None
     optional: bool | None = None
 
 
@@ -169,9 +183,23 @@ class _Pod(_Camel):
 
 def is_pod(manifest: Any) -> bool:
     """Tell whether the value can be read as a pod that its user wrote."""
-    try:
-        msgspec.convert(manifest, _Pod)
-    except (msgspec.ValidationError, RecursionError):
-        return False
+    return problem(manifest) is None
 
-    return True
+
+def problem(manifest: Any) -> str | None:
+    """Return which field cannot be read as that of a pod, and why; None if all can."""
+    return problem_of(manifest, _Pod)
+
+
+def problem_of(value: Any, form: type) -> str | None:
+    """Return which field does not have the form that a msgspec Struct gives it; None if all do."""
+    try:
+        msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `")
+        field = where.rstrip("`").removeprefix("$").removeprefix(".")
+        return f"{field}: {what}" if field else what
+    except RecursionError:
+        return "it is nested too deeply"
+
+    return None

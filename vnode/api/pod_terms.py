@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects, selectors
+from vnode.api import constraint_size, objects, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
@@ -66,8 +66,11 @@ def repelled(pod: Object) -> tuple[PodTerm, ...]:
 
 
 def _listed(pod: Object, which: str, when: str) -> Iterable[Object]:
-    affinity: Object = objects.spec(pod).get("affinity") or {}
-    return (affinity.get(which) or {}).get(when) or ()
+    affinity: Object = (objects.spec(pod).get("affinity") or {}).get(which) or {}
+    terms = [term for listed in affinity.values() for term in listed or ()]
+    most = constraint_size.POD_TERMS
+    constraint_size.check(terms, terms, f"spec.affinity.{which}", most=most)
+    return affinity.get(when) or ()
 
 
 def _compile(pod: Object, term: Object) -> PodTerm:

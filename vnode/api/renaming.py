@@ -11,13 +11,16 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from vnode.api import keys, objects, patterns
+from vnode.api import constraint_size, keys, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.patterns import LabelPattern
 
 # Copied from the node when a pod is bound: for a proxy pod, from the virtual node.
 NODE_LABELS: Final = "topology.kubernetes.io/"
+MOST_MATCHED: Final = 100
+"""Labels that are matched by an annotation, at each look at the pod; pods have some dozens."""
+
 _SELECTOR_FIELDS: Final = ("labelSelector", "matchLabelKeys", "mismatchLabelKeys")
 
 
@@ -33,8 +36,26 @@ def kept_labels(regexp: str) -> LabelPattern | None:
 
 
 def kept_labels_of(pod: Object) -> LabelPattern | None:
-    """Compile the annotation of a pod as `kept_labels` does."""
-    return kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
+    """Compile the annotation of a pod as `kept_labels` does; ConfigError if it has many labels."""
+    keep = kept_labels(objects.annotations(pod).get(keys.NO_PREFIX_LABEL_REGEXP, ""))
+    if keep is None:
+        return None
+
+    if (count := len(objects.labels(pod))) > MOST_MATCHED:
+        raise ConfigError(
+            f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: the pod has {count} labels: use "
+            f"{MOST_MATCHED} at most with it"
+        )
+
+    spec = objects.spec(pod)
+    selecting = [spec.get("affinity"), spec.get("topologySpreadConstraints")]
+    if not constraint_size.has_at_most(constraint_size.VALUES, selecting):
+        raise ConfigError(
+            f"annotation {keys.NO_PREFIX_LABEL_REGEXP}: the pod's affinity and topology spread "
+            f"constraints have over {constraint_size.VALUES} values: use that at most with it"
+        )
+
+    return keep
 
 
 def renamed(own: dict[str, str], keep: LabelPattern | None) -> dict[str, str]:

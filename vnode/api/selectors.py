@@ -20,7 +20,7 @@ from vnode.api.objects import Object
 _FIELD_NAME: Final = "metadata.name"
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)\s*")
 _SIGNS: Final = frozenset(("=", "==", "!=", "!", "(", ")", ",", "<", ">"))
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)  # a label has 63 characters
 
 
 class Operator(enum.Enum):

@@ -9,8 +9,9 @@ used in requests and in keys.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -103,6 +104,32 @@ class _Summary(msgspec.Struct):
     metadata: _ReceivedMetadata
     capacity: dict[str, str | int] | None = None
     allocatable: dict[str, str | int] | None = None
+
+
+MOST_RESOURCES: Final = 1_000
+"""Resources of a ClusterSummary that are read; clusters have some dozens."""
+MOST_LABELS: Final = 500
+"""Labels of a ClusterSummary that are read; nodes have some dozens."""
+
+_COMMON_RESOURCES: Final = ("cpu", "memory", "pods", "ephemeral-storage")
+
+
+def trim_summary(summary: Object) -> Object:
+    """Drop resources and labels beyond those numbers, since each is parsed at each look."""
+    metadata = summary["metadata"]
+    kept = {**summary, "metadata": {**metadata, "labels": _first(metadata.get("labels"))}}
+    for field in ("capacity", "allocatable"):
+        listed = summary.get(field)
+        if listed is not None and len(listed) > MOST_RESOURCES:
+            common = {name: listed[name] for name in _COMMON_RESOURCES if name in listed}
+            first = dict(itertools.islice(listed.items(), MOST_RESOURCES - len(common)))
+            kept[field] = first | common
+
+    return kept
+
+
+def _first(labels: dict[str, str] | None) -> dict[str, str]:
+    return dict(itertools.islice((labels or {}).items(), MOST_LABELS))
 
 
 def _test(type_: type) -> Callable[[Any], bool]:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from vnode.api import keys, names, selectors, taints
 from vnode.api.objects import Object, Objects
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
+HOSTNAME: Final = "kubernetes.io/hostname"
 _NAME: Final = "metadata.name"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -120,7 +120,7 @@ def _names_virtual(key: str, operator: str, values: list[str]) -> bool:
     if key == keys.PROVIDER_LABEL:
         return operator == "Exists" or (operator == "In" and keys.PROVIDER in values)
 
-    if key in (_HOSTNAME, _NAME):
+    if key in (HOSTNAME, _NAME):
         return any(map(names.may_be_virtual_node, values))
 
     return not keys.is_foreign(key)
@@ -139,7 +139,7 @@ def _reducer(node: VirtualNodeIdentity | None) -> _Reduce:
             return expression
 
         key = expression.get("key")
-        if key in (_HOSTNAME, _NAME):
+        if key in (HOSTNAME, _NAME):
             return _by_name(expression, node)
 
         if node is None or key not in _IDENTITY:
@@ -259,7 +259,7 @@ def _chooses(expression: Object) -> bool:
         return False
 
     values = expression.get("values") or ()
-    named = expression.get("key") in (_HOSTNAME, _NAME) and expression.get("operator") == "In"
+    named = expression.get("key") in (HOSTNAME, _NAME) and expression.get("operator") == "In"
     return not named or all(map(names.may_be_virtual_node, values))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -21,7 +22,6 @@ from vnode.cli import identity as identities
 from vnode.cli import main
 from vnode.cli.access import Access
 from vnode.kube.client import Client
-from vnode.kube.endpoint import Endpoint
 from vnode.runtime import lease_identity, memory, startup
 from vnode.runtime.health import LIMITS, ProcessHealth
 from vnode.runtime.serving import Server
@@ -73,7 +73,6 @@ def agent(
     """Run the agent of one cluster, until SIGTERM or SIGINT."""
     memory.configure()
     cluster_name = identities.check_name(cluster_name)
-    endpoint = Access(kubeconfig, context).endpoint(home=False)
     options = AgentOptions(
         namespace=namespace,
         address=_address(advertise_address),
@@ -81,7 +80,12 @@ def agent(
         credentials=credentials_dir,
         holder=lease_identity.own(os.environ),
     )
-    main.run(_serve(endpoint, cluster_name, options))
+    access = Access(kubeconfig, context)
+
+    def connect() -> Client:
+        return Client(access.endpoint(home=False), name="local")
+
+    main.run(_serve(connect, cluster_name, options))
 
 
 def _address(text: str | None) -> str:
@@ -98,9 +102,9 @@ def _address(text: str | None) -> str:
         raise ConfigError(f"{text!r} is not an IP address: {cure}") from error
 
 
-async def _serve(endpoint: Endpoint, cluster_name: str, options: AgentOptions) -> None:
-    async with Client(endpoint, name="local") as client:
-        running = asyncio.create_task(_run(client, cluster_name, options), name="agent")
+async def _serve(connect: Callable[[], Client], cluster_name: str, options: AgentOptions) -> None:
+    async with connect() as client:
+        running = asyncio.create_task(_run(client, connect, cluster_name, options), name="agent")
         loop = asyncio.get_running_loop()
 
         def end() -> None:
@@ -117,7 +121,9 @@ async def _serve(endpoint: Endpoint, cluster_name: str, options: AgentOptions) -
                 raise
 
 
-async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None:
+async def _run(
+    client: Client, connect: Callable[[], Client], cluster_name: str, options: AgentOptions
+) -> None:
     """Serve probes at once, or the kubelet would restart an agent that waits for its API server."""
     health = ProcessHealth()
     port = options.config.ports.health
@@ -128,7 +134,7 @@ async def _run(client: Client, cluster_name: str, options: AgentOptions) -> None
         identity = await startup.wait_for_answer(
             lambda: _identify(client, cluster_name), SystemClock()
         )
-        await Agent(client, identity, options, health).run()
+        await Agent(client, identity, options, health, connect).run()
 
 
 async def _identify(client: Client, cluster_name: str) -> Identity:

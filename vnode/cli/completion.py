@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from vnode.api.errors import ConfigError
+from vnode.cli import terminal
 
 _VARIABLE = "_VNODE_COMPLETE"
 _NO_FILES = ":4"  # what kubectl reads from a plugin's completion: do not fall back to file names
@@ -38,9 +39,9 @@ def candidates(words: list[str]) -> list[CompletionItem]:
 def for_kubectl() -> None:
     """Complete `kubectl vnode ...`: kubectl calls this entry point as `kubectl_complete-vnode`."""
     for item in candidates(sys.argv[1:]):
-        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+        terminal.say(f"{item.value}\t{item.help}" if item.help else item.value)
 
-    click.echo(_NO_FILES)
+    terminal.say(_NO_FILES)
 
 
 def command() -> click.Command:
@@ -56,6 +57,6 @@ def command() -> click.Command:
         zsh:  source <(vnode completion zsh)
         fish: vnode completion fish | source
         """
-        click.echo(script(shell))
+        terminal.say(script(shell))
 
     return completion_command

@@ -19,7 +19,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, installed, manifests
+from vnode.cli import access, installed, manifests, terminal
 from vnode.cli.access import Access
 from vnode.cli.installed import InstallFlags, InstallSettings
 from vnode.cli.main import run
@@ -157,9 +157,9 @@ async def _has_service(client: Client, service: Object) -> bool:
 async def _main(where: Access, flags: InstallFlags) -> None:
     async with where.client() as client:
         present = await _read_settings(client)
-        await install(client, objects_for(flags.applied_to(present)), click.echo)
+        await install(client, objects_for(flags.applied_to(present)), terminal.say)
         for line in installed.kept_settings(flags, present):
-            click.echo(line)
+            terminal.say(line)
 
 
 async def _read_settings(client: Client) -> InstallSettings:
@@ -180,7 +180,7 @@ async def _print(where: Access | None, flags: InstallFlags) -> None:
         async with where.client() as client:
             present = await _read_settings(client)
 
-    click.echo(manifests.to_yaml(objects_for(flags.applied_to(present))), nl=False)
+    terminal.say(manifests.to_yaml(objects_for(flags.applied_to(present))), newline=False)
 
 
 def objects_for(settings: InstallSettings) -> Objects:

@@ -16,6 +16,7 @@ import click
 
 from vnode import __version__
 from vnode.api.errors import VnodeError
+from vnode.cli import terminal
 from vnode.telemetry import logs
 
 # Name -> (module, first line of the help), so that `vnode --help` imports nothing.
@@ -25,6 +26,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "connect": ("vnode.cli.connect.command", "Let one cluster run pods in another."),
     "disconnect": ("vnode.cli.remove.disconnect", "Take a connection away."),
     "uninstall": ("vnode.cli.remove.uninstall", "Take vnode out of a cluster."),
+    "migrate": ("vnode.cli.migrate", "Take over what Admiralty sent without a cluster name."),
     "get": ("vnode.cli.get.command", "Show targets, nodes, pods or sources."),
     "explain": ("vnode.cli.explain.command", "Tell the whole story of a pod."),
     "top": ("vnode.cli.top.command", "Show what targets and pods use, live."),
@@ -129,7 +131,7 @@ def main(name: str = "vnode") -> NoReturn:
     try:
         code = cli.main(prog_name=name, complete_var="_VNODE_COMPLETE", standalone_mode=False)
     except VnodeError as error:
-        click.echo(f"Error: {error}", err=True)
+        terminal.say(f"Error: {error}", err=True)
         sys.exit(1)
     except click.ClickException as error:
         error.show()

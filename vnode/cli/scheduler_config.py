@@ -16,7 +16,7 @@ import yaml
 from vnode.api import keys
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.cli import manifests
+from vnode.cli import manifests, terminal
 
 LEASE: Final = "vnode-candidate-scheduler"  # as the Role in the manifests names it
 CREDENTIALS: Final = Path("/var/run/secrets/vnode.dev/extender")  # the chart's mount path
@@ -112,6 +112,6 @@ def command() -> click.Command:
             leader_elect=leader_elect,
             namespace=namespace,
         )
-        click.echo(yaml.safe_dump(config, sort_keys=False), nl=False)
+        terminal.say(yaml.safe_dump(config, sort_keys=False), newline=False)
 
     return scheduler_config_command

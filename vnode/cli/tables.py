@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, objects, visible
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import terminal
@@ -53,7 +53,8 @@ def lines(
     """Return the table's lines. `widths` has the columns of an earlier table, and is updated."""
     shown = [column for column in columns if wide or not column.wide]
     cells = [
-        [(column.cell(row) or "<none>", column.is_bad(row)) for column in shown] for row in rows
+        [(visible.line(column.cell(row)) or "<none>", column.is_bad(row)) for column in shown]
+        for row in rows
     ]
     if heading:
         cells.insert(0, [(column.title, False) for column in shown])
@@ -79,9 +80,12 @@ def document(objs: Objects, format_: str, *, single: bool = False) -> str:
     """Serialize the objects as JSON or YAML: a single one as itself, several as a List."""
     whole: Object = objs[0] if single else {"apiVersion": "v1", "kind": "List", "items": objs}
     if format_ == "json":
-        return json.dumps(whole, indent=4, ensure_ascii=False)
+        return visible.escaped(json.dumps(whole, indent=4, ensure_ascii=False))
 
     text: str = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=100)
+    if not visible.is_visible(text):  # then all but ASCII is escaped
+        text = yaml.safe_dump(whole, sort_keys=False, width=100)
+
     return text.rstrip("\n")
 
 

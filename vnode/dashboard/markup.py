@@ -11,17 +11,14 @@ import re
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from vnode.api import visible
+
 MAX_LENGTH: Final = 2000
 """The number of characters that are shown of one text."""
 
 _VOID: Final = frozenset({"meta", "link", "input", "rect", "path", "circle"})
 _SVG: Final = frozenset({"rect", "path", "circle"})
 _NAME: Final = re.compile(r"[a-z][a-zA-Z0-9-]*")
-# Control characters, characters that change the direction of text, and surrogates.
-_INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-_REPLACEMENT: Final = "\ufffd"
 
 
 class Markup:
@@ -45,7 +42,7 @@ def shown(text: str) -> str:
     if len(text) > MAX_LENGTH:
         text = text[:MAX_LENGTH] + "…"
 
-    return html.escape(_INVISIBLE.sub(_REPLACEMENT, text))
+    return html.escape(visible.text(text))
 
 
 def tag(name: str, /, *children: Content, **attributes: str | bool | None) -> Markup:

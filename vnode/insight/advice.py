@@ -32,8 +32,19 @@ _WHOLE_REASONS: Final = (
         ),
     ),
     (
+        r"Secret \S+ is the token of service account \S+, which would end in a variable",
+        "mount the Secret as a volume, whole, or create one of that name in the target",
+    ),
+    (
         r"Secret \S+ is the token of service account \S+",
-        "run the pod as that service account, or create a Secret of that name in the target",
+        (
+            "have the target ask for tokens of the source, run the pod as that service account, or "
+            "create a Secret of that name in the target"
+        ),
+    ),
+    (
+        r"Secret \S+ holds no valid token of service account \S+",
+        "see that the service account exists, and create the Secret again",
     ),
 )
 """Reasons that are matched and removed first, since patterns of `_CURES` match parts of them."""
@@ -45,6 +56,10 @@ _CURES: Final = (
     (
         r"serviceaccount|service account",
         "create the service account, or name another one, in the target",
+    ),
+    (
+        r"(Runtime|Priority)Class",
+        "create the class in the target, or name one that is there, in the pod",
     ),
     (
         r"no answer for",

@@ -34,9 +34,13 @@ async def pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
 
 
 async def running_pods(node: ServedNode, _request: web.Request) -> web.StreamResponse:
-    """Answer with the running pods, in the short form of a kubelet: names, images, no status."""
-    running = [pod for pod in node.pods() if objects.status(pod).get("phase") == "Running"]
-    return _json(_pod_list([_short(pod) for pod in running]))
+    """Answer with the pods of which a container runs, in the short form of a kubelet: no status.
+
+    A kubelet asks its container runtime. So a terminating pod is listed as long as one of its
+    containers runs, and only containers that run are.
+    """
+    listed = [(pod, _running(pod)) for pod in node.pods()]
+    return _json(_pod_list([_short(pod, running) for pod, running in listed if running]))
 
 
 async def configuration(_node: ServedNode, request: web.Request) -> web.StreamResponse:
@@ -60,10 +64,23 @@ def _pod_list(items: list[Object]) -> Object:
     return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
 
 
-def _short(pod: Object) -> Object:
+def _running(pod: Object) -> list[Object]:
+    """Return the statuses of the containers that run."""
+    if objects.is_finished(pod):
+        return []
+
+    return [
+        entry
+        for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+        for entry in objects.status(pod).get(field) or ()
+        if "running" in (entry.get("state") or {})
+    ]
+
+
+def _short(pod: Object, running: list[Object]) -> Object:
     containers = [
-        {"name": container.get("name"), "image": container.get("image"), "resources": {}}
-        for container in objects.spec(pod).get("containers") or ()
+        {"name": entry.get("name"), "image": entry.get("image", ""), "resources": {}}
+        for entry in running
     ]
     return {
         "metadata": {

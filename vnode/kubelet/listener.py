@@ -19,6 +19,7 @@ from aiohttp import web
 
 from vnode.kubelet.routes import Routes
 from vnode.runtime.connections import GuardingProtocol, UnauthenticatedConnections
+from vnode.runtime.listening import ListeningSocket, listen
 
 _LINE_LIMIT: Final = 1024 * 1024  # bytes: a command is in the query; Go's servers take as much
 _FIELD_LIMIT: Final = 64 * 1024  # bytes: a token is in a header
@@ -44,7 +45,7 @@ class Listener:
     ) -> None:
         self.port: int = listening.getsockname()[1]
         self._routes = routes
-        self._socket = listening
+        self._socket = ListeningSocket(listening, unauthenticated)
         self._context = context
         self._unauthenticated = unauthenticated
         self._runner: web.AppRunner | None = None
@@ -115,7 +116,7 @@ def bind(address: str, first: int, wanted: int | None, used: Collection[int]) ->
     Raises OSError if the address is not one of this host, or no port is free.
     """
     if first == 0:
-        return _listen(address, 0)
+        return listen(address, 0, _BACKLOG)
 
     candidates = [*([wanted] if wanted else ()), *range(first, min(first + 2000, 65536))]
     for port in candidates:
@@ -123,16 +124,9 @@ def bind(address: str, first: int, wanted: int | None, used: Collection[int]) ->
             continue
 
         try:
-            return _listen(address, port)
+            return listen(address, port, _BACKLOG)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
 
     raise OSError(errno.EADDRINUSE, f"no free port on {address} from {first} upwards")
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
-    listening.setblocking(False)
-    return listening

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from typing import Final
 
 import aiohttp
 from aiohttp import web
@@ -13,6 +14,8 @@ from vnode.kubelet import queries, target_errors
 from vnode.kubelet.delegates import Delegate, ServedNode, has_container
 from vnode.kubelet.refusal import Refused
 from vnode.kubelet.streams import sockets
+
+_OPENING: Final = 60.0  # seconds until a log begins that need not wait for its first line
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +45,10 @@ async def serve(node: ServedNode, request: web.Request) -> web.StreamResponse:
 async def _copy(
     delegate: Delegate, options: dict[str, str], request: web.Request
 ) -> web.StreamResponse:
+    # A kubelet begins its answer with the first line of the log, for which `--follow` may wait.
+    opening = None if options.get("follow") == "true" else _OPENING
     async with delegate.client.stream(
-        "GET", delegate.path("log"), query=options, silence=None
+        "GET", delegate.path("log"), query=options, silence=None, opening=opening
     ) as answer:
         target_errors.check_log(delegate.client.name, answer)
         if answer.connection is not None:  # a short answer has released its connection already

@@ -68,26 +68,27 @@ class Routes:
     def _table(self) -> list[tuple[str, str, Handler]]:
         streams, usage = self._streams, self._usage
         table: list[tuple[str, str, Handler]] = [
-            ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
             ("GET", "/healthz", info.healthz),
             ("GET", "/healthz/syncloop", info.healthz),
             ("GET", "/healthz/ping", info.ping),
             ("GET", "/healthz/log", info.ping),
-            ("GET", "/pods", info.pods),
-            ("GET", "/pods/", info.pods),
-            ("GET", "/runningpods/", info.running_pods),
             ("GET", "/configz", info.configuration),
             ("GET", "/metrics", serving.kubelet),
             ("GET", "/metrics/resource", usage.resource),
             ("GET", "/metrics/cadvisor", serving.cadvisor),
             ("GET", "/metrics/probes", serving.probes),
             ("GET", "/metrics/slis", serving.health),
+        ]
+        either_way: list[tuple[str, str, Handler]] = [
+            ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
+            ("GET", "/pods", info.pods),
+            ("GET", "/runningpods", info.running_pods),
             ("POST", f"/run/{_CONTAINER}", run.serve),
             ("POST", f"/run/{_CONTAINER_UID}", run.serve),
             ("POST", f"/checkpoint/{_CONTAINER}", unsupported.checkpoint),
         ]
         for method in _BOTH:
-            table += [
+            either_way += [
                 (method, "/stats/summary", usage.summary),
                 (method, f"/exec/{_CONTAINER}", streams.execute),
                 (method, f"/exec/{_CONTAINER_UID}", streams.execute),
@@ -97,6 +98,9 @@ class Routes:
                 (method, f"/portForward/{_POD}/{{uid}}", streams.port_forward),
             ]
 
+        # A kubelet answers these with a final slash as well, which client-go takes away, and the
+        # others without it only.
+        table += [(m, path + end, handler) for m, path, handler in either_way for end in ("", "/")]
         for name in unsupported.DISABLED:
             table += [
                 ("*", f"/{name}", unsupported.disabled),

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import changeable, keys, objects
+import msgspec
+
+from vnode.api import changeable, keys, objects, pod_shape
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.pods import annotation_merge, chaperons, conditions
@@ -25,9 +27,34 @@ _SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources"
 _NOT_FOR_NEW_PODS: Final = (changeable.EPHEMERAL, CONDITIONS)
 
 
+class _Containers(msgspec.Struct, rename="camel"):
+    containers: Object | None = None
+    init_containers: Object | None = None
+
+
+class _Images(msgspec.Struct, rename="camel"):
+    containers: dict[str, str | None] | None = None
+    init_containers: dict[str, str | None] | None = None
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    annotations: dict[str, str | None] | None = None
+    conditions: dict[str, Object | None] | None = None
+    labels: dict[str, str | None] | None = None
+    images: _Images | None = None
+    resources: _Containers | None = None
+    ephemeral_containers: Object | None = None
+
+
 def record(obj: Object) -> Object:
     """Return what was sent (of a chaperon), or carried out (of a delegate)."""
     return annotation_merge.read(obj, keys.SENT)
+
+
+def problem(chaperon: Object) -> str | None:
+    """Return why the record of a chaperon, which another cluster wrote, is none; None if it is."""
+    why = pod_shape.problem_of(record(chaperon), _Record)
+    return None if why is None else f"annotation {keys.SENT}: {why}"
 
 
 def is_news(proxy: Object, candidate: Object, identity: Identity) -> bool:

@@ -1,23 +1,21 @@
 """Builds PodChaperons from proxy pods: what travels to a target, and under which names. Pure.
 
-The chaperon is made from the pod as its user wrote it (the manifest that the webhook saved), not
-from the live proxy, whose constraints choose virtual nodes. What of a pod may change in place is
-taken from the live proxy, though: labels, annotations of others, and what `vnode.api.changeable`
-has. A pod that the webhook never saw is its own manifest.
+The chaperon is made from the live proxy, which is what the source has admitted, but for its
+constraints: they choose virtual nodes, and the user's own are in the manifest that the webhook
+saved (`vnode.api.saved_manifest`). A pod that the webhook never saw is sent as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from vnode.api import (
     changeable,
-    documents,
     keys,
     kinds,
     names,
     objects,
-    pod_shape,
     renaming,
     route,
     service_tokens,
@@ -26,30 +24,13 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import annotation_merge, downward_api, token_volumes
 from vnode.runtime.links import Link
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 # Annotations of ours that go with a pod that may be sent on: the next cluster needs them too.
 _ONWARD: Final = (keys.FORWARD, keys.NO_PREFIX_LABEL_REGEXP)
-
-
-def source_pod(proxy: Object) -> Object:
-    """Return the pod as its user wrote it; ConfigError if the saved manifest is unreadable."""
-    text = objects.annotations(proxy).get(keys.SOURCE_POD_MANIFEST)
-    if text is None:
-        return proxy
-
-    try:
-        pod = documents.parse(text)
-    except ConfigError as error:
-        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod: {error}") from error
-
-    if not pod_shape.is_pod(pod):
-        raise ConfigError(f"annotation {keys.SOURCE_POD_MANIFEST} holds no pod")
-
-    found: Object = pod
-    return found
 
 
 def skips_reservation(proxy: Object) -> bool:
@@ -65,10 +46,12 @@ def build(
     identity: Identity,
     target: str,
     *,
+    manifests: SavedManifests,
     allowed: bool,
     finalizer: bool,
     target_uid: str | None = None,
     source_api: tuple[str, str] | None = None,
+    tokens: Collection[str] = (),
 ) -> Object:
     """Build the chaperon of a proxy pod.
 
@@ -76,12 +59,12 @@ def build(
     `target_uid` is that cluster's UID, if it is known. `allowed` lets the candidate be bound
     without further question; `finalizer` has the target's agent hold the chaperon until the
     delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
-    delegate has a token of the source. Raises ConfigError for annotations that cannot be read, and
-    for delegates that are not to be sent on.
+    delegate has a token of the source, and one for each Secret in `tokens`. Raises ConfigError for
+    annotations that cannot be read, and for delegates that are not to be sent on.
     """
-    pod, renamed = source_pod(proxy), labels(proxy, identity)
+    pod, renamed = manifests.source_pod(proxy), labels(proxy, identity)
     annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
-    spec = _spec(pod, proxy, target, source_api)
+    spec = _spec(pod, proxy, target, source_api, tokens)
     if not finalizer:  # their conditions cannot travel there; the source waits for them itself
         spec.pop("readinessGates", None)
 
@@ -95,8 +78,8 @@ def build(
     annotations[keys.PARENT_CLUSTER_UID] = identity.uid
     annotations[keys.TARGET] = target
     annotations |= _onward(proxy, identity, target_uid) | shown.made
-    if source_api is not None and service_tokens.of(objects.spec(proxy)):
-        annotations[keys.TOKEN] = ""
+    if source_api is not None and service_tokens.of(objects.spec(proxy), tokens):
+        annotations[keys.TOKEN] = ",".join(sorted(tokens))
 
     if allowed:
         annotations[keys.IS_ALLOWED] = "true"
@@ -152,23 +135,51 @@ def _sent(annotations: Object, spec: Object) -> Object:
     return sent
 
 
-def for_link(proxy: Object, identity: Identity, link: Link, *, allowed: bool) -> Object:
+def is_held(chaperon: Object) -> bool:
+    """Tell whether the target's vnode keeps the chaperon until the delegate is gone.
+
+    It was made when the target ran vnode; the target may run Admiralty since.
+    """
+    return keys.DELEGATE_FINALIZER in objects.finalizers(chaperon)
+
+
+def tokens_of(chaperon: Object) -> Collection[str]:
+    """Return the Secrets for which a delegate has tokens of the source."""
+    return list(filter(None, objects.annotations(chaperon).get(keys.TOKEN, "").split(",")))
+
+
+def for_link(
+    proxy: Object,
+    identity: Identity,
+    link: Link,
+    *,
+    manifests: SavedManifests,
+    allowed: bool,
+    tokens: Collection[str] = (),
+) -> Object:
     """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
         proxy,
         identity,
         str(link.target),
+        manifests=manifests,
         allowed=allowed,
         finalizer=link.runs_vnode,
         target_uid=link.cluster_uid,
         source_api=link.options.source_api,
+        tokens=tokens,
     )
 
 
-def _spec(pod: Object, proxy: Object, target: str, source_api: tuple[str, str] | None) -> Object:
-    live = objects.spec(proxy)
+def _spec(
+    pod: Object,
+    proxy: Object,
+    target: str,
+    source_api: tuple[str, str] | None,
+    tokens: Collection[str],
+) -> Object:
     node = virtual_constraints.virtual_node(*objects.split_key(target))
-    spec = dict(virtual_constraints.without(changeable.overlaid(objects.spec(pod), live), node))
+    spec = dict(virtual_constraints.without(objects.spec(pod), node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
     for field in ("priority", "nodeName", "schedulingGates"):
         spec.pop(field, None)
@@ -184,7 +195,7 @@ def _spec(pod: Object, proxy: Object, target: str, source_api: tuple[str, str] |
         token_volumes.drop(spec)
     else:
         secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
-        token_volumes.replace(spec, secret, source_api)
+        token_volumes.replace(spec, secret, source_api, tokens)
 
     keep = renaming.kept_labels_of(proxy)
     for field in ("affinity", "topologySpreadConstraints"):

@@ -171,11 +171,20 @@ def _without_generation(entry: Object) -> Object:
 
 
 def _scheduled(here: Object | None, there: Object | None) -> Object | None:
-    """Return the PodScheduled to have: the proxy's once it is bound, unless the delegate is not."""
+    """Return the PodScheduled to have: the proxy's once it is bound, unless the delegate is not.
+
+    The generation in it is the kubelet's to write, as in its own types: a binding has none.
+    """
     if here is None or here.get("status") != "True":
         return there
 
-    return here if there is None or there.get("status") == "True" else there
+    if there is None:
+        return here
+
+    if there.get("status") != "True":
+        return there
+
+    return {**here, _GENERATION: there[_GENERATION]} if there.get(_GENERATION) else here
 
 
 def _is_sources(

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects, taints
-from vnode.api.objects import Object
-from vnode.pods import annotation_merge, changes, observed_generation
+from vnode.api import changeable, keys, kinds, objects, taints, visible
+from vnode.api.objects import Object, Objects
+from vnode.pods import annotation_merge, changes, event_record, observed_generation
 
 _MOST_DIGITS: Final = 10  # of a number of seconds
 
@@ -150,8 +150,18 @@ class DelegateReport:
     metadata: Object
     status: Object
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the list of Events is among the changes."""
+        return event_record.FIELD in objects.status(self.status)
 
-def report(chaperon: Object, pod: Object) -> DelegateReport:
+    @property
+    def has_only_events(self) -> bool:
+        """Whether the list of Events is all that has changed of the status."""
+        return objects.status(self.status).keys() == {event_record.FIELD}
+
+
+def report(chaperon: Object, pod: Object, events: Objects | None = None) -> DelegateReport:
     """Build the patches for the chaperon of a delegate that exists.
 
     Annotations of vnode and Admiralty on the chaperon stay its own; all others become the pod's,
@@ -159,7 +169,8 @@ def report(chaperon: Object, pod: Object) -> DelegateReport:
     withdrawn by a rejection that is newer, that is, one not reported yet: a pod that was rejected,
     and then found a place, is called unscheduled until it is bound. A pod of which nothing is known
     but that it exists is not worth a write. The deletion of a pod is noted: its containers may yet
-    end well, which is not the same as having finished.
+    end well, which is not the same as having finished. `events` is the list of its Events, which
+    the status then has (`event_record`).
     """
     known = objects.annotations(chaperon)
     wanted = {k: v for k, v in known.items() if not keys.is_foreign(k)}
@@ -180,8 +191,12 @@ def report(chaperon: Object, pod: Object) -> DelegateReport:
             wanted[key] = known[key]
 
     annotations = objects.merge_diff(known, wanted)
-    fresh = not objects.status(pod).get("conditions") and not objects.status(chaperon)
+    fresh = _is_fresh(objects.status(pod)) and not objects.status(chaperon)
     before, after = objects.status(chaperon), observed_generation.by_chaperon(chaperon, pod)
+    after = {k: v for k, v in after.items() if k != event_record.FIELD}
+    if events:
+        after[event_record.FIELD] = events
+
     status = {} if fresh else objects.merge_diff(*map(objects.without_nulls, (before, after)))
     return DelegateReport(
         {"metadata": {"uid": objects.uid(chaperon), "annotations": annotations}}
@@ -191,11 +206,20 @@ def report(chaperon: Object, pod: Object) -> DelegateReport:
     )
 
 
+def _is_fresh(status: Object) -> bool:
+    """Return whether nobody has looked at a pod yet.
+
+    A kubelet that refuses a pod (SysctlForbidden, OutOfcpu) writes a phase without conditions.
+    """
+    return status.get("phase") in (None, "Pending") and not status.get("conditions")
+
+
 def rejection(status: Object) -> str | None:
     """Return why the target's scheduler rejects a pod of that status; None if it does not."""
     for entry in status.get("conditions") or ():
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
-            return str(entry.get("message", "")) if entry.get("reason") in _REJECTIONS else None
+            message = visible.line(str(entry.get("message", "")))
+            return message if entry.get("reason") in _REJECTIONS else None
 
     return None
 
@@ -206,7 +230,7 @@ def rejected(message: str, since: str | None = None) -> Object:
         "type": "PodScheduled",
         "status": "False",
         "reason": _REJECTIONS[0],
-        "message": message,
+        "message": visible.line(message),
     }
     return {**condition, "lastTransitionTime": since} if since else condition
 

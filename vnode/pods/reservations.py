@@ -25,6 +25,10 @@ class Refusal(VnodeError):
     """Reports why a candidate is not bound; its scheduler tries again."""
 
 
+class CandidateGone(Refusal):
+    """Reports that the chaperon is not there any more, or is being deleted."""
+
+
 class Reservations:
     """Reserves candidates of this cluster, by the keys of their chaperons."""
 
@@ -69,12 +73,23 @@ class Reservations:
             if not self._waiting[key]:
                 del self._waiting[key]
 
+    async def is_gone(self, pod: Object) -> bool:
+        """Ask the API server whether the chaperon of a delegate is gone, or is being deleted."""
+        name, namespace = objects.name(pod), objects.namespace(pod)
+        try:
+            chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
+        except NotFound:
+            return objects.controller_uid(pod) != ""
+
+        is_other = objects.uid(chaperon) != objects.controller_uid(pod)
+        return is_other or objects.is_terminating(chaperon)
+
     def _live(self, key: str, uid: str | None = None) -> Object:
         """Return the chaperon of that key, and that UID if there is one; Refusal if it ends."""
         chaperon = self._chaperons.store.get(key)
         is_other = uid is not None and uid != objects.uid(chaperon or {})
         if chaperon is None or is_other or objects.is_terminating(chaperon):
-            raise Refusal(f"the PodChaperon of {key} is gone")
+            raise CandidateGone(f"the PodChaperon of {key} is gone")
 
         return chaperon
 
@@ -91,7 +106,7 @@ class Reservations:
                 kinds.POD_CHAPERONS, objects.name(chaperon), body, objects.namespace(chaperon)
             )
         except (NotFound, Conflict) as error:
-            raise Refusal(f"the PodChaperon of {objects.key(chaperon)} is gone") from error
+            raise CandidateGone(f"the PodChaperon of {objects.key(chaperon)} is gone") from error
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         for event in self._waiting.get(objects.key(new or old or {}), ()):

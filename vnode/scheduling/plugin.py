@@ -19,7 +19,7 @@ ERROR status.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -49,6 +49,8 @@ class Handle:
 
     waiting: WaitingPods
     """The pods that Permit holds."""
+    namespace_refusal: Callable[[str], str]
+    """Why pods of the namespace of that name cannot go to targets; "" if they can."""
 
 
 class Plugin(ABC):

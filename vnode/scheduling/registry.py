@@ -7,7 +7,7 @@ the command line), and the installed packages' entry points in the group `vnode.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from typing import Final
 
@@ -77,10 +77,16 @@ def installed() -> list[metadata.EntryPoint]:
 
 
 def build(
-    profile: Profile, registry: Registry, defaults: Mapping[str, int], clock: Clock
+    profile: Profile,
+    registry: Registry,
+    defaults: Mapping[str, int],
+    clock: Clock,
+    *,
+    namespace_refusal: Callable[[str], str],
 ) -> Framework:
     """Build the framework of a profile; `defaults` are the default plugins and their weights.
 
+    `namespace_refusal` is that of `Handle`.
     ConfigError if the profile names a plugin that does not exist, or arguments do not decode.
     """
     weights = _weights(profile, registry, defaults)
@@ -90,7 +96,7 @@ def build(
         raise ConfigError(f'pluginConfig: "{name}" is not enabled; enabled are: {known}')
 
     waiting = WaitingPods()
-    handle = Handle(waiting)
+    handle = Handle(waiting, namespace_refusal)
     plugins: list[tuple[Plugin, int]] = []
     for name, weight in weights.items():
         plugin = registry.get(name)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vnode.api import objects
+from vnode.api import class_names, objects
+from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placements
@@ -37,6 +38,8 @@ class VirtualNode:
     """What the target offers in all; None as long as it is not known."""
     cluster_uid: str | None = None
     """Which cluster it is; "" if it has no such id, None as long as it is not known."""
+    classes: ClassNames = class_names.UNKNOWN
+    """The RuntimeClasses and PriorityClasses that it has."""
 
 
 @dataclass(frozen=True, slots=True)

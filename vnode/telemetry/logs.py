@@ -16,6 +16,8 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
+from vnode.api import visible
+
 _fields: ContextVar[dict[str, str] | None] = ContextVar("log_fields", default=None)
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -55,7 +57,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
 
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return visible.escaped(msgspec.json.encode(line, enc_hook=str).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -64,8 +66,12 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write time, level, message, then `field=value` pairs."""
         pairs = "".join(f" {k}={v}" for k, v in _extra(record).items())
-        text = f"{_time(record)[11:23]} {record.levelname:7} {record.getMessage()}{pairs}"
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        message = visible.line(f"{record.getMessage()}{pairs}")
+        text = f"{_time(record)[11:23]} {record.levelname:7} {message}"
+        if not record.exc_info:
+            return text
+
+        return f"{text}\n{visible.text(self.formatException(record.exc_info))}"
 
 
 def configure(level: str, style: str, stream: TextIO | None = None) -> None:

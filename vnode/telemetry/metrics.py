@@ -1,9 +1,9 @@
 """Declares the agent's metrics, in the names and units of Prometheus.
 
 They have a registry of their own, so that tests can read it and nothing else gets in. Label values
-come from configuration and code only (clusters, verbs, codes, plugins), never from pods: the number
-of series stays bounded. Counting something for each pod must cost only a microsecond: keep the
-child that `labels` returns, if the labels are known beforehand.
+come from configuration and code only (clusters, verbs, codes, plugins), never from pods, and the
+series of a target go with it: so their number stays bounded. Counting something for each pod must
+cost only a microsecond: keep the child that `labels` returns, if the labels are known beforehand.
 """
 
 from __future__ import annotations
@@ -136,6 +136,12 @@ FEEDBACK_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+WRITES_DELAYED: Final = Counter(
+    "vnode_writes_delayed_total",
+    "Writes to objects of the own cluster that waited because a target reported too many changes.",
+    ["resource"],
+    registry=REGISTRY,
+)
 TARGET_HEALTHY: Final = Gauge(
     "vnode_target_healthy", "1 if the target answers, else 0.", ["target"], registry=REGISTRY
 )
@@ -167,6 +173,9 @@ for _result in ("bound", "unschedulable", "error"):
 
 for _result in ("ignored", "mutated", "rejected"):
     ADMISSIONS.labels(_result)
+
+for _resource in ("pods", "lost pods", "nodes", "services", "targets"):
+    WRITES_DELAYED.labels(_resource)
 
 LEADER: Final = Gauge("vnode_leader", "1 if this process leads, else 0.", registry=REGISTRY)
 
@@ -241,6 +250,28 @@ class Lags:
     def forget(self, key: str) -> None:
         """Drop the start of a key."""
         self._started.pop(key, None)
+
+
+_OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ...]] = (
+    (API_REQUESTS, ("cluster", "verb", "code")),
+    (API_REQUEST_SECONDS, ("cluster", "verb")),
+    (WATCH_ENDS, ("cluster", "resource", "why")),
+    (RELISTS, ("cluster", "resource")),
+    (STORE_OBJECTS, ("cluster", "resource")),
+    (INFORMER_SILENCE, ("cluster", "resource")),
+    (MALFORMED_OBJECTS, ("cluster", "resource")),
+    (CANDIDATE_SECONDS, ("target", "outcome")),
+)
+
+
+def forget(target: str) -> None:
+    """Remove the series of a target that is gone: others would come, without end."""
+    for metric, names in _OF_TARGETS:
+        samples = (sample for family in metric.collect() for sample in family.samples)
+        known = {tuple(sample.labels[name] for name in names) for sample in samples}
+        for labels in known:
+            if labels[0] == target:
+                metric.remove(*labels)
 
 
 def render() -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import keys, renaming
+from vnode.api.errors import ConfigError
 
 _labels = st.dictionaries(
     st.sampled_from(["app", "x/app", "y.z/app", "tier", "kueue.x-k8s.io/tier"]),
@@ -44,3 +46,25 @@ def test_whoever_does_as_told_loses_no_label(labels):
     assert set(there.values()) == set(own.values())
     for key, value in own.items():
         assert there.get(key, there.get(keys.PREFIX + key.rpartition("/")[2])) == value
+
+
+def test_many_labels_are_not_matched_at_each_look():
+    most = {f"l{n}": "" for n in range(renaming.MOST_MATCHED)}
+    assert renaming.kept_labels_of(pod(most, "^l1="))
+    more = {**most, "one-more": ""}
+    assert renaming.kept_labels_of(pod(more)) is None
+    with pytest.raises(ConfigError, match="the pod has 101 labels: use 100 at most with it"):
+        renaming.kept_labels_of(pod(more, "^l1="))
+
+
+def test_nor_are_many_values_of_selectors():
+    def affine(count):
+        values = [f"v{n}" for n in range(count)]
+        expression = {"key": "a", "operator": "In", "values": values}
+        term = {"topologyKey": "x", "labelSelector": {"matchExpressions": [expression]}}
+        listed = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return {**pod({}, "^l1="), "spec": {"affinity": {"podAffinity": listed}}}
+
+    assert renaming.kept_labels_of(affine(900))
+    with pytest.raises(ConfigError, match="have over 1000 values"):
+        renaming.kept_labels_of(affine(1000))

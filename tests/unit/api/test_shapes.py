@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnode.api import keys, objects, shapes
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from tests.permitted import MANIFESTS
+from vnode.api import keys, kinds, objects, shapes
 from vnode.api.identity import Identity
 from vnode.pods import changes, delegate
 from vnode.pods.chaperons import build
 from vnode.pods.source import candidates, feedback, proxy_state
+from vnode.runtime.links import TargetKey
 from vnode.targets.connection import trim_chaperon
 
 PARENT = Identity("c1", "uid-of-c1")
@@ -110,7 +114,9 @@ def test_whatever_passes_can_be_read_by_all_who_read_chaperons(path, nonsense) -
     feedback.annotations_patch(pod, chaperon, two_way=True)
     kept = trim_chaperon(chaperon)
     changes.is_news(pod, kept, PARENT)
-    changes.chaperon_patch(pod, build(pod, PARENT, "c2", allowed=True, finalizer=True), kept)
+    changes.chaperon_patch(
+        pod, build(pod, PARENT, "c2", manifests=MANIFESTS, allowed=True, finalizer=True), kept
+    )
     proxy_state.is_loser(chaperon, pod, "n")
 
 
@@ -151,3 +157,36 @@ def test_deep_nesting_is_judged() -> None:
 
     value = _with(("status", "containerStatuses"), [{"name": "main", "state": {"waiting": nested}}])
     assert shapes.is_chaperon(value) in (True, False)
+
+
+def test_of_a_summary_no_more_is_kept_than_any_cluster_has() -> None:
+    many = {f"example.com/r{n}": "1" for n in range(100_000)} | {"cpu": "4", "pods": 110}
+    labels = {f"l{n}": "" for n in range(10_000)}
+    metadata = {"name": "singleton", "uid": "u", "resourceVersion": "1", "labels": labels}
+    kept = shapes.trim_summary({"metadata": metadata, "capacity": many, "allocatable": many})
+    assert len(objects.labels(kept)) == shapes.MOST_LABELS
+    for field in ("capacity", "allocatable"):
+        assert len(kept[field]) == shapes.MOST_RESOURCES
+        assert (kept[field]["cpu"], kept[field]["pods"]) == ("4", 110)
+
+
+def test_a_summary_of_usual_size_is_kept_whole() -> None:
+    summary = {
+        "metadata": {"name": "singleton", "labels": {"a": "b"}, "annotations": {"c": "d"}},
+        "capacity": {"cpu": "4"},
+        "allocatable": None,
+    }
+    assert shapes.trim_summary(summary) == summary
+    assert shapes.trim_summary({"metadata": {"name": "x"}}) == {
+        "metadata": {"name": "x", "labels": {}}
+    }
+
+
+@pytest.mark.looptime
+async def test_a_link_keeps_no_more_of_a_summary(clock) -> None:
+    server = APIServer("c2", clock)
+    many = {f"example.com/r{n}": "1" for n in range(2_000)}
+    server.add(kinds.CLUSTER_SUMMARIES, {"metadata": {"name": "singleton"}, "capacity": many})
+    link = links.link_to(server, TargetKey("a", "b"), Identity("c1", "u1"), clock)
+    async with links.following(link.summaries):
+        assert len((link.summary or {})["capacity"]) == shapes.MOST_RESOURCES

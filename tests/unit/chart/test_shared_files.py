@@ -80,7 +80,7 @@ def test_the_base_image_is_pinned_to_a_patch_release():
 
 def pinned() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    pairs = [line.rstrip(" \\").split("==") for line in lines if "==" in line]
     return {name.lower().replace("_", "-"): version for name, version in pairs}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from vnode import __version__
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.cli import manifests
@@ -21,6 +22,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CA = base64.b64encode(keypairs.make_authority(NOW, timedelta(days=9)).certificate).decode()
 CRDS, RBAC = manifests.crds(), manifests.rbac("vnode")
 RIGHT, WRONG = {"create pods": True}, {"create pods": False}
+ADMIRALTYS = {"list pods": True, "get pods": False}
 
 
 def lease(age: float, holder: str = "a") -> Object:
@@ -60,6 +62,12 @@ def cluster(**more: Any) -> ClusterFacts:
 def ready() -> Object:
     condition = {"type": "Ready", "status": "True", "reason": "Connected", "message": "fine"}
     return {"metadata": {"name": "gpu", "namespace": "a"}, "status": {"conditions": [condition]}}
+
+
+def summary(age: float, **more: str) -> Object:
+    beat = objects.timestamp(NOW - timedelta(seconds=age))
+    annotations = {keys.AGENT_VERSION: __version__, keys.HEARTBEAT: beat, **more}
+    return {"metadata": {"annotations": annotations}}
 
 
 def connection(**more: Any) -> ConnectionFacts:
@@ -139,6 +147,15 @@ def test_what_is_wrong_with_a_cluster_is_found(
         (connection(failure="Unreachable: refused"), "connection", Level.FAIL),
         (connection(rights=WRONG), "rights", Level.FAIL),
         (connection(summary_missing=True), "its agent", Level.FAIL),
+        (connection(summary=summary(179)), "its agent", Level.OK),
+        (connection(summary=summary(181)), "its agent", Level.WARN),
+        (connection(summary=summary(181), skew=-2.0), "its agent", Level.OK),
+        (connection(summary=summary(1, **{keys.HEARTBEAT: "2026"})), "its agent", Level.WARN),
+        (connection(summary=summary(1, **{keys.AGENT_VERSION: "0.0"})), "its agent", Level.WARN),
+        (connection(summary={}), "its agent", Level.OK),
+        (connection(summary={}, rights=ADMIRALTYS), "rights", Level.OK),
+        (connection(summary={}, rights=ADMIRALTYS | WRONG), "rights", Level.FAIL),
+        (connection(summary=summary(1), rights=ADMIRALTYS), "rights", Level.FAIL),
         (connection(target={"metadata": {"name": "gpu"}}), "its condition", Level.FAIL),
         (connection(node=None), "virtual node", Level.FAIL),
         (connection(node={"spec": {"unschedulable": True}}), "virtual node", Level.WARN),

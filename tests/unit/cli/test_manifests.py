@@ -7,6 +7,8 @@ import pytest
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError
 from vnode.cli import manifests, scheduler_config
+from vnode.kube import leases
+from vnode.runtime.leader import AGENT_LEASE
 from vnode.targets import source_rbac
 
 KINDS = [
@@ -57,7 +59,7 @@ def test_another_namespace_moves_all_that_is_ours_and_nothing_else():
         places.add(objects.namespace(obj))
         places.update(subject["namespace"] for subject in obj.get("subjects", ()))
 
-    assert places == {"other", "kube-system", ""}
+    assert places == {"other", "kube-system", "kube-node-lease", ""}
     assert objects.name(manifests.namespace("other")) == "other"
 
 
@@ -116,6 +118,20 @@ def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
 def test_a_webhook_url_without_tls_is_refused():
     with pytest.raises(ConfigError, match="must start with https://"):
         manifests.webhook("vnode", "http://192.0.2.1:9443")
+
+
+def test_no_account_of_ours_may_write_leases_everywhere():
+    """Those in kube-system would decide who leads kube-scheduler and kube-controller-manager."""
+    for role in manifests.rbac("vnode"):
+        if role["kind"] == "ClusterRole":
+            assert not any("leases" in rule.get("resources", ()) for rule in role["rules"])
+
+
+def test_the_leases_of_agents_are_those_that_they_may_use():
+    roles = {objects.name(obj): obj for obj in manifests.rbac("vnode") if obj["kind"] == "Role"}
+    assert objects.namespace(roles["vnode-node-leases"]) == leases.NODE_NAMESPACE
+    named = [rule["resourceNames"] for rule in roles["vnode"]["rules"] if "resourceNames" in rule]
+    assert named == [[AGENT_LEASE]]
 
 
 def test_the_lease_of_the_candidate_scheduler_is_the_one_it_may_use():

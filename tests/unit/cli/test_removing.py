@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, names
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.cli import completion, identity
@@ -51,9 +51,15 @@ def test_a_chaperon_is_ended_with_the_target_it_came_by(
 ) -> None:
     target = {"metadata": {"name": "gpu", "namespace": "team"}}
     remote = RemoteObjects(target, Identity("c1", "u"), frozenset({"team/gpu", "team/ending"}))
-    chaperon = {"metadata": {"name": "web", "annotations": annotations}}
+    annotations |= {keys.PARENT_NAMESPACE: "team", keys.PARENT_NAME: "web"}
+    metadata = {"namespace": "team", "labels": {keys.PARENT_UID: "w"}, "annotations": annotations}
+    chaperon = {"metadata": {"name": names.chaperon("web", "w"), **metadata}}
     assert remote.owns(chaperon) is owned
     assert remote.is_anothers(chaperon) is anothers
+    for planted in ({"name": "web"}, {"namespace": "mine"}):
+        theirs = {"metadata": {**chaperon["metadata"], **planted}}
+        assert not remote.owns(theirs)
+        assert not remote.is_anothers(theirs)
 
 
 def test_a_closed_door_can_still_be_looked_through() -> None:

@@ -18,7 +18,16 @@ NO_MINTER = (
 NO_ACCOUNT = 'c3: pods "x" is forbidden: error looking up service account a/b: not found'
 OTHERS = (
     "c2: Secret exec is the token of service account executor, and such Secrets do not follow: "
-    "run the pod as that account, or create a Secret of that name in target c2"
+    "have target c2 ask for tokens, by the annotation vnode.dev/service-account-tokens, run the "
+    "pod as that account, or create a Secret of that name in the target"
+)
+VARIABLE = (
+    "c2: Secret exec is the token of service account executor, which would end in a variable or "
+    "below a subPath: mount it as a volume, or create a Secret of that name in target c2"
+)
+NOT_VALID = (
+    "c2: Secret exec holds no valid token of service account executor: see that the account "
+    "exists, and delete the Secret and create it again, for the token controller to fill it in"
 )
 
 
@@ -26,7 +35,9 @@ OTHERS = (
     ("expected", "begins"),
     [
         ([NO_MINTER], ["give the agent the right to make tokens"]),
-        ([OTHERS], ["run the pod as that service account, or create a Secret"]),
+        ([OTHERS], ["have the target ask for tokens of the source"]),
+        ([VARIABLE], ["mount the Secret as a volume"]),
+        ([NOT_VALID], ["see that the service account exists"]),
         ([NO_ACCOUNT], [ACCOUNT]),
         ([NO_MINTER, NO_ACCOUNT], ["give the agent the right to make tokens", ACCOUNT]),
         ([f"{NO_ACCOUNT}, {NO_MINTER}"], ["give the agent the right to make tokens", ACCOUNT]),

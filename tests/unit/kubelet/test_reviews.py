@@ -115,6 +115,16 @@ async def test_the_finest_right_is_asked_about_first():
     }
 
 
+async def test_a_right_to_read_opens_no_exec_by_websocket():
+    server = Reviewer(good=False)
+    with pytest.raises(Refused, match="verb=create"):
+        await Authorizer(server, Hands()).authorize(ALICE, "n", "GET", "/exec/a/b/c")
+
+    [asked] = server.asked
+    assert asked["resourceAttributes"]["verb"] == "create"
+    assert asked["resourceAttributes"]["subresource"] == "proxy"
+
+
 async def test_a_right_that_cannot_be_found_out_is_an_error_and_not_kept():
     server = Reviewer()
     authorizer = Authorizer(server, Hands())

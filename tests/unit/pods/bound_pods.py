@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
+from tests.permitted import MANIFESTS
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
@@ -23,6 +24,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
 
 SPACE: Final = "shop"
@@ -54,7 +56,9 @@ def new_pod(name: str = "web", node: str = "", **fields: Any) -> Object:
         "annotations": {},
         **fields.pop("metadata", {}),
     }
-    return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}, **fields}
+    bound = [{"type": "PodScheduled", "status": "True"}] if node else []  # as a binding writes
+    status = {"phase": "Pending", "conditions": bound}
+    return {"metadata": metadata, "spec": spec, "status": status, **fields}
 
 
 class BoundTarget:
@@ -82,7 +86,9 @@ class BoundTarget:
 
     def add(self, pod: Object, *, allowed: bool = True, **status: Any) -> Object:
         """Store the chaperon of a pod."""
-        built = chaperons.build(pod, PARENT, str(self.link.target), allowed=allowed, finalizer=True)
+        built = chaperons.build(
+            pod, PARENT, str(self.link.target), manifests=MANIFESTS, allowed=allowed, finalizer=True
+        )
         return self.server.add(kinds.POD_CHAPERONS, {**built, "status": status})
 
     def chaperon(self, name: str = "web") -> Object | None:
@@ -117,12 +123,20 @@ class World:
     They are ClusterTargets if `namespace` is "".
     """
 
-    def __init__(self, clock: Clock, count: int = 1, *, namespace: str = SPACE) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        count: int = 1,
+        *,
+        namespace: str = SPACE,
+        label_required: bool = False,
+    ) -> None:
         self.source = APIServer("c1", clock)
         self.targets = [BoundTarget(f"c{number + 2}", clock, namespace) for number in range(count)]
         self.links = Links()
         self.existing = {target.node for target in self.targets}
         self.brought: list[str] = []
+        self.tokens: tuple[str, ...] = ()  # Secrets for which the target has tokens
         client = self.source.client()
         self.events = EventRecorder(client, "vnode", clock)
         self.proxies = Informer(
@@ -132,11 +146,14 @@ class World:
             trim=proxy_state.trim,
             indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
         )
+        self.namespaces = Informer(client, kinds.NAMESPACES)
         self.controller = ProxyController(
             client,
             self.proxies,
             self.links,
             PARENT,
+            manifests=MANIFESTS,
+            enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=label_required),
             target_exists=self.existing.__contains__,
             trim=proxy_state.trim,
             bring=self._bring,
@@ -144,9 +161,9 @@ class World:
             clock=clock,
         )
 
-    async def _bring(self, pod: Object, _link: Link) -> str:
+    async def _bring(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
         self.brought.append(objects.name(pod))
-        return ""
+        return "", self.tokens
 
     @property
     def target(self) -> BoundTarget:
@@ -156,7 +173,7 @@ class World:
     async def running(self, *, seconds: float = 1) -> AsyncIterator[None]:
         """Have the controller at work; inside, it has had that many seconds."""
         connected = [target.link for target in self.targets]
-        async with links.connected(*connected), links.following(self.proxies):
+        async with links.connected(*connected), links.following(self.proxies, self.namespaces):
             for link in connected:
                 self.links.add(link)
 
@@ -176,6 +193,11 @@ class World:
         """Store a pod, which is bound to the first target's node unless it is said otherwise."""
         bound_to = self.target.node if node is None else node
         return self.source.add(kinds.PODS, new_pod(name, bound_to, **copy.deepcopy(fields)))
+
+    def label_namespace(self) -> None:
+        """As a cluster administrator does."""
+        label, value = keys.WEBHOOK_NAMESPACE_LABEL
+        self.source.add(kinds.NAMESPACES, {"metadata": {"name": SPACE, "labels": {label: value}}})
 
     def pod(self, name: str = "web") -> Object | None:
         return self.source.find(kinds.PODS, name, SPACE)

@@ -6,7 +6,7 @@ The proxy scheduler and all that it uses are real, down to links and informers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from scheduler_plugins import defaults
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.apiserver.store import Change
+from tests.permitted import MANIFESTS
 from tests.unit.pods.targets import LATENCY, US, Target
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -28,6 +29,7 @@ from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
 from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
@@ -45,6 +47,7 @@ class Source:
         *targets: Target,
         plugins: Object | None = None,
         settings: CandidateSettings | None = None,
+        label_required: bool = False,
     ) -> None:
         self.server = APIServer("c1", clock, latency=lambda: LATENCY)
         self.targets = targets
@@ -63,8 +66,16 @@ class Source:
             trim=proxy_state.trim,
         )
         self._nodes = Informer(self._client, kinds.NODES)
+        self._namespaces = Informer(self._client, kinds.NAMESPACES)
+        namespaces = EnabledNamespaces(self._namespaces, label_required=label_required)
         profile = config.load({"profile": plugins or {}}).profile
-        framework = registry.build(profile, Registry(defaults.PLUGINS), defaults.WEIGHTS, clock)
+        framework = registry.build(
+            profile,
+            Registry(defaults.PLUGINS),
+            defaults.WEIGHTS,
+            clock,
+            namespace_refusal=namespaces.refusal,
+        )
         queue = SchedulingQueue(
             clock,
             framework.queue_sort.sort_key,
@@ -72,7 +83,7 @@ class Source:
             pre_enqueue=framework.pre_enqueue,
         )
         cache = Cache()
-        self._books = EventHandlers(self._nodes, self.links, cache, queue)
+        self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
         self._driver = ProxyScheduler(
@@ -86,7 +97,7 @@ class Source:
             candidate_phase=CandidatePhase(
                 self._client,
                 self.links,
-                CandidateRequests(US, self._bring, clock),
+                CandidateRequests(US, MANIFESTS, self._bring, clock),
                 assumptions,
                 settings=settings or CandidateSettings(),
                 lookup=lookup,
@@ -115,7 +126,10 @@ class Source:
             self.server.add(kinds.NODES, {"metadata": metadata, "spec": spec})
 
         connected = [target.link for target in self.targets]
-        async with links.connected(*connected), links.following(self._proxies, self._nodes):
+        async with (
+            links.connected(*connected),
+            links.following(self._proxies, self._nodes, self._namespaces),
+        ):
             for link in connected:
                 self.links.add(link)
 
@@ -144,6 +158,13 @@ class Source:
             "status": {"phase": "Pending"},
         }
         return self.server.add(kinds.PODS, pod)
+
+    def label_namespace(self) -> None:
+        """As a cluster administrator does."""
+        label, value = keys.WEBHOOK_NAMESPACE_LABEL
+        self.server.add(
+            kinds.NAMESPACES, {"metadata": {"name": "default", "labels": {label: value}}}
+        )
 
     def pod(self, name: str) -> Object:
         """Return a pod as it is stored, not to be changed."""
@@ -197,9 +218,9 @@ class Source:
     async def _allow(self, _pod: Object) -> None:
         """No pod here came from another cluster."""
 
-    async def _bring(self, _pod: Object, link: Link) -> str:
+    async def _bring(self, _pod: Object, link: Link) -> tuple[str, Sequence[str]]:
         await asyncio.sleep(self.bringing.get(link.node_name, 0.0))
-        return self.annotations.get(link.node_name, "")
+        return self.annotations.get(link.node_name, ""), ()
 
 
 def apart(app: str) -> Object:

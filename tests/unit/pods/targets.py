@@ -12,7 +12,7 @@ from typing import Final
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.apiserver.store import Change
-from vnode.api import keys, kinds, names, objects
+from vnode.api import class_names, keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
@@ -77,6 +77,15 @@ class Target:
         }
         metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
         self.server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata, "allocatable": free})
+
+    def set_classes(self, runtime: list[str], priority: list[str]) -> None:
+        """Say which RuntimeClasses and PriorityClasses there are."""
+        said = {keys.CLASSES: class_names.encode(runtime, priority)}
+
+        def change(summary: Object) -> None:
+            summary["metadata"]["annotations"].update(said)
+
+        self.server.change(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", change)
 
     def set_healthy(self, healthy: bool) -> None:
         links.set_healthy(self.link, healthy, self._clock)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.permitted import MANIFESTS
 from vnode.api import changeable, keys, objects
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
@@ -48,7 +49,9 @@ def living(**metadata):
 
 
 def built(live):
-    made = chaperons.build(live, PARENT, "default/c2", allowed=True, finalizer=True)
+    made = chaperons.build(
+        copy.deepcopy(live), PARENT, "default/c2", manifests=MANIFESTS, allowed=True, finalizer=True
+    )
     made["metadata"]["uid"] = "c-uid"
     return made
 

@@ -7,25 +7,13 @@ import json
 
 import pytest
 
-from vnode.api import keys, names, objects
+from tests.permitted import MANIFESTS
+from vnode.api import keys, objects, saved_manifest
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
-from vnode.api.service_tokens import WantedToken
 from vnode.pods import chaperons
 
 PARENT = Identity("c1", "uid-of-c1")
-NAMESPACE_FILE = {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}
-ROOT_CA = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
-PROJECTED = {
-    "projected": {
-        "sources": [
-            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
-            {"configMap": ROOT_CA},
-            {"downwardAPI": NAMESPACE_FILE},
-        ]
-    }
-}
-"""As admission mounts it."""
 
 
 def proxy(source=None, *, annotations=None, **spec):
@@ -59,13 +47,23 @@ def proxy(source=None, *, annotations=None, **spec):
                 **(annotations or {}),
             },
         },
-        "spec": {"schedulerName": keys.PROXY_SCHEDULER, "containers": [], **spec},
+        "spec": {**admitted(objects.spec(source)), **spec},
     }
+
+
+def admitted(spec):
+    """The spec of a proxy, whose constraints choose a virtual node."""
+    kept = {k: v for k, v in spec.items() if k not in saved_manifest.FIELDS}
+    selector = {keys.PROVIDER_LABEL: keys.PROVIDER}
+    return {**kept, "schedulerName": keys.PROXY_SCHEDULER, "nodeSelector": selector}
 
 
 def build(pod, **flags):
     return chaperons.build(
-        pod, PARENT, "default/c2", **{"allowed": False, "finalizer": True, **flags}
+        pod,
+        PARENT,
+        "default/c2",
+        **{"manifests": MANIFESTS, "allowed": False, "finalizer": True, **flags},
     )
 
 
@@ -130,20 +128,6 @@ def test_constraints_that_chose_the_virtual_node_stay_behind():
     assert not {"nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"} & set(spec)
 
 
-def test_the_sources_service_account_token_is_taken_off_every_kind_of_container():
-    mount = {"name": "kube-api-access-x", "mountPath": keys.SERVICE_ACCOUNT_MOUNT}
-    other = {"name": "data", "mountPath": "/data"}
-    source = source_with(
-        containers=[{"name": "main", "volumeMounts": [other, mount]}],
-        initContainers=[{"name": "init", "volumeMounts": [mount]}],
-        volumes=[{"name": "kube-api-access-x", **PROJECTED}, {"name": "data"}],
-    )
-    spec = build(proxy(source))["spec"]
-    assert spec["containers"][0]["volumeMounts"] == [other]
-    assert spec["initContainers"][0]["volumeMounts"] == []
-    assert spec["volumes"] == [{"name": "data"}]
-
-
 def test_selectors_in_affinity_and_spread_are_renamed_as_the_labels_are():
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     source = source_with(
@@ -205,9 +189,11 @@ def test_a_pod_that_never_met_the_webhook_is_its_own_manifest():
 def test_a_manifest_in_yaml_as_admiralty_writes_it_is_read():
     pod = proxy()
     pod["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST] = (
-        "metadata:\n  name: web-0\nspec:\n  containers:\n  - name: main\n"
+        "metadata:\n  name: web-0\nspec:\n  containers:\n  - name: other\n  nodeSelector: {a: b}\n"
     )
-    assert build(pod)["spec"]["containers"] == [{"name": "main"}]
+    spec = build(pod)["spec"]
+    assert spec["nodeSelector"] == {"a": "b"}
+    assert spec["containers"] == [{"name": "main", "image": "nginx"}]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "metadata: {}", "\x00"])
@@ -277,97 +263,6 @@ def test_a_delegate_that_is_sent_on_has_this_cluster_as_its_parent_and_its_way_w
 def test_a_delegate_is_not_sent_where_it_has_been_nor_by_others(pod, words):
     with pytest.raises(ConfigError, match=words):
         build(pod, target_uid="uid-of-c2")
-
-
-def test_a_token_of_the_source_stands_where_the_targets_own_would():
-    mount = {"name": "kube-api", "mountPath": keys.SERVICE_ACCOUNT_MOUNT, "readOnly": True}
-    own = {"name": "KUBERNETES_SERVICE_PORT", "value": "1"}
-    source = source_with(
-        containers=[
-            {"name": "main", "volumeMounts": [mount], "env": [own]},
-            {"name": "without"},
-        ],
-        initContainers=[{"name": "init", "volumeMounts": [mount]}],
-        volumes=[{"name": "kube-api", **PROJECTED}, {"name": "other"}],
-    )
-    before = copy.deepcopy(source)
-    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
-    items = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
-    secret = {"secretName": names.token_secret("web-0", "u1"), "items": items}
-    assert spec["volumes"] == [{"name": "kube-api", "secret": secret}, {"name": "other"}]
-    assert spec["automountServiceAccountToken"] is False
-    host = {"name": "KUBERNETES_SERVICE_HOST", "value": "api"}
-    assert spec["containers"][0]["env"] == [host, own]
-    assert spec["containers"][0]["volumeMounts"] == [mount]
-    assert spec["containers"][1] == {"name": "without"}
-    port = {"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}
-    assert spec["initContainers"][0]["env"] == [host, port]
-    assert source == before
-
-
-def mounted(volume, **spec):
-    """A pod of another account with a volume in the usual place; which one its delegate has."""
-    mounts = [{"name": volume["name"], "mountPath": keys.SERVICE_ACCOUNT_MOUNT}]
-    containers = [{"name": "main", "volumeMounts": mounts}]
-    return source_with(containers=containers, volumes=[volume], serviceAccountName="robot", **spec)
-
-
-@pytest.mark.parametrize("source_api", [None, ("api", "6443")], ids=["target", "source"])
-@pytest.mark.parametrize(
-    "volume",
-    [
-        {"name": "own", "secret": {"secretName": "mine"}},
-        {"name": "exec", "secret": {"secretName": "argo-executor.service-account-token"}},
-        {"name": "dir", "emptyDir": {}},
-    ],
-    ids=lambda volume: volume["name"],
-)
-def test_what_a_user_mounts_where_tokens_are_looked_for_travels_as_it_is(volume, source_api):
-    source = mounted(volume, automountServiceAccountToken=False)
-    built = build(proxy(source), source_api=source_api)
-    assert built["spec"]["volumes"] == [volume]
-    assert built["spec"]["containers"] == source["spec"]["containers"]
-    assert keys.TOKEN not in objects.annotations(built)
-
-
-def test_a_token_that_a_user_projects_there_is_the_targets_to_fill_or_the_sources():
-    extra = {"configMap": {"name": "more"}}
-    sources = [*PROJECTED["projected"]["sources"], extra]
-    volume = {"name": "own", "projected": {"sources": sources}}
-    source = mounted(volume, automountServiceAccountToken=False)
-    assert build(proxy(source))["spec"]["volumes"] == [volume]
-    pod = proxy(source)
-    pod["spec"] |= {field: source["spec"][field] for field in ("volumes", "containers")}
-    built = build(pod, source_api=("api", "6443"))
-    assert keys.TOKEN in objects.annotations(built)
-    files = [{"key": file, "path": file} for file in ("token", "ca.crt", "namespace")]
-    secret = {"secret": {"name": names.token_secret("web-0", "u1"), "items": files}}
-    assert built["spec"]["volumes"] == [{"name": "own", "projected": {"sources": [secret, extra]}}]
-
-
-def test_a_token_of_another_audience_comes_from_the_source_where_the_usual_one_does():
-    token = {"path": "vault/token", "audience": "vault", "expirationSeconds": 600}
-    others = [{"configMap": {"name": "m"}}, {"serviceAccountToken": token}]
-    projected = {"name": "own", "projected": {"sources": others, "defaultMode": 256}}
-    mounts = [{"name": "own", "mountPath": "/tokens"}]
-    source = source_with(containers=[{"name": "main", "volumeMounts": mounts}], volumes=[projected])
-    before = copy.deepcopy(source)
-    spec = build(proxy(source), source_api=("api", "6443"))["spec"]
-    item = {"key": WantedToken("vault", 600).key, "path": "vault/token"}
-    mapped = {"name": names.token_secret("web-0", "u1"), "items": [item]}
-    (volume,) = spec["volumes"]
-    assert volume["projected"] == {
-        "sources": [{"configMap": {"name": "m"}}, {"secret": mapped}],
-        "defaultMode": 256,
-    }
-    assert spec["containers"] == [{"name": "main", "volumeMounts": mounts}]
-    assert source == before
-    assert build(proxy(source))["spec"]["volumes"] == [projected]
-
-
-def test_a_pod_without_the_token_is_the_same_with_tokens_of_the_source():
-    pod = proxy()
-    assert build(pod, source_api=("api", "6443"))["spec"] == build(pod)["spec"]
 
 
 def test_readiness_gates_go_only_where_their_conditions_can():

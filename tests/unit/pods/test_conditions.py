@@ -136,6 +136,15 @@ def test_without_a_delegate_nothing_but_its_absence_is_told():
     assert fed(pod, told) == {"PodScheduled": refused, "DisruptionTarget": EVICTED}
 
 
+def test_that_a_proxy_is_scheduled_is_the_bindings_word_with_the_kubelets_generation():
+    pod, bound = proxy(READY, condition("PodScheduled", reason="Bound")), LATER
+    pod["metadata"]["generation"] = 4
+    told = chaperon(condition("PodScheduled", since=bound, observedGeneration=7))
+    told["metadata"]["generation"] = 7
+    own = condition("PodScheduled", reason="Bound", observedGeneration=4)
+    assert fed(pod, told)["PodScheduled"] == own
+
+
 def test_of_two_conditions_of_one_type_the_first_counts():
     assert fed(proxy(), chaperon(READY, condition("Ready", "False")))["Ready"] == READY
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.permitted import MANIFESTS
 from vnode.api import keys, objects
 from vnode.api.identity import Identity
 from vnode.pods import changes, chaperons, delegate
@@ -60,6 +61,7 @@ def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -
             "annotations": {**(annotations or {}), keys.SOURCE_POD_MANIFEST: json.dumps(source)},
         },
         "spec": {
+            **source["spec"],
             "schedulerName": keys.PROXY_SCHEDULER,
             "ephemeralContainers": [{"name": "shell", "env": env}],
         },
@@ -68,7 +70,9 @@ def pod(*paths: str, labels: Any = None, annotations: Any = None, **spec: Any) -
 
 def send(proxy: dict[str, Any], parent: Identity = PARENT, **flags: Any) -> dict[str, Any]:
     """The delegate of a proxy."""
-    built = chaperons.build(proxy, parent, "default/c2", allowed=True, finalizer=True, **flags)
+    built = chaperons.build(
+        proxy, parent, "default/c2", manifests=MANIFESTS, allowed=True, finalizer=True, **flags
+    )
     built["metadata"]["uid"] = "uid-of-chaperon"
     made = delegate.build(built, goes_on=True)
     made["spec"]["ephemeralContainers"] = built["spec"]["ephemeralContainers"]
@@ -206,7 +210,9 @@ def test_a_pod_that_nobody_changes_is_no_news_for_its_chaperon():
     proxy = pod("metadata.name", label("x/app"), label("app"), labels=labels)
     proxy["spec"]["nodeName"] = "admiralty-default-c2"
     proxy["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = "w"
-    built = chaperons.build(proxy, PARENT, "default/c2", allowed=True, finalizer=True)
+    built = chaperons.build(
+        proxy, PARENT, "default/c2", manifests=MANIFESTS, allowed=True, finalizer=True
+    )
     assert not changes.is_news(proxy_state.trim(proxy), trim_chaperon(built), PARENT)
     assert changes.chaperon_patch(proxy, built, trim_chaperon(built)) == {}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler_plugins import defaults
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
@@ -24,7 +25,11 @@ class World:
     def __init__(self) -> None:
         self.clock, self.cache = ManualClock(), Cache()
         framework = registry.build(
-            Profile(), Registry(defaults.PLUGINS), defaults.WEIGHTS, self.clock
+            Profile(),
+            Registry(defaults.PLUGINS),
+            defaults.WEIGHTS,
+            self.clock,
+            namespace_refusal=any_namespace,
         )
         self.queue = SchedulingQueue(
             self.clock, framework.queue_sort.sort_key, framework.registrations()

@@ -125,7 +125,7 @@ class Gate(PermitPlugin):
 
 
 def handle() -> Handle:
-    return Handle(WaitingPods())
+    return Handle(WaitingPods(), lambda _namespace: "")
 
 
 def framework(*plugins: Plugin, weight: int = 1, shared: Handle | None = None) -> Framework:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler_plugins import defaults
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.api.errors import ConfigError
 from vnode.scheduling import config, registry
@@ -41,7 +42,9 @@ def example_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def build(section: object = None) -> Framework:
     known = Registry(defaults.PLUGINS, registry.installed())
     profile = config.load(section).profile
-    return registry.build(profile, known, defaults.WEIGHTS, ManualClock())
+    return registry.build(
+        profile, known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+    )
 
 
 def profile(**parts: object) -> dict[str, object]:

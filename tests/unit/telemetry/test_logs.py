@@ -52,3 +52,25 @@ async def test_an_error_of_ours_is_written_with_its_trace(written: io.StringIO) 
         writer.close()
 
     assert "RuntimeError: ours" in written.getvalue()
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_words_of_others_make_no_line_and_command_no_terminal(style: str) -> None:
+    formatter = logs.TextFormatter() if style == "text" else logs.JsonFormatter()
+    record = logging.makeLogRecord({"msg": "said %s", "args": ("\x1b[2J\x9b2J\u202e\nWARNING x",)})
+    with logs.context(target="\x1b]0;x\x07\ny"):
+        line = formatter.format(record)
+
+    assert "\n" not in line
+    assert not set(line) & set("\x1b\x9b\x07\u202e")
+
+
+def test_a_traceback_keeps_its_lines_but_commands_no_terminal() -> None:
+    try:
+        raise RuntimeError("\x1b[2J")
+    except RuntimeError as error:
+        record = logging.makeLogRecord({"msg": "x", "exc_info": (type(error), error, None)})
+
+    written = logs.TextFormatter().format(record)
+    assert "\x1b" not in written
+    assert written.endswith("\nRuntimeError: \ufffd[2J")

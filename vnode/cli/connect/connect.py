@@ -13,11 +13,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-import click
-
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, NotFound
-from vnode.cli import identity, kubeconfigs
+from vnode.cli import identity, kubeconfigs, terminal
 from vnode.cli.access import Access
 from vnode.cli.connect import connector
 from vnode.cli.connect.connector import Connector
@@ -106,7 +104,7 @@ async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
             lifetime=lifetime,
             confirmed=options.confirm_cluster,
         )
-        await Connector(source_client, target_client, connection, click.echo).run()
+        await Connector(source_client, target_client, connection, terminal.say).run()
         await _finish(source_client, connection, options)
 
 
@@ -141,14 +139,14 @@ async def _finish(source: Client, connection: DesiredConnection, options: Connec
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     namespace = connection.namespace
     if not namespace:
-        click.echo(f"Pods take part in namespaces that are labelled {label}={value}.")
+        terminal.say(f"Pods take part in namespaces that are labelled {label}={value}.")
     elif objects.labels(await source.get(kinds.NAMESPACES, namespace)).get(label) == value:
         pass
     elif options.enable_namespace:
         await source.patch(kinds.NAMESPACES, namespace, {"metadata": {"labels": {label: value}}})
-        click.echo(f"namespace/{namespace} labelled {label}={value}")
+        terminal.say(f"namespace/{namespace} labelled {label}={value}")
     else:
-        click.echo(
+        terminal.say(
             f"Pods of namespace {namespace} take part once it is labelled: "
             f"kubectl label namespace {namespace} {label}={value}"
         )

@@ -82,7 +82,7 @@ async def _serve(
         tasks.start(server.run(), "dashboard")
         await server.ready.wait()
         address = f"http://{_LOOPBACK}:{server.port}{base}/"
-        click.echo(address)
+        terminal.say(address)
         if opens:
             await asyncio.to_thread(webbrowser.open, address)
 

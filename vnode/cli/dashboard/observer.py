@@ -52,7 +52,7 @@ class Observer:
         )
         self._targets = TargetLister(client, namespace)
         self._connections = TargetController(
-            client, own, self._targets, links, clock=clock, trust=Trust()
+            client, own, self._targets, links, clock=clock, trust=lambda _target: Trust()
         )
         stores = Stores(
             self._targets.informers, self._sources, self._nodes, self._pods.store.values

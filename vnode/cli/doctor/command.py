@@ -10,7 +10,7 @@ import click
 from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
-from vnode.cli import access, main, manifests
+from vnode.cli import access, main, manifests, terminal
 from vnode.cli.access import Access
 from vnode.cli.doctor import cluster_checks, connection_checks, examining, trying
 from vnode.cli.doctor.facts import ClusterFacts
@@ -113,12 +113,12 @@ def command() -> click.Command:
             if output == "json":
                 from vnode.cli import tables
 
-                click.echo(tables.document([as_object(findings)], "json", single=True))
+                terminal.say(tables.document([as_object(findings)], "json", single=True))
             else:
                 for line in lines(findings):
-                    click.echo(line)
+                    terminal.say(line)
 
-                click.echo(summary(findings))
+                terminal.say(summary(findings))
 
             if any(finding.level is Level.FAIL for finding in findings):
                 raise click.exceptions.Exit(main.PROBLEMS_FOUND)

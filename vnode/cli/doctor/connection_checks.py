@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 from vnode import __version__
@@ -10,9 +11,15 @@ from vnode.api import keys, objects
 from vnode.cli.doctor import cluster_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
-from vnode.targets import conditions, expiry, model
+from vnode.targets import conditions, expiry, heartbeats, model
 
 _AGAIN: Final = "run vnode connect again"
+_SILENT: Final = (
+    "start it; if Admiralty has replaced it, all is well, and this goes with "
+    "kubectl annotate clustersummary singleton vnode.dev/agent-version- there"
+)
+_NOT_ADMIRALTYS: Final = frozenset({"get pods"})
+"""What vnode's role admiralty-source allows, and Admiralty's of that name does not."""
 
 
 def check(facts: ConnectionFacts) -> list[Finding]:
@@ -58,8 +65,12 @@ def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
 
 
 def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:
+    runs_vnode = _runs_vnode(facts)
     denied = [right for right, allowed in facts.rights.items() if not allowed]
-    if denied:
+    if denied and not runs_vnode and set(denied) <= _NOT_ADMIRALTYS:
+        text = "those of Admiralty's role, which has no kubectl attach and port-forward"
+        yield "rights", (Level.OK, text, "")
+    elif denied:
         cure = "create a Source there (vnode connect does); its agent must run to bind it"
         yield "rights", (Level.FAIL, f"it may not: {', '.join(denied)}", cure)
     elif facts.rights:
@@ -72,13 +83,27 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         version = objects.annotations(facts.summary).get(keys.AGENT_VERSION, "")
         if not version:
             yield "its agent", (Level.OK, "Admiralty's, not vnode's", "")
+        elif not runs_vnode:
+            text = f"vnode {version} has given no sign of life for minutes"
+            yield "its agent", (Level.WARN, text, _SILENT)
         elif version != __version__:
             text = f"it is vnode {version}, this is {__version__}"
             yield "its agent", (Level.WARN, text, "use one version on both sides")
         else:
-            yield "its agent", (Level.OK, f"vnode {version}; --target FILE tells if it runs", "")
+            yield "its agent", (Level.OK, f"vnode {version}; --target FILE tells more", "")
 
     yield from _in_the_source(facts)
+
+
+def _runs_vnode(facts: ConnectionFacts) -> bool:
+    """Tell whether the target's vnode has given a sign of life lately, by the target's clock."""
+    annotations = objects.annotations(facts.summary or {})
+    beat = objects.parse_timestamp(annotations.get(keys.HEARTBEAT, ""))
+    if keys.AGENT_VERSION not in annotations or beat is None or beat.tzinfo is None:
+        return False
+
+    age = facts.now + timedelta(seconds=facts.skew or 0) - beat
+    return age.total_seconds() < heartbeats.PATIENCE
 
 
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:

@@ -25,6 +25,7 @@ from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.manifests import SERVICE
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
+from vnode.kube import answers, bounds, decoding
 from vnode.kube.client import Client
 from vnode.pods import delegate
 from vnode.runtime.leader import AGENT_LEASE as LEASE
@@ -98,11 +99,16 @@ async def read_version(client: Client) -> tuple[str, float | None]:
     async with client.stream("GET", "/version", query={}, silence=_TIMEOUT) as response:
         middle = (before + time.time()) / 2
         date = response.headers.get("Date")
+        with answers.translate_errors(client.name):
+            async with asyncio.timeout(_TIMEOUT):
+                payload = await answers.read(response, bounds.SMALL.size)
+
         try:
-            text = str((await response.json()).get("gitVersion", ""))
+            found = decoding.decode_at_once(payload, bounds.SMALL)
+            text = str(found.get("gitVersion", "")) if isinstance(found, dict) else ""
             # The header has whole seconds: on average half a second has passed since.
             skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None
-        except (ValueError, TypeError, OSError, TimeoutError) as error:
+        except (Unreachable, ValueError, TypeError) as error:
             raise Unreachable(f"{client.name}: no Kubernetes API answers: {error}") from error
 
     return text, skew

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from vnode.api import visible
 from vnode.cli import terminal
 
 
@@ -51,9 +52,9 @@ def lines(findings: Iterable[Finding]) -> Iterable[str]:
             yield terminal.styled(place, bold=True)
 
         level = terminal.styled(f"{finding.level.value:<4}", _COLOURS[finding.level])
-        yield f"  {level}  {finding.check:<20} {finding.text}"
+        yield f"  {level}  {finding.check:<20} {visible.line(finding.text)}"
         if finding.cure and finding.cure != IN_THE_TEXT:
-            yield f"        {'':<20} cure: {finding.cure}"
+            yield f"        {'':<20} cure: {visible.line(finding.cure)}"
 
 
 def in_days(end: datetime, now: datetime) -> str:

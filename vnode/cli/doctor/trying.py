@@ -20,6 +20,7 @@ from vnode.targets.cluster_identity import Recognition
 # The permissions that the source's agent needs in a target; the role admiralty-source has them.
 _RIGHTS: Final[tuple[tuple[str, Kind, str], ...]] = (
     *((verb, kinds.POD_CHAPERONS, "") for verb in ("create", "list", "watch", "patch", "delete")),
+    ("list", kinds.PODS, ""),
     ("get", kinds.PODS, ""),
     ("get", kinds.PODS, "log"),
     ("create", kinds.PODS, "exec"),

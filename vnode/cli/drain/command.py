@@ -10,7 +10,7 @@ import click
 
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
-from vnode.cli import access, naming
+from vnode.cli import access, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.drain import eviction, filters, unschedulable
 from vnode.cli.drain.filters import DrainRules
@@ -42,7 +42,7 @@ async def drain(
     """Cordon the virtual node of a target, and evict its pods."""
     node = await naming.node(client, name, namespace)
     node_name = objects.name(node)
-    await unschedulable.set_cordon(client, node, True, click.echo, dry_run=dry_run)
+    await unschedulable.set_cordon(client, node, True, terminal.say, dry_run=dry_run)
     pods = await client.list(
         kinds.PODS, field_selector=f"spec.nodeName={node_name}", label_selector=rules.selector
     )
@@ -53,22 +53,22 @@ async def drain(
         )
 
     for warning in chosen.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        terminal.say(f"Warning: {warning}", err=True)
 
     if dry_run:
         for pod in chosen.evicted:
-            click.echo(f"evicting pod {objects.key(pod)} (dry run)")
+            terminal.say(f"evicting pod {objects.key(pod)} (dry run)")
     elif chosen.evicted:
         await eviction.evict(
             client,
             node_name,
             chosen.evicted,
-            partial(click.echo, err=True),
+            partial(terminal.say, err=True),
             grace=grace,
             limit=limit,
         )
 
-    click.echo(f"node/{node_name} drained{' (dry run)' if dry_run else ''}")
+    terminal.say(f"node/{node_name} drained{' (dry run)' if dry_run else ''}")
 
 
 def command() -> click.Command:

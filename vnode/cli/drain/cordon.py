@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vnode.cli import access, naming
+from vnode.cli import access, naming, terminal
 from vnode.cli.access import Access
 from vnode.cli.drain import unschedulable
 from vnode.cli.main import run
@@ -36,7 +36,7 @@ def make(name: str, wanted: bool, text: str) -> click.Command:
         async def do() -> None:
             async with Access(kubeconfig, context).client() as client:
                 node = await naming.node(client, target, namespace)
-                await unschedulable.set_cordon(client, node, wanted, click.echo, dry_run=dry_run)
+                await unschedulable.set_cordon(client, node, wanted, terminal.say, dry_run=dry_run)
 
         run(do())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from vnode.api.clock import SystemClock
-from vnode.cli import access, manifests, tables
+from vnode.cli import access, manifests, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.explain import rendering
 from vnode.cli.main import run
@@ -64,9 +64,9 @@ def command() -> click.Command:
             found = story.build(facts)
             if output == "text":
                 width = shutil.get_terminal_size().columns
-                click.echo(rendering.as_text(found, facts.now, width))
+                terminal.say(rendering.as_text(found, facts.now, width))
             else:
-                click.echo(tables.document([rendering.as_object(found)], output, single=True))
+                terminal.say(tables.document([rendering.as_object(found)], output, single=True))
 
         run(explain())
 

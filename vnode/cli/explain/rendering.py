@@ -6,7 +6,7 @@ import textwrap
 from datetime import datetime
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import objects, visible
 from vnode.api.objects import Object
 from vnode.cli import terminal
 from vnode.insight import status_text
@@ -26,10 +26,12 @@ def as_text(story: Story, now: datetime, width: int = 100) -> str:
 
     colour = terminal.GOOD if verdict.state.is_good else terminal.BAD
     lines += ["", terminal.styled("Now", bold=True)]
-    lines.append("  " + terminal.styled(f"{verdict.state.value}: {verdict.text}", colour))
+    lines.append(
+        "  " + terminal.styled(f"{verdict.state.value}: {visible.line(verdict.text)}", colour)
+    )
     if verdict.cures:
         lines += ["", terminal.styled("What to do", bold=True)]
-        lines += [f"  - {cure}" for cure in verdict.cures]
+        lines += [f"  - {visible.line(cure)}" for cure in verdict.cures]
 
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vnode.cli import access, tables
+from vnode.cli import access, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.get import views
 from vnode.cli.get.listing import Listing, ListRequest
@@ -70,7 +70,7 @@ def command() -> click.Command:
             async with Access(kubeconfig, context).client() as client:
                 scope = access.scope(client, namespace, all_namespaces)
                 request = ListRequest(resource, names, scope, output, selector)
-                listing = Listing(client, request, click.echo)
+                listing = Listing(client, request, terminal.say)
                 await (listing.follow() if watch else listing.once())
 
         run(show())

@@ -98,6 +98,7 @@ TARGETS: Final = View(
         _REASON,
         Column("NODE", _meta(lambda obj: model.key_of(obj).node_name)),
         _AGE,
+        Column("AGENT", _condition(conditions.AGENT, "reason"), wide=True),
         Column("CREDENTIALS", _condition(conditions.CREDENTIALS_LAST, "message"), wide=True),
         _MESSAGE,
     ),

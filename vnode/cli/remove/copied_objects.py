@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vnode.api import keys, kinds
-from vnode.api.errors import VnodeError
+from vnode.api.errors import Denied, VnodeError
 from vnode.api.objects import Object
 from vnode.cli.remove.report import RemovalReport, counted
 from vnode.kube.client import Client
@@ -32,6 +32,9 @@ async def remove_copies(
                 await client.discard(kind, copy)
                 deleted += 1
         except VnodeError as error:
+            if isinstance(error, Denied) and kind in kinds.FOLLOWING_BY_EXTRA_ROLE:
+                continue
+
             report.left.append(f"{where}copied {kind.plural} not deleted: {error}")
 
     if deleted:

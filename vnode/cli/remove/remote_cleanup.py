@@ -13,7 +13,7 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, VnodeError
-from vnode.api.identity import Identity
+from vnode.api.identity import Identity, is_made_for_parent
 from vnode.api.objects import Object, Objects
 from vnode.cli.remove import waiting
 from vnode.cli.remove.copied_objects import remove_copies
@@ -49,11 +49,15 @@ class RemoteObjects:
 
     def owns(self, chaperon: Object) -> bool:
         """Tell whether the chaperon is ours and not known to be another Target's."""
-        return self.is_ours(chaperon) and self._sender(chaperon) == self.name
+        return self.is_our_chaperon(chaperon) and self._sender(chaperon) == self.name
 
     def is_anothers(self, chaperon: Object) -> bool:
         """Tell whether the chaperon is ours and of a Target that is not being deleted."""
-        return self.is_ours(chaperon) and self._sender(chaperon) not in self.ending
+        return self.is_our_chaperon(chaperon) and self._sender(chaperon) not in self.ending
+
+    def is_our_chaperon(self, chaperon: Object) -> bool:
+        """Tell whether this cluster's agents made it: others may write our UID on theirs."""
+        return self.is_ours(chaperon) and is_made_for_parent(chaperon)
 
     def is_ours(self, obj: Object) -> bool:
         """Compare the cluster UID only: an object without one may be any cluster's."""
@@ -153,4 +157,4 @@ async def _delete_unused_copies(
 async def _ours(target_client: Client, remote: RemoteObjects) -> Objects:
     """List the chaperons of this cluster, of all its Targets."""
     found = await target_client.list(kinds.POD_CHAPERONS, objects.namespace(remote.target) or None)
-    return list(filter(remote.is_ours, found))
+    return list(filter(remote.is_our_chaperon, found))

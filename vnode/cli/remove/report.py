@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 
-import click
-
 from vnode.api import objects
 from vnode.api.errors import Denied, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.cli import terminal
 from vnode.kube.client import Client
 
 
@@ -18,7 +17,7 @@ from vnode.kube.client import Client
 class RemovalReport:
     """Prints each step as it is done, and collects what is left behind."""
 
-    say: Callable[[str], None] = click.echo
+    say: Callable[[str], None] = terminal.say
     left: list[str] = field(default_factory=list)
 
     def finish(self) -> None:

@@ -31,6 +31,7 @@ from vnode.cli.remove.source_side import Ends
 from vnode.cli.remove.waiting import until_gone
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
 from vnode.kube.client import Client
+from vnode.runtime import manifest_key
 from vnode.runtime.certs import authority, issued
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 
@@ -134,7 +135,7 @@ async def _remove_installation(
 ) -> None:
     """Delete what `vnode install` created, and what the agents created for themselves."""
     namespace = options.namespace
-    for name in (authority.SECRET, issued.CLIENT):
+    for name in (authority.SECRET, issued.CLIENT, manifest_key.SECRET):
         await remove_named(client, kinds.SECRETS, name, report, namespace)
 
     for name in (LEASE, SCHEDULER_LEASE):

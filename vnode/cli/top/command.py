@@ -45,7 +45,7 @@ def command() -> click.Command:
         async def show() -> None:
             async with Access(kubeconfig, context).client() as client:
                 scope = access.scope(client, namespace, all_namespaces)
-                draw = terminal.redraw if live else click.echo
+                draw = terminal.redraw if live else terminal.say
                 screen = Screen(client, scope, of_pods=resource == "pods", show=draw)
                 await screen.run(live=live)
 

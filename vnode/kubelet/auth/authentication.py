@@ -3,6 +3,8 @@
 A verified client certificate (`client_certificates`) identifies its holder: common name and
 organisations are user and groups. A bearer token is judged by the API server's TokenReview, also
 beside a certificate that cannot be verified. There is no anonymous caller.
+
+Bad tokens are remembered apart from good ones: callers make up as many as they like.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.auth.cache import ExpiringCache
+from vnode.kubelet.auth.reviews_in_flight import ReviewsInFlight
 
 KEPT_FOR: Final = 120.0  # seconds, the kubelet's default, for good tokens and for bad ones
 _LIMIT: Final = 4096  # tokens
@@ -44,42 +47,58 @@ class Authenticator:
 
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
-        # Token digest -> its user, False for a bad token; never the token itself.
-        self._reviews: ExpiringCache[bytes, UserInfo | bool] = ExpiringCache(
-            _LIMIT, clock or SystemClock()
-        )
+        self._in_flight = ReviewsInFlight()
+        clock = clock or SystemClock()
+        # By the digest of a token, never the token itself.
+        self._users: ExpiringCache[bytes, UserInfo] = ExpiringCache(_LIMIT, clock)
+        self._bad: ExpiringCache[bytes, bool] = ExpiringCache(_LIMIT, clock)
 
     async def authenticate(
-        self, certificate: x509.Certificate | None, authorization: str | None
+        self,
+        certificate: x509.Certificate | None,
+        authorization: str | None,
+        node: str = "",
     ) -> UserInfo | None:
         """Return the caller by a verified client certificate or an Authorization header, else None.
 
         A token that cannot be reviewed because the API server does not answer is refused, and
-        reviewed at the next request.
+        reviewed at the next request. Only so many tokens are reviewed at once for each `node`, the
+        virtual node that is called.
         """
         if certificate is not None and (identity := from_certificate(certificate)):
             return identity
 
         if token := bearer_token(authorization):
-            return await self._from_token(token)
+            return await self._from_token(token, node)
 
         return None
 
-    async def _from_token(self, token: str) -> UserInfo | None:
+    async def _from_token(self, token: str, node: str) -> UserInfo | None:
         digest = hashlib.sha256(token.encode()).digest()
-        user = self._reviews.get(digest)
-        if user is None:
+        if self._is_known(digest):
+            return self._users.get(digest)
+
+        async with self._in_flight.one_more(node):
+            if self._is_known(digest):  # by a review that was under way
+                return self._users.get(digest)
+
             try:
                 user = await self._review(token)
             except VnodeError as error:
                 log.warning("cannot review a token of the kubelet API: %s", error)
                 return None
 
-            self._reviews.put(digest, user, KEPT_FOR)
+        if user is None:
+            self._bad.put(digest, True, KEPT_FOR)
+        else:
+            self._users.put(digest, user, KEPT_FOR)
 
-        return user if isinstance(user, UserInfo) else None
+        return user
 
-    async def _review(self, token: str) -> UserInfo | bool:
+    def _is_known(self, digest: bytes) -> bool:
+        return self._users.get(digest) is not None or self._bad.get(digest) is not None
+
+    async def _review(self, token: str) -> UserInfo | None:
         review = await self._client.create(
             kinds.TOKEN_REVIEWS,
             {
@@ -88,7 +107,7 @@ class Authenticator:
                 "spec": {"token": token},
             },
         )
-        return from_review(review) or False
+        return from_review(review)
 
 
 def bearer_token(authorization: str | None) -> str:

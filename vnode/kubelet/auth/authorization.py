@@ -1,7 +1,8 @@
 """Authorizes requests to a virtual node, mapped to `nodes/SUBRESOURCE` as by a kubelet.
 
 The API server decides, by SubjectAccessReview: it is asked about the most specific subresource
-first, and its answers are cached.
+first, and its answers are cached. Unlike a kubelet, this takes `create` to run a command, also for
+a WebSocket, which begins with a GET: many a monitoring agent has `get` on `nodes/proxy`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kubelet.auth.authentication import UserInfo
 from vnode.kubelet.auth.cache import ExpiringCache
+from vnode.kubelet.auth.reviews_in_flight import ReviewsInFlight
 from vnode.kubelet.refusal import Refused
 
 ALLOWED_FOR: Final = 300.0  # seconds, the kubelet's default
@@ -29,6 +31,9 @@ _VERBS: Final = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
+
+# What API servers do with `kubectl exec` is a POST as well, so all of them have the permission.
+_STREAMS: Final = ("/exec/", "/attach/", "/portForward/", "/run/")
 
 # Path -> subresources in the order in which they are tried. Everything else needs `proxy`.
 _SUBRESOURCES: Final = (
@@ -45,9 +50,10 @@ _SUBRESOURCES: Final = (
 )
 
 
-def verb_of(method: str) -> str:
-    """Return the API verb of an HTTP method, "" for one that has none."""
-    return _VERBS.get(method.upper(), "")
+def verb_of(method: str, path: str) -> str:
+    """Return the API verb of a request, "" for a method that has none."""
+    verb = _VERBS.get(method.upper(), "")
+    return "create" if verb == "get" and path.startswith(_STREAMS) else verb
 
 
 def subresources_of(path: str) -> tuple[str, ...]:
@@ -64,13 +70,14 @@ class Authorizer:
 
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client
+        self._in_flight = ReviewsInFlight()
         self._answers: ExpiringCache[tuple[UserInfo, str, str, str], bool] = ExpiringCache(
             _LIMIT, clock or SystemClock()
         )
 
     async def authorize(self, caller: UserInfo, node: str, method: str, path: str) -> None:
         """Raise Refused unless the caller may: 403, or 500 if the API server does not answer."""
-        verb, subresources = verb_of(method), subresources_of(path)
+        verb, subresources = verb_of(method, path), subresources_of(path)
         for subresource in subresources:
             try:
                 allowed = await self._is_allowed(caller, node, verb, subresource)
@@ -94,9 +101,11 @@ class Authorizer:
         key = (caller, node, verb, subresource)
         allowed = self._answers.get(key)
         if allowed is None:
-            answer = await self._client.create(
-                kinds.SUBJECT_ACCESS_REVIEWS, review(caller, node, verb, subresource)
-            )
+            async with self._in_flight.one_more(node):
+                answer = await self._client.create(
+                    kinds.SUBJECT_ACCESS_REVIEWS, review(caller, node, verb, subresource)
+                )
+
             allowed = bool((answer.get("status") or {}).get("allowed"))
             self._answers.put(key, allowed, ALLOWED_FOR if allowed else DENIED_FOR)
 

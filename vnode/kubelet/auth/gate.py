@@ -40,7 +40,7 @@ class Gate:
             peer_certificates(request), self._authorities(), self._clock.now()
         )
         caller = await self._authenticator.authenticate(
-            certificate, request.headers.get("Authorization")
+            certificate, request.headers.get("Authorization"), node_name
         )
         if caller is None:
             raise Refused(401, "Unauthorized")

@@ -1,6 +1,7 @@
 """Collects the usage of a virtual node: the target's findings, under the names of the proxy pods.
 
-A report is shared by all requests of a few seconds, and requests wait for one that is being made.
+A report is shared by all requests of a few seconds, and requests wait for one that is being made. A
+container that has just started is looked for sooner, since its target has no value at first.
 The points of the last one are kept, so that counters go on. A pod or container without a value is
 left out.
 """
@@ -24,6 +25,8 @@ from vnode.kubelet.usage.points import Point, Reading
 from vnode.kubelet.usage.reader import TargetReader
 
 SHARED: Final = 5.0  # seconds for which a report is served
+SHARED_WHILE_STARTING: Final = 1.0  # if it has no value of a container that has just started
+STARTING: Final = 60.0  # seconds after which the target is taken to have no value of a container
 _NODE: Final = "node"
 _REMEMBERED: Final = 600.0  # seconds that a counter without readings is kept
 
@@ -73,17 +76,35 @@ class Collector:
         self._reader = TargetReader(clock)
         self._points: dict[_Key, Point] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._latest: tuple[float, UsageReport] | None = None
+        self._latest: tuple[float, UsageReport] | None = None  # and when it was made (monotonic)
         self._logged: tuple[str, ...] = ()
 
     async def report(self) -> UsageReport:
         """Return a report that is a few seconds old at most. Raises Refused without a link."""
         async with self._one_at_a_time:
-            if self._latest is None or self._clock.monotonic() >= self._latest[0]:
+            if self._latest is None or self._is_old(*self._latest):
                 report = await self._read()
-                self._latest = (self._clock.monotonic() + SHARED, report)
+                self._latest = (self._clock.monotonic(), report)
 
             return self._latest[1]
+
+    def _is_old(self, made_at: float, report: UsageReport) -> bool:
+        age = self._clock.monotonic() - made_at
+        return age >= SHARED or (age >= SHARED_WHILE_STARTING and self._lacks(report))
+
+    def _lacks(self, report: UsageReport) -> bool:
+        """Tell whether a container has just started, and the report has no value of it."""
+        latest = self._clock.now().timestamp() - STARTING
+        known = {
+            (objects.uid(usage.pod), container.name)
+            for usage in report.pods
+            for container in usage.containers
+        }
+        return any(
+            start > latest and (objects.uid(pod), name) not in known
+            for pod in self._node.pods()
+            for name, start in _running(pod).items()
+        )
 
     async def _read(self) -> UsageReport:
         link = self._node.link

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ from prometheus_client.samples import Sample
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
+from vnode.kube import bounds
 from vnode.kube.client import Client
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey
@@ -29,9 +30,14 @@ _OTHER_PATH: Final = "metrics.k8s.io/resource-metrics-path"  # annotation, metri
 _PATH: Final = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 _CPU: Final = "_cpu_usage_seconds_total"
 _MEMORY: Final = "_memory_working_set_bytes"
-_WANTED: Final = tuple(
-    prefix + suffix for prefix in ("node", "pod", "container") for suffix in (_CPU, _MEMORY)
+_LINE: Final = re.compile(
+    # The longest names make 600 characters. The parser's time grows with the square of the labels.
+    rf"^(?:node|pod|container)(?:{_CPU}|{_MEMORY})\b.{{0,1000}}$",
+    re.MULTILINE,
 )
+_MOST: Final = 10_000  # lines of one node: 500 pods of ten containers
+_PAUSE: Final = 20  # lines between pauses: a millisecond, or thirty if they are full of labels
+_PIECE: Final = 128 * 1024  # characters that are searched at once
 
 
 async def may_read(client: Client) -> bool:
@@ -63,12 +69,12 @@ async def read(
             try:
                 metadata = msgspec.convert(objects.metadata(node), _NodeMetadata)
                 async with asyncio.timeout(_TIMEOUT):
-                    text = await client.text(_metrics_path(metadata))
+                    text = await client.text(_metrics_path(metadata), limit=bounds.KUBELET_METRICS)
             except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
                 findings.problem(f"a node: {str(error) or 'no answer in time'}")
                 return
 
-        parse(text, metadata.name, now(), wanted, findings)
+        await parse(text, metadata.name, now(), wanted, findings)
 
     async with asyncio.TaskGroup() as group:
         for number, node in enumerate(nodes):
@@ -86,22 +92,25 @@ def _metrics_path(node: _NodeMetadata) -> str:
     return kinds.NODES.path(name=node.name, subresource="proxy") + safe
 
 
-def parse(text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings) -> None:
+async def parse(
+    text: str, node: str, now: float, wanted: Collection[PodKey], findings: Findings
+) -> None:
     """Note a kubelet's samples of the node and of wanted pods; `now` replaces a missing time.
 
-    CPU without memory, or memory without CPU, is left out; so is a line that cannot be parsed.
+    CPU without memory, or memory without CPU, is left out; so is a line that cannot be parsed, or
+    is longer than any, or one of too many.
     """
     cpu: dict[tuple[str, str, str], tuple[float, float]] = {}
     memory: dict[tuple[str, str, str], int] = {}
     names = {name for _namespace, name in wanted}
-    lines = (line for line in text.splitlines() if _concerns(line, names))
-    for sample in _samples(lines, findings, node):
-        labels = sample.labels
-        key = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
-        if sample.name.endswith(_CPU):
-            cpu[key] = (sample.value, float(sample.timestamp or now))
-        elif sample.name.endswith(_MEMORY):
-            memory[key] = int(min(sample.value, 2**63))
+    async for line in _lines(text, names):
+        for sample in _samples(line, findings, node):
+            labels = sample.labels
+            key = (labels.get("namespace", ""), labels.get("pod", ""), labels.get("container", ""))
+            if sample.name.endswith(_CPU):
+                cpu[key] = (sample.value, float(sample.timestamp or now))
+            elif sample.name.endswith(_MEMORY):
+                memory[key] = int(min(sample.value, 2**63))
 
     for key in cpu.keys() & memory.keys():
         total = Total(cpu[key][1], cpu[key][0], memory[key])
@@ -115,19 +124,32 @@ def parse(text: str, node: str, now: float, wanted: Collection[PodKey], findings
                 findings.pod((namespace, pod)).whole = total
 
 
-def _concerns(line: str, pods: Collection[str]) -> bool:
-    """Tell, before parsing, whether a line is of a wanted family, and of no pod or a wanted one."""
-    if not line.startswith(_WANTED):
-        return False
+async def _lines(text: str, pods: Collection[str]) -> AsyncIterator[str]:
+    """Yield the lines of wanted families that are of no pod or a wanted one, with pauses."""
+    start = found = 0
+    while start < len(text) and found < _MOST:
+        end = text.find("\n", start + _PIECE)
+        end = len(text) if end < 0 else end
+        for line in _LINE.findall(text, start, end):
+            if _concerns(line, pods):
+                found += 1
+                yield line
+                if found % _PAUSE == 0:
+                    await asyncio.sleep(0)
 
+        start = end
+        await asyncio.sleep(0)
+
+
+def _concerns(line: str, pods: Collection[str]) -> bool:
+    """Tell, before parsing, whether a line is of no pod or a wanted one."""
     _before, named, rest = line.partition('pod="')
     return not named or rest.partition('"')[0] in pods
 
 
-def _samples(lines: Iterator[str], findings: Findings, node: str) -> Iterator[Sample]:
-    for line in lines:
-        try:
-            for family in text_string_to_metric_families(line + "\n"):
-                yield from (s for s in family.samples if s.value >= 0)  # NaN is not
-        except ValueError as error:
-            findings.problem(f"node {node}: a line cannot be read: {error}")
+def _samples(line: str, findings: Findings, node: str) -> Iterator[Sample]:
+    try:
+        for family in text_string_to_metric_families(line + "\n"):
+            yield from (s for s in family.samples if s.value >= 0)  # NaN is not
+    except ValueError as error:
+        findings.problem(f"node {node}: a line cannot be read: {error}")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -18,14 +19,16 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import chaperons
 from vnode.runtime.links import Link
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
 
-Bring = Callable[[Object, Link], Awaitable[str]]
+Bring = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
 """Ensures that a target has what a pod refers to, before its candidate is created. Returns a note
-for the pod's user, or ""; VnodeError if the target must not have the pod now."""
+for the pod's user, or "", and the Secrets for which the target has tokens; VnodeError if the target
+must not have the pod now."""
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +36,11 @@ log = logging.getLogger(__name__)
 class CandidateRequests:
     """Creates and deletes candidates."""
 
-    def __init__(self, identity: Identity, bring: Bring, clock: Clock) -> None:
+    def __init__(
+        self, identity: Identity, manifests: SavedManifests, bring: Bring, clock: Clock
+    ) -> None:
         self._identity = identity
+        self._manifests = manifests
         self._bring = bring
         self._clock = clock
         # Entries live as long as their links.
@@ -52,9 +58,15 @@ class CandidateRequests:
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
-        built = chaperons.for_link(pod, self._identity, link, allowed=False)
+        build = partial(
+            chaperons.for_link, pod, self._identity, link, manifests=self._manifests, allowed=False
+        )
+        built = build()
         _must_answer(link)
-        note = await self._bring(pod, link)
+        note, tokens = await self._bring(pod, link)
+        if tokens:
+            built = build(tokens=tokens)
+
         async with self._turn(link):
             try:
                 await link.client.create(kinds.POD_CHAPERONS, built)

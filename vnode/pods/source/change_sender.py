@@ -13,6 +13,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes, chaperons
@@ -26,10 +27,16 @@ class ChangeSender:
     """Patches chaperons with the changes of their proxies."""
 
     def __init__(
-        self, client: Client, identity: Identity, events: EventRecorder, expectations: Expectations
+        self,
+        client: Client,
+        identity: Identity,
+        manifests: SavedManifests,
+        events: EventRecorder,
+        expectations: Expectations,
     ) -> None:
         self._client = client
         self._identity = identity
+        self._manifests = manifests
         self._events = events
         self._expectations = expectations
         self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
@@ -78,9 +85,11 @@ class ChangeSender:
             live,
             self._identity,
             str(link.target),
+            manifests=self._manifests,
             allowed=True,
             finalizer=True,
             source_api=link.options.source_api,
+            tokens=chaperons.tokens_of(candidate),
         )
         body = changes.chaperon_patch(live, built, candidate)
         if not body:

@@ -4,12 +4,16 @@ A loser is on another target than the one its pod was bound to; an orphan's pod 
 deleted in its own target, at that target's pace: keys are (virtual node, key of the pod), and a
 target that does not answer holds up no other, nor the pods that have moved on. A chaperon is an
 orphan only if the API server of the source itself says that its pod is not there.
+
+A target that ran vnode may run Admiralty now, which does not know the finalizer that vnode there
+takes off. So in a target without vnode it is taken off here, once a chaperon has been deleted.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from vnode.api import keys, kinds, objects
@@ -17,9 +21,10 @@ from vnode.api.errors import Denied, NotFound, ServerError, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
+from vnode.pods import chaperons
 from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
-from vnode.runtime.links import PARENT_KEY_INDEX, Link, Links
+from vnode.runtime.links import OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
 
 _AGAIN: Final = 30.0  # seconds until a refused deletion, or a pod that we do not see, is looked at
 _AT_ONCE: Final = 8  # deletions under way in one target
@@ -35,10 +40,20 @@ class _Place(NamedTuple):
 
 
 class ChaperonGC:
-    """Runs in the leader; `find` returns the proxy pod of a key, as far as it is known."""
+    """Runs in the leader; `find` returns the proxy pod of a key, as far as it is known.
 
-    def __init__(self, client: Client, links: Links, find: Callable[[str], Object | None]) -> None:
+    `released` is called with that key before the finalizer is taken off a chaperon of that pod.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        links: Links,
+        find: Callable[[str], Object | None],
+        released: Callable[[str], None] = lambda _key: None,
+    ) -> None:
         self._client = client
+        self._released = released
         self._links = links
         self._find = find
         self._controller: Controller[_Place] = Controller(
@@ -59,7 +74,7 @@ class ChaperonGC:
         self._check(link, parent_key(chaperon))
 
     def _check(self, link: Link, key: str) -> None:
-        if any(self._suspects(link, key)):
+        if self._suspects(link, key) or self._abandoned(link, key):
             self._controller.add(_Place(link.node_name, key))
 
     def _suspects(self, link: Link, key: str) -> list[Object]:
@@ -75,12 +90,50 @@ class ChaperonGC:
             )
         ]
 
+    @staticmethod
+    def _abandoned(link: Link, key: str) -> list[Object]:
+        """List the chaperons of a pod there that end, and that nobody there lets go of.
+
+        Those that another Target of ours has sent to this cluster are among them.
+        """
+        if not link.lacks_vnode:
+            return []
+
+        indexes = (PARENT_KEY_INDEX, OTHERS_INDEX)
+        found = (c for index in indexes for c in link.chaperons.store.by_index(index, key))
+        return [c for c in found if objects.is_terminating(c) and chaperons.is_held(c)]
+
+    async def _release(self, link: Link, chaperon: Object, key: str) -> None:
+        """Take vnode's finalizer off, in place of the agent that has left.
+
+        Kubernetes then deletes the delegate, which the source may not.
+        """
+        kept = [f for f in objects.finalizers(chaperon) if f != keys.DELEGATE_FINALIZER]
+        meta = {"uid": objects.uid(chaperon), "finalizers": kept}
+        meta["resourceVersion"] = objects.resource_version(chaperon)
+        log.info("chaperon %s ends in %s, without vnode", objects.key(chaperon), link.target)
+        self._released(key)
+        with suppress(NotFound):
+            await link.client.patch(
+                kinds.POD_CHAPERONS,
+                objects.name(chaperon),
+                {"metadata": meta},
+                objects.namespace(chaperon),
+            )
+
     async def _reconcile(self, place: _Place) -> float | None:
         link = self._links.get(place.node)
         if link is None or not link.answers:
             return None  # when it answers again, its chaperons are reconciled
 
         later: float | None = None
+        try:
+            for chaperon in self._abandoned(link, place.pod):
+                await self._release(link, chaperon, place.pod)
+        except (Unreachable, Denied, ServerError) as error:
+            log.info("a chaperon of %s stays in %s: %s", place.pod, link.target, error)
+            later = _AGAIN
+
         for chaperon in self._suspects(link, place.pod):
             is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))
             if is_orphan and not await self._pod_is_gone(chaperon, place.pod):

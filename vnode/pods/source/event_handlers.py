@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import documents, keys, objects, resources
+from vnode.api import class_names, documents, keys, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.kube.informer import Informer
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
@@ -30,15 +31,25 @@ log = logging.getLogger(__name__)
 class EventHandlers:
     """Updates cache and queue from informers' callbacks; it has no task of its own."""
 
-    def __init__(self, nodes: Informer, links: Links, cache: Cache, queue: SchedulingQueue) -> None:
+    def __init__(
+        self,
+        nodes: Informer,
+        namespaces: EnabledNamespaces,
+        links: Links,
+        cache: Cache,
+        queue: SchedulingQueue,
+    ) -> None:
         self._nodes = nodes
+        self._namespaces = namespaces
         self._links = links
         self._cache = cache
         self._queue = queue
+        self._without_vnode: set[str] = set()  # nodes of targets that were known to lack it
 
     def open(self) -> None:
         """Subscribe to nodes and links; those that exist are added at once."""
         self._nodes.subscribe(self._on_node)
+        self._namespaces.subscribe(self._on_namespace)
         self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
@@ -68,6 +79,9 @@ class EventHandlers:
         for kind in _changes(old, new):
             self._queue.move(ClusterEvent(kind, name))
 
+    def _on_namespace(self, _name: str) -> None:
+        self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))
+
     def _on_link(self, link: Link) -> None:
         link.summaries.subscribe(lambda old, new: self._on_summary(link, old, new))
         link.on_health(lambda: self._on_health(link))
@@ -77,15 +91,28 @@ class EventHandlers:
 
     def _on_health(self, link: Link) -> None:
         self._update(link.node_name)
+        if link.lacks_vnode != (link.node_name in self._without_vnode):
+            self._update_free(link)
+
         if link.health.healthy:
             self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, link.node_name))
 
     def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
-        free, largest = read_free(link.summary)
         self._update(link.node_name)
-        uids = {objects.annotations(obj or {}).get(keys.CLUSTER_UID) for obj in (old, new)}
-        if len(uids) > 1:
+        before, after = (objects.annotations(obj or {}) for obj in (old, new))
+        if any(before.get(key) != after.get(key) for key in (keys.CLUSTER_UID, keys.CLASSES)):
             self._queue.move(ClusterEvent(EventKind.TARGET_CHANGED, link.node_name))
+
+        self._update_free(link)
+
+    def _update_free(self, link: Link) -> None:
+        """Count what the target has free; what a vnode said that has left is not so any more."""
+        if link.lacks_vnode:
+            self._without_vnode.add(link.node_name)
+            free, largest = None, None
+        else:
+            self._without_vnode.discard(link.node_name)
+            free, largest = read_free(link.summary)
 
         if self._cache.update_free(link.node_name, free, largest):
             self._queue.move(ClusterEvent(EventKind.TARGET_FREE, link.node_name))
@@ -107,6 +134,9 @@ class EventHandlers:
                 unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
                 allocatable=_allocatable(link.summary),
                 cluster_uid=link.cluster_uid,
+                classes=class_names.decode(
+                    objects.annotations(link.summary or {}).get(keys.CLASSES)
+                ),
             )
         )
 

@@ -18,10 +18,10 @@ import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.pods import annotation_merge, changes, conditions, observed_generation
+from vnode.pods import annotation_merge, changes, conditions, event_record, observed_generation
 from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
-_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName"})
+_STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", event_record.FIELD})
 # Lists that a strategic merge patch merges by a key of their entries, if it is not told otherwise.
 _MERGED_LISTS: Final = frozenset({"podIPs", "hostIPs", "resourceClaimStatuses"})
 _CONTAINERS: Final = {

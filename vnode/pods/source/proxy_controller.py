@@ -14,35 +14,33 @@ target, and a target that does not answer is asked nothing, so that it holds up 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects, route
+from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
 from vnode.api.identity import Identity, parent_key
 from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods import chains, chaperons
-from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source import proxy_state, unreserved_pods
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_gc import ChaperonGC
 from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
+from vnode.pods.source.lost_pods import LostPods
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.termination import LOOK_AGAIN, Termination
+from vnode.pods.source.unreserved_pods import UnreservedPods
 from vnode.runtime.controller import Controller
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
-_REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
-
-log = logging.getLogger(__name__)
 
 
 class ProxyController:
@@ -58,28 +56,36 @@ class ProxyController:
         links: Links,
         identity: Identity,
         *,
+        manifests: SavedManifests,
+        enabled_namespaces: EnabledNamespaces,
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
         bring: Bring,
         events: EventRecorder,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._proxies = proxies
         self._links = links
-        self._identity = identity
+        self._namespaces = enabled_namespaces
         self._target_exists = target_exists  # by node name; True while in doubt
-        self._bring = bring
-        self._events = events
-        self._clock = clock
         self._controller: Controller[str] = Controller(
             "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self._termination = Termination(client, links, self._status_writer, target_exists, clock)
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._change_sender = ChangeSender(client, identity, events, self._candidates)
-        self._gc = ChaperonGC(client, links, self._find)
+        self._change_sender = ChangeSender(client, identity, manifests, events, self._candidates)
+        self._lost = LostPods(client, self._status_writer, events, clock)
+        self._unreserved = UnreservedPods(
+            client,
+            identity,
+            self._status_writer,
+            manifests=manifests,
+            enabled_namespaces=enabled_namespaces,
+            bring=bring,
+            events=events,
+        )
+        self._gc = ChaperonGC(client, links, self._find, self._termination.not_held)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
 
     async def run(self) -> None:
@@ -87,6 +93,7 @@ class ProxyController:
         await self._proxies.synced.wait()
         self._proxies.subscribe(lambda old, new: self._on_pod(objects.key(new or old or {})))
         self._links.subscribe(self._on_link, self._on_link_gone)
+        self._namespaces.subscribe(self._on_namespace)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._gc.run(), name="chaperon-gc")
             group.create_task(self._controller.run(), name="bound-proxies")
@@ -113,13 +120,23 @@ class ProxyController:
             self._add_pods_on(link.node_name)
             self.bound.forget(link.node_name)
 
+    def _pods_on(self, node_name: str) -> Iterator[Object]:
+        yield from self._proxies.store.by_index(proxy_state.NODE_INDEX, node_name)
+        yield from self.bound.pods_on(node_name)
+
     def _add_pods_on(self, node_name: str) -> None:
-        ours = self._proxies.store.by_index(proxy_state.NODE_INDEX, node_name)
-        for pod in (*ours, *self.bound.pods_on(node_name)):
+        for pod in self._pods_on(node_name):
             self._controller.add(objects.key(pod))
 
+    def _on_namespace(self, name: str) -> None:
+        """Reconcile the pods of a namespace that others bound before it got its label."""
+        for link in self._links:
+            for pod in self._pods_on(link.node_name):
+                if objects.namespace(pod) == name:
+                    self._controller.add(objects.key(pod))
+
     def _on_health(self, link: Link) -> None:
-        """Reconcile all pods and chaperons of a target that answers again, which have waited."""
+        """Reconcile all of a target that answers again, or whose agent has come or gone."""
         if link.answers:
             for chaperon in link.chaperons.store.values():
                 self._on_chaperon(link, None, chaperon)
@@ -149,6 +166,7 @@ class ProxyController:
             self._status_writer.forget(key)
             self._termination.forget(key)
             self._change_sender.forget(key)
+            self._lost.forget(key)
             return None
 
         if self._status_writer.pending(key, proxy):
@@ -167,7 +185,7 @@ class ProxyController:
             return None
 
         if not self._target_exists(node_name):
-            await self._lost(proxy, "its Target was deleted")
+            await self._lost.delete(proxy, "its Target was deleted")
             return None
 
         link = self._links.get(node_name)
@@ -184,8 +202,7 @@ class ProxyController:
         if proxy_state.has_lost_delegate(proxy, candidate):
             await self._status_writer.feed_back(proxy, candidate, link)
             reported = keys.DELEGATE_DELETED in objects.annotations(candidate)
-            await self._lost(proxy, _gone_in(link), disrupted=not reported)
-            return None
+            return await self._lost.delete_of(link, proxy, disrupted=not reported)
 
         annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
         may_ask = link.answers and not leaving
@@ -221,66 +238,16 @@ class ProxyController:
         namespace = objects.namespace(proxy)
         if not link.covers(namespace):
             why = f"node {link.node_name} is not for pods of namespace {namespace}"
-            self._warn(proxy, "DelegateRefused", why)
+            self._unreserved.refuse(proxy, why)
             return None
 
         if proxy_state.is_complete(proxy):
             return None
 
-        if chaperons.skips_reservation(proxy) and not feedback.has_started(proxy):
-            return await self._create(proxy, link)
+        if unreserved_pods.is_unreserved(proxy):
+            return await self._unreserved.send(proxy, link)
 
         if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:
             return LOOK_AGAIN
 
-        await self._lost(proxy, _gone_in(link))
-        return None
-
-    async def _lost(self, proxy: Object, why: str, *, disrupted: bool = True) -> None:
-        """Delete a pod that has no delegate any more.
-
-        It was disrupted, unless its target has reported the deletion of the delegate: then the
-        delegate's conditions say why.
-        """
-        log.info("deleting pod %s: %s", objects.key(proxy), why)
-        body = feedback.disrupted(proxy, why, objects.timestamp(self._clock.now()))
-        if disrupted and body:
-            await self._status_writer.patch(proxy, body, subresource="status")
-
-        text = f"{why}; deleting this pod, for its owner to replace it"
-        self._warn(proxy, "DelegateLost", text)
-        await self._client.discard(kinds.PODS, proxy)
-
-    async def _create(self, proxy: Object, link: Link) -> float | None:
-        live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
-        if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
-            return None
-
-        try:
-            chaperon = chaperons.for_link(live, self._identity, link, allowed=True)
-            await self._bring(live, link)
-            await link.client.create(kinds.POD_CHAPERONS, chaperon)
-        except AlreadyExists:
-            return None
-        except (Denied, Invalid, NotFound, ConfigError) as error:
-            if isinstance(error, ConfigError):
-                message = f"the pod is not sent to target {link.target}: {error}"
-            else:
-                message = f"target {link.target} refused the pod: {error.message}"
-
-            self._warn(proxy, "DelegateRefused", message)
-            if route.is_delegate(live) and objects.status(live).get("message") != message:
-                await self._status_writer.patch(
-                    proxy, chains.not_sent_on(live, message), subresource="status"
-                )
-
-            return _REFUSED
-
-        return None
-
-    def _warn(self, proxy: Object, reason: str, text: str) -> None:
-        self._events.event(about(proxy), WARNING, reason, text)
-
-
-def _gone_in(link: Link) -> str:
-    return f"the delegate pod in target {link.target} was deleted there"
+        return await self._lost.delete_of(link, proxy)

@@ -64,6 +64,14 @@ def is_complete(pod: Object) -> bool:
     return not always and objects.is_finished(pod)
 
 
+def was_created_bound(pod: Object) -> bool:
+    """Return whether a pod has named its node from the start, as a copy by `kubectl debug` does.
+
+    A binding makes the API server write the condition PodScheduled.
+    """
+    return objects.condition(pod, "PodScheduled") is None
+
+
 def has_lost_delegate(proxy: Object, chaperon: Object) -> bool:
     """Return whether the delegate of a bound pod is gone, or about to be, so that the pod must go.
 

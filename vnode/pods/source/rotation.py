@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from vnode.api import objects
+from vnode.api.token_bucket import TokenBucket
 from vnode.pods import chaperons
 from vnode.pods.source.attempt import Attempt
 from vnode.runtime.links import Links
-from vnode.runtime.token_bucket import TokenBucket
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.result import CycleResult
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, visible
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.identity import parent_key
@@ -292,7 +292,8 @@ class ProxyScheduler:
             for link in self._links.covering(namespace)
             if link.node_name in verdicts
         }
-        message = diagnosis.explain(targets | self._unconnected(namespace), namespace)
+        targets |= self._unconnected(namespace)
+        message = visible.line(diagnosis.explain(targets, namespace))
         current = self._proxies.store.get(objects.key(pod)) or pod
         known = objects.condition(current, "PodScheduled") or {}
         self._events.event(about(pod), WARNING, "FailedScheduling", message)

@@ -5,6 +5,9 @@ bounded in size, since the other cluster may be hostile, and timed from the mome
 chaperon's change was seen. Until the informer has shown the result of a write, decisions about that
 pod rest: they would rely on the state before. Annotations and status are separate requests, so that
 a refusal of one does not block the other.
+
+A target that reports too many changes, or too large ones, has to wait (`feedback_limiter`): then
+nothing is written now, and the caller reconciles the pod again when it may be.
 """
 
 from __future__ import annotations
@@ -13,18 +16,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from vnode.api import kinds, objects
-from vnode.api.clock import Clock
+from vnode.api.clock import TICK, Clock
 from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.pods import chaperons
 from vnode.pods.source import feedback
+from vnode.pods.source.feedback_limiter import FeedbackLimiter
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 from vnode.telemetry import metrics
 
 AGAIN: Final = 30.0  # seconds until feedback that was refused is tried again
+_PATIENCE: Final = 30.0  # seconds that the end of a pod waits for its last status to be written
 _PARTS: Final = (None, "status")  # subresources that are written
 
 
@@ -50,6 +58,7 @@ class StatusWriter:
         self._events = events
         self._clock = clock
         self._expectations = Expectations(wake)
+        self._limiter = FeedbackLimiter(clock)
         self._lags = metrics.Lags(metrics.FEEDBACK_SECONDS)
         # By key and subresource; an entry goes when that part was taken, or has nothing to write.
         self._refusals: dict[tuple[str, str | None], _FailedWrite] = {}
@@ -69,29 +78,49 @@ class StatusWriter:
     def forget(self, key: str) -> None:
         """Drop what is known of a pod that is gone."""
         self._expectations.forget(key)
+        self._limiter.forget(key)
         self._lags.forget(key)
         for part in _PARTS:
             self._refusals.pop((key, part), None)
+
+    def held(self, key: str) -> float | None:
+        """Return the seconds for which the feedback just offered has to wait; None if it has not.
+
+        Ask before a pod is released or deleted, or it would lack its last status. None also after
+        so much from its target that the pod would wait for long: ending a pod must stay possible.
+        """
+        left = self._limiter.left(key)
+        return max(left, TICK) if self._limiter.is_held(key) and left <= _PATIENCE else None
 
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         """Take over annotations and status of the delegate, as far as they have changed.
 
         Annotations go first: a client that learns that a pod is ready may look for them. Returns
-        the seconds to a retry if the API server refused a part, for its reasons may change unseen.
+        the seconds to a retry if the API server refused a part, for its reasons may change unseen,
+        or if the target has to wait.
         """
         key = objects.key(proxy)
-        annotations = feedback.annotations_patch(proxy, candidate, two_way=link.runs_vnode)
+        if wait := self._limiter.left(key):  # before anything is compared: that takes time, too
+            self._lags.forget(key)
+            return wait
+
+        two_way = link.runs_vnode or chaperons.is_held(candidate)  # its agent may just be down
+        annotations = feedback.annotations_patch(proxy, candidate, two_way=two_way)
+        status = _status_patch(proxy, candidate)
+        if wait := self._wait(proxy, annotations, status, link):
+            self._lags.forget(key)
+            return wait
+
         failure: ServerError | None = None
         try:
-            proxy = await self._offer(proxy, annotations, None) or proxy
+            after = await self._offer(proxy, annotations, None, link)
         except ServerError as error:  # a webhook that is away need not be asked about statuses
-            failure = error
+            after, failure = None, error
 
-        status = feedback.status_patch(proxy, candidate)
-        if objects.annotations(status) and feedback.exceeds(proxy, {**status, "status": {}}):
-            status = feedback.without_record(status)
+        if after is not None:
+            proxy, status = after, _status_patch(after, candidate)
 
-        if await self._offer(proxy, status, "status") is not None:
+        if await self._offer(proxy, status, "status", link) is not None:
             self._lags.stop(key)
         else:
             self._lags.forget(key)
@@ -101,20 +130,33 @@ class StatusWriter:
 
         return self._again_in(key)
 
+    def _wait(self, proxy: Object, annotations: Object, status: Object, link: Link) -> float:
+        """Return the seconds until these patches may be sent; 0 if they may, or need not be."""
+        key = objects.key(proxy)
+        if not (self._is_due((key, None), annotations) or self._is_due((key, "status"), status)):
+            self._limiter.release(key)
+            return 0.0
+
+        return self._limiter.wait(
+            key,
+            str(link.target),
+            lambda: sum(len(msgspec.json.encode(part)) for part in (proxy, annotations, status)),
+        )
+
     def _again_in(self, key: str) -> float | None:
         refusals = (self._refusals.get((key, part)) for part in _PARTS)
         times = [refusal.until for refusal in refusals if refusal is not None]
         return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
-    async def _offer(self, proxy: Object, body: Object, subresource: str | None) -> Object | None:
+    async def _offer(
+        self, proxy: Object, body: Object, subresource: str | None, link: Link
+    ) -> Object | None:
         """Patch a proxy with what its target reports; None if nothing was written."""
         part = objects.key(proxy), subresource
-        known = self._refusals.get(part)
         if not body:
             self._refusals.pop(part, None)
-            return None
 
-        if known is not None and known.body == body and self._clock.monotonic() < known.until:
+        if not self._is_due(part, body):
             return None
 
         if excess := feedback.exceeds(proxy, body):
@@ -124,6 +166,7 @@ class StatusWriter:
         try:
             after = await self.patch(proxy, body, subresource=subresource)
         except (Denied, Invalid) as error:
+            self._limiter.written(part[0], str(link.target), 0)
             self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + AGAIN)
             part_name = subresource or "annotations"
             self._warn(
@@ -131,8 +174,17 @@ class StatusWriter:
             )
             return None
 
+        self._limiter.written(part[0], str(link.target), len(msgspec.json.encode(after)))
         self._refusals.pop(part, None)
         return after
+
+    def _is_due(self, part: tuple[str, str | None], body: Object) -> bool:
+        """Tell whether there is something to write, which was not refused just now."""
+        known = self._refusals.get(part)
+        if known is not None and known.body == body and self._clock.monotonic() < known.until:
+            return False
+
+        return bool(body)
 
     def _warn(self, proxy: Object, text: str) -> None:
         self._events.event(about(proxy), WARNING, "FeedbackRefused", text)
@@ -151,3 +203,12 @@ class StatusWriter:
             strategic=subresource == "status",
         )
         return after or proxy
+
+
+def _status_patch(proxy: Object, candidate: Object) -> Object:
+    """Build the patch of status, without its record if there is no room for one."""
+    patch = feedback.status_patch(proxy, candidate)
+    if objects.annotations(patch) and feedback.exceeds(proxy, {**patch, "status": {}}):
+        return feedback.without_record(patch)
+
+    return patch

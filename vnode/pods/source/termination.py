@@ -18,6 +18,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
+from vnode.pods import chaperons
 from vnode.pods.source import feedback, proxy_state
 from vnode.pods.source.externally_bound import is_daemon
 from vnode.pods.source.status_writer import StatusWriter
@@ -57,6 +58,10 @@ class Termination:
         self._held.pop(key, None)
         self._last.pop(key, None)
 
+    def not_held(self, key: str) -> None:
+        """Note that the end of that pod's chaperon says nothing about the delegate."""
+        self._held.pop(key, None)
+
     async def end(self, proxy: Object, node_name: str | None) -> float | None:
         """Release a terminating pod once nothing of it can run; return when to check again."""
         if node_name and not is_daemon(proxy):
@@ -68,13 +73,14 @@ class Termination:
                 if not link.synced or not link.answers:
                     return None  # its health, when it changes, does the same
 
-                if await self._ask_to_end(proxy, link):
-                    return None  # so does the end of the chaperon
+                if await self._ask_to_end(proxy, link):  # so does the end of the chaperon
+                    return self._status_writer.held(objects.key(proxy))
 
                 if await self._lingers(proxy, link):
                     return LOOK_AGAIN
 
-                await self._take_over_last(proxy, link)
+                if (held := await self._take_over_last(proxy, link)) is not None:
+                    return held
 
             await self._finish(proxy)
 
@@ -100,7 +106,9 @@ class Termination:
         if not objects.is_terminating(candidate):  # the answer counts: our copy may be an old one
             ended = await link.client.discard(kinds.POD_CHAPERONS, candidate)
 
-        if keys.DELEGATE_FINALIZER in objects.finalizers(ended or {}):
+        if link.lacks_vnode:
+            self.not_held(objects.key(proxy))
+        elif chaperons.is_held(ended or {}):
             self._held[objects.key(proxy)] = objects.uid(proxy)
 
         await self._status_writer.feed_back(proxy, candidate, link)
@@ -110,7 +118,8 @@ class Termination:
         """Give the delegate the grace period of the pod's deletion."""
         grace = proxy_state.asked_grace(proxy)
         known = objects.annotations(candidate).get(keys.GRACE_PERIOD)
-        if grace is None or known == str(grace) or not link.runs_vnode:
+        heeded = link.runs_vnode or chaperons.is_held(candidate)  # its agent may just be down
+        if grace is None or known == str(grace) or not heeded:
             return
 
         annotations = {keys.GRACE_PERIOD: str(grace)}
@@ -140,11 +149,17 @@ class Termination:
 
         return bool(delegates)
 
-    async def _take_over_last(self, proxy: Object, link: Link) -> None:
-        """Take over the last report of the chaperon, if no reconciliation has done so."""
+    async def _take_over_last(self, proxy: Object, link: Link) -> float | None:
+        """Take over the last report of the chaperon, if no reconciliation has done so.
+
+        Returns the seconds for which that has to wait, if it does.
+        """
         last = self._last.get(objects.key(proxy))
-        if last is not None and objects.labels(last).get(keys.PARENT_UID) == objects.uid(proxy):
-            await self._status_writer.feed_back(proxy, last, link)
+        if last is None or objects.labels(last).get(keys.PARENT_UID) != objects.uid(proxy):
+            return None
+
+        await self._status_writer.feed_back(proxy, last, link)
+        return self._status_writer.held(objects.key(proxy))
 
     async def _finish(self, proxy: Object) -> None:
         """Make a pod Failed that others' finalizers keep, and whose end no kubelet will report.

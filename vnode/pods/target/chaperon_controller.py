@@ -8,6 +8,7 @@ and, if it has our finalizer, stays until the delegate is gone.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -19,7 +20,9 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods import delegate
 from vnode.pods.delegate import Absence
+from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch
+from vnode.pods.target.delegate_events import DelegateEventCollector
 from vnode.pods.target.delegate_updater import AGAIN, DelegateUpdater
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -67,6 +70,7 @@ class ChaperonController:
         *,
         goes_on: Callable[[Object], bool],
         clock: Clock,
+        delegate_events: DelegateEventsMode = "Summary",
     ) -> None:
         self._client = client
         self._chaperons = chaperons
@@ -79,6 +83,9 @@ class ChaperonController:
         self._controller: Controller[str] = Controller("chaperons", self._reconcile, workers=32)
         self._expectations = Expectations(self._controller.add)
         self._creator = DelegateCreator(client, self._expectations, goes_on=goes_on, clock=clock)
+        self._events = DelegateEventCollector(
+            client, chaperons, self._controller.add_after, mode=delegate_events, clock=clock
+        )
 
     async def run(self) -> None:
         """Reconcile until cancelled, once both lists are complete."""
@@ -86,7 +93,9 @@ class ChaperonController:
         await self._delegates.synced.wait()
         self._chaperons.subscribe(self._on_chaperon)
         self._delegates.subscribe(self._on_delegate)
-        await self._controller.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._events.run(), name="events-of-delegates")
+            group.create_task(self._controller.run(), name="chaperons")
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         obj = new or old or {}
@@ -112,6 +121,7 @@ class ChaperonController:
             self._updater.forget(key)
             self._last.pop(key, None)
             self._creator.forget(key)
+            self._events.forget(key)
             return None
 
         if self._expectations.pending(key, chaperon):
@@ -147,10 +157,12 @@ class ChaperonController:
                 return None
 
         later = delegate.report_delay(objects.status(pod), self._clock.now()).total_seconds()
-        if not later:
-            await self._report(chaperon, pod)
+        if later:
+            return later
 
-        return later or (AGAIN if refusal else None)
+        chaperon = await self._report(chaperon, pod)
+        waits = (AGAIN if refusal else None, self._events.left(chaperon, pod))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _replace(self, chaperon: Object) -> float | None:
         last = self._last.get(objects.key(chaperon), {})
@@ -174,12 +186,16 @@ class ChaperonController:
 
     async def _report(self, chaperon: Object, pod: Object) -> Object:
         """Bring the chaperon up to date with its delegate; return it as it is then."""
-        report = delegate.report(chaperon, pod)
+        report = delegate.report(chaperon, pod, self._events.field(chaperon, pod))
+        held = report.has_only_events and not self._events.may_write(chaperon, pod)
         if report.metadata:
             chaperon = await self._patch(chaperon, report.metadata)
 
-        if report.status:
+        if report.status and not held:
             chaperon = await self._patch(chaperon, report.status, subresource="status")
+
+        if not held:
+            self._events.settled(objects.key(chaperon), written=report.has_events)
 
         return chaperon
 

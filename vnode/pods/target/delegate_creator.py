@@ -6,10 +6,11 @@ target. The report itself wakes the controller, so the time of the next attempt 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, pod_shape
 from vnode.api.clock import TICK, Clock
 from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
 from vnode.api.objects import Object
@@ -19,6 +20,19 @@ from vnode.runtime.expectations import Expectations
 
 _REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
 _FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
+
+_CURES: Final = (
+    (
+        r'serviceaccount "[^"]+" not found',
+        (
+            "create it there, in namespace {namespace}, or have the Target do so by its annotation "
+            f"{keys.CREATE_SERVICE_ACCOUNTS}"
+        ),
+    ),
+    (r'RuntimeClass "[^"]+" not found', "create it in the target"),
+    (r"no PriorityClass with name \S+ was found", "create it in the target"),
+)
+"""What the API server refuses a pod for, and what the user can do, who reads it in the source."""
 
 
 class DelegateCreator:
@@ -67,13 +81,18 @@ class DelegateCreator:
         if "containers" not in objects.spec(chaperon):  # trimmed
             chaperon = await self._client.get(kinds.POD_CHAPERONS, name, namespace)
 
+        if problem := pod_shape.problem(chaperon):
+            # Nothing to try again: whoever mends it changes the chaperon.
+            await self._tell(chaperon, f"the PodChaperon is not of a pod: {problem}")
+            return None
+
         pod = delegate.build(chaperon, goes_on=self._goes_on(chaperon))
         try:
             await self._client.create(kinds.PODS, pod, namespace)
         except AlreadyExists:
             return await self.reject_name(chaperon)
         except (Denied, Invalid, NotFound) as error:
-            return await self._report(chaperon, error.message, _REFUSED)
+            return await self._report(chaperon, explain(error.message, namespace), _REFUSED)
         except (Conflict, ServerError) as error:
             await self._fail(chaperon, error)
             raise
@@ -99,8 +118,13 @@ class DelegateCreator:
             )
 
     async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
-        """Report on the chaperon why there is no pod, by the condition of a pending pod."""
+        """Tell why there is no pod, and note when to try again."""
         self._retry_at[objects.key(chaperon)] = self._clock.monotonic() + seconds
+        await self._tell(chaperon, message)
+        return seconds
+
+    async def _tell(self, chaperon: Object, message: str) -> None:
+        """Report on the chaperon why there is no pod, by the condition of a pending pod."""
         known = objects.condition(chaperon, "PodScheduled") or {}
         if known.get("message") != message:
             condition = delegate.rejected(message, objects.timestamp(self._clock.now()))
@@ -110,7 +134,11 @@ class DelegateCreator:
                 self._client, kinds.POD_CHAPERONS, chaperon, body, subresource="status"
             )
 
-        return seconds
+
+def explain(message: str, namespace: str) -> str:
+    """Return the API server's refusal of a pod, with its cure if we know one."""
+    cures = [cure for pattern, cure in _CURES if re.search(pattern, message)]
+    return f"{message}: {cures[0].format(namespace=namespace)}" if cures else message
 
 
 async def fetch(client: Client, chaperon: Object) -> Object | None:

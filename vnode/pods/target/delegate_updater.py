@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects
+from vnode.api import changeable, keys, kinds, objects, pod_shape
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, Invalid, NotFound
 from vnode.api.objects import Object
@@ -59,6 +59,9 @@ class DelegateUpdater:
             self._refusals.pop(key, None)
             return None
 
+        if problem := changes.problem(chaperon):
+            return problem
+
         sent = objects.annotations(chaperon).get(keys.SENT, "")
         known = self._refusals.get(key)
         if (
@@ -89,8 +92,7 @@ class DelegateUpdater:
             full = await self._client.get(
                 kinds.POD_CHAPERONS, objects.name(chaperon), objects.namespace(chaperon)
             )
-            body = changes.ephemeral_patch(delta, full, pod)
-            request = self._patch(pod, body, "ephemeralcontainers")
+            request = self._add_ephemeral(delta, full, pod)
             await _attempt(request, changeable.EPHEMERAL, done, before, refusals)
 
         if delta.get(changes.CONDITIONS):
@@ -104,6 +106,13 @@ class DelegateUpdater:
             await _attempt(self._patch(pod, body, None), "", done, before, refusals)
 
         return refusals
+
+    async def _add_ephemeral(self, delta: Object, full: Object, pod: Object) -> None:
+        if problem := pod_shape.problem(full):
+            raise Invalid(422, "Invalid", f"the PodChaperon is not of a pod: {problem}")
+
+        body = changes.ephemeral_patch(delta, full, pod)
+        await self._patch(pod, body, "ephemeralcontainers")
 
     async def _patch(self, pod: Object, body: Object, subresource: str | None) -> None:
         after = await self._client.patch(

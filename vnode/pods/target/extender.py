@@ -10,18 +10,20 @@ Only candidates that we know are bound: pods that a PodChaperon of this cluster 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from cryptography import x509
 
-from vnode.api import documents, kinds, objects
+from vnode.api import documents, kinds, names, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.pods.reservations import Refusal, Reservations
+from vnode.pods.reservations import CandidateGone, Refusal, Reservations
 from vnode.runtime import serving
 from vnode.runtime.certs import issued
 
@@ -50,24 +52,37 @@ def parse(payload: bytes) -> BindRequest | None:
 
     fields = {str(key).lower(): str(value) for key, value in raw.items()}
     try:
-        return BindRequest(
+        wanted = BindRequest(
             fields["podnamespace"], fields["podname"], fields["poduid"], fields["node"]
         )
     except KeyError:
         return None
 
+    named = names.LABEL.fullmatch(wanted.namespace) and names.SUBDOMAIN.fullmatch(wanted.name)
+    return wanted if named else None
+
 
 class Extender:
-    """Answers `bind`. Every replica serves it."""
+    """Answers `bind`. Every replica serves it.
 
-    def __init__(self, client: Client, reservations: Reservations, delegates: Informer) -> None:
+    `is_trusted` tells whether a client certificate is of the agents' present CA.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        reservations: Reservations,
+        delegates: Informer,
+        is_trusted: Callable[[x509.Certificate], bool],
+    ) -> None:
         self._client = client
         self._reservations = reservations
         self._delegates = delegates
+        self._is_trusted = is_trusted
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""
-        app = web.Application(middlewares=[serving.only_client(issued.CLIENT)])
+        app = web.Application(middlewares=[serving.only_client(issued.CLIENT, self._is_trusted)])
         app.add_routes([web.post("/bind", self.handle)])
         return app
 
@@ -79,6 +94,9 @@ class Extender:
 
         try:
             await self._bind(wanted)
+        except CandidateGone as error:
+            await self._discard(wanted)
+            return web.json_response({"error": str(error)})
         except VnodeError as error:
             log.info("not bound: %s/%s: %s", wanted.namespace, wanted.name, error)
             return web.json_response({"error": str(error)})
@@ -99,6 +117,19 @@ class Extender:
             name=wanted.name,
             subresource="binding",
         )
+
+    async def _discard(self, wanted: BindRequest) -> None:
+        """Delete the delegate of a candidate that is gone, before the scheduler tries it again.
+
+        Only if the API server says so itself: this replica may not have seen the chaperon yet. It
+        is owned by the chaperon, so that it would be deleted soon anyway.
+        """
+        try:
+            pod = await self._delegate(wanted)
+            if await self._reservations.is_gone(pod):
+                await self._client.discard(kinds.PODS, pod)
+        except VnodeError as error:
+            log.info("not deleted: %s/%s: %s", wanted.namespace, wanted.name, error)
 
     async def _delegate(self, wanted: BindRequest) -> Object:
         """Return the pod to be bound; one that is too new for the informer is fetched."""

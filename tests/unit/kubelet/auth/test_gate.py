@@ -102,7 +102,7 @@ def test_paths_need_the_subresources_that_a_kubelet_asks_for(path, subresources)
 def test_verbs_follow_the_method():
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "BREW")
 
-    assert [authorization.verb_of(method) for method in methods] == [
+    assert [authorization.verb_of(method, "/pods") for method in methods] == [
         "get",
         "get",
         "create",
@@ -111,6 +111,21 @@ def test_verbs_follow_the_method():
         "delete",
         "",
     ]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+@pytest.mark.parametrize(
+    "path", ["/exec/a/b/c", "/attach/a/b/c", "/portForward/a/b", "/run/a/b/c", "/exec/a/b/uid/c"]
+)
+def test_running_a_command_takes_create_by_whatever_method(method: str, path: str):
+    assert authorization.verb_of(method, path) == "create"
+
+
+@pytest.mark.parametrize(
+    "path", ["/containerLogs/a/b/c", "/metrics/resource", "/stats/summary", "/runningpods/"]
+)
+def test_reading_takes_get(path: str):
+    assert authorization.verb_of("GET", path) == "get"
 
 
 def test_cached_answers_expire():

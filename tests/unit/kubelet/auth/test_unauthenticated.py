@@ -115,6 +115,13 @@ async def test_a_connection_without_a_request_is_ended(port) -> None:
     assert len(port.unauthenticated) == 0
 
 
+async def test_connections_in_their_handshake_count_too(port) -> None:
+    _reader, silent = await asyncio.open_connection("127.0.0.1", port.served.port)
+    port._opened.append(silent)
+    assert await answer(await port.connect(), KNOWN) == OK  # by then the first one was accepted
+    assert len(port.unauthenticated._accepted) == 1
+
+
 async def test_an_authorized_connection_stays(port) -> None:
     port.unauthenticated.limits = ConnectionLimits(seconds=0.2)
     known = await port.connect()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from vnode.api import keys
+from vnode.api import keys, objects
 from vnode.kubelet.delegates import ServedNode
 from vnode.kubelet.usage import collector, exposition, summary
 from vnode.kubelet.usage.collector import Collector, UsageReport
@@ -173,9 +174,8 @@ class Counting:
         return []
 
 
-@pytest.mark.looptime
-async def test_many_scrapers_make_one_look(clock):
-    target = Counting(clock)
+def collecting(target: Counting, clock, *pods: dict[str, Any]) -> Collector:
+    """A collector of a node with these pods, of which the target runs the one with the UID u1."""
     labels = {keys.PARENT_CLUSTER_NAME: "c1"}
     chaperon = {"metadata": {"name": "web-x", "namespace": "default", "labels": labels}}
     link = SimpleNamespace(
@@ -188,8 +188,13 @@ async def test_many_scrapers_make_one_look(clock):
     async def nobody(*_names: str) -> None:
         return None
 
-    node = ServedNode("v", links, nobody, lambda _node: [pod(), pod("u2", name="lonely")])
-    one = Collector(node, clock)
+    return Collector(ServedNode("v", links, nobody, lambda _node: list(pods)), clock)
+
+
+@pytest.mark.looptime
+async def test_many_scrapers_make_one_look(clock):
+    target = Counting(clock)
+    one = collecting(target, clock, pod(), pod("u2", name="lonely"))
 
     await asyncio.gather(*(one.report() for _ in range(20)))
     assert target.looks == 1
@@ -198,3 +203,48 @@ async def test_many_scrapers_make_one_look(clock):
     await asyncio.sleep(collector.SHARED)
     await one.report()
     assert target.looks == 2
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("ago", "looks"), [(1, 2), (collector.STARTING + 1, 1)])
+async def test_a_container_without_a_value_is_looked_for_sooner_if_it_has_just_started(
+    clock, ago, looks
+):
+    started = objects.timestamp(clock.now() - timedelta(seconds=ago))
+    target = Counting(clock)
+    one = collecting(target, clock, pod(started=started))
+    for wait in (0.0, collector.SHARED_WHILE_STARTING / 2, collector.SHARED_WHILE_STARTING):
+        await asyncio.sleep(wait)
+        await one.report()
+
+    assert target.looks == looks
+
+
+@pytest.mark.looptime
+async def test_a_container_that_has_a_value_is_not_looked_for_sooner(clock):
+    class Telling(Counting):
+        async def list(self, kind, namespace=None, *, label_selector=""):
+            await super().list(kind, namespace, label_selector=label_selector)
+            if kind.kind != "PodMetrics":
+                return []
+
+            usage = {"cpu": "1", "memory": "1Mi"}
+            moment = objects.timestamp(clock.now())
+            names = {"name": KEY[1], "namespace": KEY[0]}
+            containers = [{"name": "main", "usage": usage}]
+            return [
+                {
+                    "metadata": names,
+                    "timestamp": moment,
+                    "window": "1s",
+                    "containers": containers,
+                }
+            ]
+
+    target = Telling(clock)
+    started = objects.timestamp(clock.now() - timedelta(seconds=5))
+    one = collecting(target, clock, pod(started=started))
+    assert (await one.report()).pods
+    await asyncio.sleep(collector.SHARED_WHILE_STARTING * 2)
+    await one.report()
+    assert target.looks == 1

@@ -52,7 +52,7 @@ class Target:
 
         return answer
 
-    async def text(self, path):
+    async def text(self, path, *, limit):
         answer = self.texts[path]
         if isinstance(answer, VnodeError):
             raise answer
@@ -120,9 +120,9 @@ async def test_what_no_machine_uses_is_left_out(clock, odd: Any):
 
 
 @pytest.mark.parametrize("odd", ["+Inf", "NaN", "-1", "1e300"])
-def test_what_no_kubelet_counts_is_left_out(odd: str):
+async def test_what_no_kubelet_counts_is_left_out(odd: str):
     found = Findings()
-    kubelets.parse(TEXT.replace(" 2.5e+09 ", f" {odd} "), "n", 1.0, {POD}, found)
+    await kubelets.parse(TEXT.replace(" 2.5e+09 ", f" {odd} "), "n", 1.0, {POD}, found)
 
     assert not found.nodes
     assert set(found.pods) == {POD}
@@ -196,9 +196,9 @@ async def test_all_nodes_are_read_where_that_is_allowed(clock):
     assert len(found.problems) == 1
 
 
-def test_a_kubelets_text_is_read_with_its_times():
+async def test_a_kubelets_text_is_read_with_its_times():
     found = Findings()
-    kubelets.parse(TEXT, "n", 1.0, {POD}, found)
+    await kubelets.parse(TEXT, "n", 1.0, {POD}, found)
 
     assert found.nodes == {"n": Total(AT_UNIX, 100.5, 2_500_000_000)}
     assert set(found.pods) == {POD}
@@ -206,9 +206,9 @@ def test_a_kubelets_text_is_read_with_its_times():
     assert found.pods[POD].whole == Total(1.0, 4.0, 2097152)  # a line without a time is of now
 
 
-def test_a_line_that_cannot_be_read_is_left_out():
+async def test_a_line_that_cannot_be_read_is_left_out():
     found = Findings()
-    kubelets.parse("node_cpu_usage_seconds_total{ oh no\n" + TEXT, "n", 1.0, {POD}, found)
+    await kubelets.parse("node_cpu_usage_seconds_total{ oh no\n" + TEXT, "n", 1.0, {POD}, found)
 
     assert POD in found.pods
     assert any("a line cannot be read" in problem for problem in found.problems)

@@ -23,7 +23,7 @@ class Recorder(ReservePlugin, PreBindPlugin, BindPlugin):
     NAME = "Recorder"
 
     def __init__(self) -> None:
-        super().__init__(NoArgs(), Handle(WaitingPods()))
+        super().__init__(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
         self.asked: list[str] = []
         self.before = SUCCESS
 

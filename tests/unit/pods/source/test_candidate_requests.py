@@ -6,22 +6,25 @@ import asyncio
 
 import pytest
 
+from tests.permitted import MANIFESTS
 from tests.unit.pods.targets import Target, is_silent
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
+from vnode.pods import chaperons
 from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.runtime.links import TargetOptions
 
 pytestmark = pytest.mark.looptime
 
 
 async def nothing(_pod, _link):
-    return ""
+    return "", ()
 
 
 @pytest.fixture
 def requests(clock):
-    return CandidateRequests(Identity("c1", "uid-of-c1"), nothing, clock)
+    return CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, nothing, clock)
 
 
 def pod(name: str) -> dict:
@@ -47,9 +50,9 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
 
     async def bring(pod, _link):
         brought.append(pod)
-        return ""
+        return "", ()
 
-    requests = CandidateRequests(Identity("c1", "uid-of-c1"), bring, clock)
+    requests = CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock)
     with pytest.raises(Unreachable, match="does not answer"):
         await requests.create(pod("p"), target.link)
 
@@ -75,3 +78,19 @@ async def test_the_end_of_a_candidate_is_expected_once_if_it_was_deleted_here(re
     assert [requests.expected(c, target.link) for c in (ours, theirs, anew)] == [True, False, False]
     assert not requests.expected(ours, target.link)
     assert objects.uid(ours)
+
+
+async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clock):
+    target = Target("c2", clock, is_silent)
+    target.link.options = TargetOptions(source_api=("api", "6443"))
+
+    async def bring(_pod, _link):
+        return "", ("exec",)
+
+    requests = CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock)
+    volume = {"name": "v", "secret": {"secretName": "exec"}}
+    await requests.create({**pod("p"), "spec": {"volumes": [volume]}}, target.link)
+    (made,) = target.server.all(kinds.POD_CHAPERONS)
+    (volume,) = objects.spec(made)["volumes"]
+    assert volume["secret"]["secretName"] == names.token_secret("p", "p")
+    assert chaperons.tokens_of(made) == ["exec"]

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT, SPACE, World
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -31,7 +32,7 @@ class Sending:
         self.proxy = world.add(metadata={"labels": {"app": "web"}})
         self.target.add(self.proxy)
         client = world.source.client()
-        self.sender = ChangeSender(client, PARENT, world.events, Expectations())
+        self.sender = ChangeSender(client, PARENT, MANIFESTS, world.events, Expectations())
 
     async def send(self, candidate: Object | None = None) -> float | None:
         """Send what differs from the chaperon as it is now, or from `candidate`."""
@@ -103,6 +104,30 @@ async def test_news_that_the_pod_itself_does_not_confirm_are_not_sent(sending: S
     await sending.send()
     assert sending.asked == [GET]
     assert sending.target.writes == []
+
+
+async def test_a_container_that_speaks_by_a_secret_keeps_its_api_server(sending: Sending) -> None:
+    """A change of the image writes all of a container."""
+    sending.target.link.options = TargetOptions(source_api=("api", "6443"))
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    container = {"name": "main", "image": "a", "volumeMounts": mounts}
+    volumes = [{"name": "v", "secret": {"secretName": "exec"}}]
+    sending.change(lambda pod: pod["spec"].update(containers=[container], volumes=volumes))
+    made = chaperons.for_link(
+        *(sending.proxy, PARENT, sending.target.link),
+        manifests=MANIFESTS,
+        allowed=True,
+        tokens=["exec"],
+    )
+    env = objects.spec(made)["containers"][0]["env"]
+    shown = sending.target.chaperon() or {}
+    shown = {**shown, "spec": made["spec"]}
+    shown["metadata"] = {**shown["metadata"], "annotations": objects.annotations(made)}
+    sending.target.server.add(kinds.POD_CHAPERONS, shown)
+    sending.change(lambda pod: pod["spec"]["containers"][0].update(image="b"))
+    await sending.send()
+    (sent,) = objects.spec(sending.target.chaperon() or {})["containers"]
+    assert (sent["image"], sent["env"]) == ("b", env)
 
 
 async def test_before_a_write_is_seen_nothing_is_sent_again(sending: Sending) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Denied, ServerError
 from vnode.api.identity import Identity
 from vnode.pods.source.chaperon_gc import ChaperonGC
@@ -33,7 +33,8 @@ class Clusters:
         for server, target in ((self.gpu, GPU), (self.cpu, CPU)):
             self.links.add(links.link_to(server, target, US, clock))
 
-        self.gc = ChaperonGC(self.source.client(), self.links, self.known.get)
+        self.released = []
+        self.gc = ChaperonGC(self.source.client(), self.links, self.known.get, self.released.append)
 
     def add_pod(self, name="web", *, node=None, ending=False, known=True):
         """A proxy pod, whose UID is its name."""
@@ -48,16 +49,17 @@ class Clusters:
 
         return pod
 
-    def send(self, server, name="web", *, uid=None, **metadata):
-        """The chaperon of the proxy pod of that name in a target, which is called as it is."""
+    def send(self, server, parent="web", *, uid=None, **metadata):
+        """The chaperon of the proxy pod of that name in a target."""
         annotations = {
             keys.PARENT_CLUSTER_UID: US.uid,
             keys.PARENT_NAMESPACE: "ns",
-            keys.PARENT_NAME: name,
+            keys.PARENT_NAME: parent,
             keys.TARGET: str(GPU if server is self.gpu else CPU),
         }
-        labels = {keys.PARENT_UID: uid or name, keys.PARENT_CLUSTER_NAME: US.name}
-        metadata |= {"name": name, "namespace": "ns", "annotations": annotations, "labels": labels}
+        labels = {keys.PARENT_UID: uid or parent, keys.PARENT_CLUSTER_NAME: US.name}
+        metadata |= {"namespace": "ns", "annotations": annotations, "labels": labels}
+        metadata.setdefault("name", names.chaperon(parent, uid or parent))
         return server.add(kinds.POD_CHAPERONS, {"metadata": metadata})
 
     @asynccontextmanager
@@ -89,7 +91,8 @@ class Clusters:
 
 
 def left(server):
-    return [objects.name(chaperon) for chaperon in server.all(kinds.POD_CHAPERONS)]
+    """The pods of which there are chaperons."""
+    return [objects.annotations(c)[keys.PARENT_NAME] for c in server.all(kinds.POD_CHAPERONS)]
 
 
 @pytest.fixture
@@ -122,7 +125,7 @@ async def test_a_parent_that_is_a_path_is_not_asked_for(clusters, field, text):
     clusters.gpu.add(kinds.POD_CHAPERONS, {"metadata": metadata})
     async with clusters.collecting():
         await asyncio.sleep(60)
-        assert left(clusters.gpu) == ["web"]
+        assert len(clusters.gpu.all(kinds.POD_CHAPERONS)) == 1
         assert not clusters.source.requests
 
 
@@ -159,6 +162,14 @@ async def test_the_chaperon_of_a_pod_that_is_gone_is_deleted(clusters):
     clusters.send(clusters.gpu)
     async with clusters.collecting():
         assert left(clusters.gpu) == []
+
+
+async def test_a_chaperon_that_is_not_called_as_ours_is_left_to_who_made_it(clusters):
+    clusters.send(clusters.gpu, name="web-other")
+    async with clusters.collecting():
+        await asyncio.sleep(60)
+        assert left(clusters.gpu) == ["web"]
+        assert not clusters.source.requests
 
 
 async def test_the_chaperon_of_an_earlier_pod_of_the_name_is_deleted(clusters):
@@ -203,7 +214,7 @@ async def test_a_later_chaperon_of_the_name_is_not_deleted_for_it(clusters):
     clusters.send(clusters.gpu)
     async with clusters.collecting():
         clusters.gpu.silence_watches()
-        clusters.gpu.remove(kinds.POD_CHAPERONS, "web", "ns")
+        clusters.gpu.remove(kinds.POD_CHAPERONS, names.chaperon("web", "web"), "ns")
         clusters.send(clusters.gpu)
         await asyncio.sleep(10)
         assert clusters.gpu.count("delete") == 1
@@ -255,3 +266,35 @@ async def test_a_link_that_goes_is_asked_nothing(clusters, caplog):
         await asyncio.sleep(1)
         assert clusters.gpu.count("delete") == 0
         assert "failed" not in caplog.text
+
+
+async def test_of_a_target_without_vnode_it_is_told_whose_delegate_may_outlive_the_chaperon(
+    clusters,
+):
+    metadata = {"name": keys.SUMMARY_NAME}
+    clusters.cpu.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
+    for server in (clusters.gpu, clusters.cpu):
+        clusters.send(server, finalizers=["example.com/kept", keys.DELEGATE_FINALIZER])
+
+    async with clusters.collecting():
+        assert clusters.released == ["ns/web"]
+        [ours] = clusters.gpu.all(kinds.POD_CHAPERONS)
+        [theirs] = clusters.cpu.all(kinds.POD_CHAPERONS)
+        assert objects.finalizers(ours) == ["example.com/kept", keys.DELEGATE_FINALIZER]
+        assert objects.finalizers(theirs) == ["example.com/kept"]
+
+
+async def test_what_a_former_target_sent_there_is_let_go_of_too(clusters):
+    clusters.cpu.add(kinds.CLUSTER_SUMMARIES, {"metadata": {"name": keys.SUMMARY_NAME}})
+    sent = clusters.send(clusters.cpu, finalizers=[keys.DELEGATE_FINALIZER])
+    name = objects.name(sent)
+
+    def send_by_another(chaperon):
+        chaperon["metadata"]["annotations"][keys.TARGET] = "ns/former"
+
+    clusters.cpu.change(kinds.POD_CHAPERONS, name, "ns", send_by_another)
+    async with clusters.collecting():
+        assert left(clusters.cpu) == ["web"]
+        await clusters.cpu.client().delete(kinds.POD_CHAPERONS, name, "ns")
+        await asyncio.sleep(1)
+        assert left(clusters.cpu) == []

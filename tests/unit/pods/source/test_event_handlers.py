@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from vnode.api import keys
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from tests.permitted import all_namespaces
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.store import Store
 from vnode.pods.source import event_handlers
@@ -53,7 +59,9 @@ def test_of_targets_without_a_connection_a_pod_hears_of_those_of_its_namespace_o
     for target in (team, other, every):
         store.put(virtual_node(target, f"the Secret of {target} is missing"))
 
-    known = event_handlers.EventHandlers(SimpleNamespace(store=store), Links(), None, None)  # type: ignore[arg-type]
+    informer: Any = SimpleNamespace(store=store)
+    unused: Any = None
+    known = event_handlers.EventHandlers(informer, all_namespaces(), Links(), unused, unused)
     assert known.unconnected("team") == {
         team: "the Secret of team/c2 is missing",
         every: "the Secret of c2 is missing",
@@ -88,3 +96,41 @@ def test_a_proxy_that_no_longer_counts_on_its_node_is_an_event(old, new, kind):
     said = event_handlers.proxy_event(old, new)
     assert (said and said.kind) is kind
     assert said is None or said.node == "a"
+
+
+class _Cache:
+    """Keeps what it is told that a target has free, None for nothing."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def update_free(self, _name: str, free: object, _largest: object) -> bool:
+        self.told.append(free)
+        return False
+
+
+async def test_what_a_vnode_said_to_be_free_counts_only_while_it_runs(clock: Clock) -> None:
+    """Admiralty, back in the target, keeps the annotation."""
+    server, cache = APIServer("gpu", clock), _Cache()
+    said = summary('{"sum": {"cpu": "3"}, "largest": {"cpu": "2"}}')["metadata"]
+    annotations = {**objects.annotations({"metadata": said}), keys.AGENT_VERSION: "1"}
+    metadata = {"name": keys.SUMMARY_NAME, "annotations": annotations}
+    server.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
+    link = links.link_to(server, TargetKey("ns", "gpu"), Identity("c1", "us"), clock)
+    known = Links()
+    known.add(link)
+    informer: Any = SimpleNamespace(store=Store(), subscribe=lambda _handler: None)
+    queue: Any = SimpleNamespace(move=lambda _event: None)
+    handlers = event_handlers.EventHandlers(
+        *(informer, all_namespaces(), known, cast(Any, cache), queue)
+    )
+    handlers.open()
+    async with links.connected(link):
+        link.set_agent_silent(False)
+        links.set_healthy(link, False, clock)
+        links.set_healthy(link, True, clock)
+        link.set_agent_silent(True)
+        link.set_agent_silent(False)
+
+    amounts = {"cpu": 3000}
+    assert cache.told == [amounts, None, amounts]

@@ -52,6 +52,32 @@ def test_containers_that_the_target_injected_stay_behind():
     assert patch["status"]["containerStatuses"] == statuses[:1]
 
 
+def test_a_resize_in_place_is_seen_as_the_delegates_kubelet_reports_it():
+    given = {"requests": {"cpu": "2"}}
+    status = {
+        "phase": "Running",
+        "resources": given,
+        "allocatedResources": given["requests"],
+        "containerStatuses": [
+            {"name": "main", "allocatedResources": given["requests"], "resources": given}
+        ],
+        "conditions": [
+            {"type": "PodResizePending", "status": "True", "reason": "Deferred"},
+            {"type": "PodResizeInProgress", "status": "True"},
+        ],
+    }
+    seen = proxy({"phase": "Running"})
+    strategic.apply(seen, feedback.status_patch(seen, chaperon(status)))
+    for field in ("resources", "allocatedResources", "containerStatuses"):
+        assert seen["status"][field] == status[field]
+
+    resizing = {"PodResizePending", "PodResizeInProgress"}
+    assert {entry["type"] for entry in seen["status"]["conditions"]} == resizing
+
+    strategic.apply(seen, feedback.status_patch(seen, chaperon({**status, "conditions": []})))
+    assert seen["status"]["conditions"] == []
+
+
 def test_nothing_new_is_nothing_written():
     status = {"phase": "Running", "podIP": "10.1.0.7"}
     assert feedback.status_patch(proxy(dict(status)), chaperon(status)) == {}

@@ -10,6 +10,8 @@ from tests.unit.pods.bound_pods import RUNNING, World
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Unreachable
+from vnode.runtime import write_limits
+from vnode.runtime.write_limits import WriteLimit
 
 pytestmark = pytest.mark.looptime
 
@@ -127,3 +129,29 @@ async def test_pods_stay_while_their_target_exists_without_a_link(world: World) 
         world.links.remove(world.target.link)
         await asyncio.sleep(100)
         assert not world.is_ending()
+
+
+async def test_of_many_delegates_that_a_target_has_lost_the_pods_are_deleted_little_by_little(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is made anew by its owner, and may go to that target again."""
+    monkeypatch.setattr(write_limits, "LOST_PODS", WriteLimit(5, 2.0))
+    world = World(clock, 2)
+    loud, calm = world.targets
+    for number in range(30):
+        loud.add(world.add(f"loud-{number}"))
+        loud.annotate(keys.DELEGATE_DELETED, name=f"loud-{number}")
+
+    def deleted() -> int:
+        return sum(world.is_ending(f"loud-{number}") for number in range(30))
+
+    calm.add(world.add("calm", node=calm.node))
+    async with world.running(seconds=2):
+        assert 5 <= deleted() <= 5 + 2 * 2 + 1
+        calm.annotate(keys.DELEGATE_DELETED, name="calm")
+        await asyncio.sleep(0.1)
+        assert world.is_ending("calm")
+        await asyncio.sleep(5)
+        assert 15 <= deleted() <= 5 + 7 * 2 + 1
+        await asyncio.sleep(10)
+        assert deleted() == 30

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.identity import Identity
 from vnode.kube.informer import Informer
 from vnode.pods.source import orphans
@@ -90,8 +90,8 @@ def sent(name, by=GPU):
         keys.PARENT_NAME: name,
     }
     labels = {keys.PARENT_UID: name, keys.PARENT_CLUSTER_NAME: US.name}
-    metadata = {"name": name, "namespace": "ns", "annotations": annotations, "labels": labels}
-    return {"metadata": metadata}
+    metadata = {"namespace": "ns", "annotations": annotations, "labels": labels}
+    return {"metadata": {"name": names.chaperon(name, name), **metadata}}
 
 
 class World:
@@ -121,12 +121,16 @@ class World:
     def chaperon(self, name, **options):
         self.cluster.add(kinds.POD_CHAPERONS, sent(name, **options))
 
-    async def until_left(self, *names):
-        """Until no other chaperons are there."""
-        found = self.cluster
-        await found.until(
-            lambda: {objects.name(each) for each in found.all(kinds.POD_CHAPERONS)} == set(names), 5
-        )
+    async def until_left(self, *parents):
+        """Until the chaperons of no other pods are there."""
+        await self.cluster.until(lambda: self.left() == set(parents), 5)
+
+    def left(self):
+        """The names of the pods of which there are chaperons."""
+        return {
+            objects.annotations(chaperon)[keys.PARENT_NAME]
+            for chaperon in self.cluster.all(kinds.POD_CHAPERONS)
+        }
 
     @property
     def asked(self):
@@ -198,3 +202,20 @@ async def test_a_target_that_comes_to_be_another_cluster_leaves_orphans(world):
         world.clusters[GPU] = "b"
         world.source.add(kinds.TARGETS, {"metadata": {"namespace": "ns", "name": "gpu"}})
         await world.until_left()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("forged", [{"name": "planted"}, {"namespace": "mine"}], ids=str)
+async def test_what_no_agent_of_ours_made_is_left_to_who_made_it(world, forged):
+    """Whoever may make chaperons in one namespace of a target can write our UID on them."""
+    world.cluster.add(kinds.NAMESPACES, {"metadata": {"name": "mine"}})
+    world.link(TargetKey("", "all"))
+    async with world.collecting():
+        planted = sent("planted")
+        planted["metadata"] |= forged
+        world.cluster.add(kinds.POD_CHAPERONS, planted)
+        world.chaperon("web")
+        await world.until_left("planted")
+        await asyncio.sleep(60)
+        assert world.left() == {"planted"}
+        assert world.asked == ["web"]

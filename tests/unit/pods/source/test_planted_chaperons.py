@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT, US, World, new_pod
 from tests.unit.pods.clusters import Source
 from tests.unit.pods.targets import US as CHOOSING
@@ -51,7 +52,9 @@ def plant(world: World, forgery: dict[str, str | None], *, name: str = "") -> Ob
     """Make a chaperon of the pod `web` in another namespace."""
     link = world.target.link
     pod = new_pod(node=link.node_name)
-    built = chaperons.build(pod, PARENT, str(link.target), allowed=True, finalizer=True)
+    built = chaperons.build(
+        pod, PARENT, str(link.target), manifests=MANIFESTS, allowed=True, finalizer=True
+    )
     annotations = {**objects.annotations(built), **forgery, keys.IS_RESERVED: "true"}
     built["metadata"] |= {
         "name": name or names.chaperon("web", "web"),

@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from tests.unit.pods.bound_pods import World, is_allowed, new_pod
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, Denied, Invalid, NotFound
+from vnode.pods import chaperons
+from vnode.runtime.links import TargetOptions
 
 pytestmark = pytest.mark.looptime
 
@@ -33,6 +35,21 @@ async def test_a_pod_that_somebody_else_bound_gets_a_chaperon_that_may_run(world
         assert world.brought == ["web"]
         await asyncio.sleep(100)
         assert world.target.writes == [("create", "")]
+
+
+async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(
+    world: World,
+) -> None:
+    world.target.link.options = TargetOptions(source_api=("api", "6443"))
+    world.tokens = ("exec",)
+    volume = {"name": "v", "secret": {"secretName": "exec"}}
+    async with world.running():
+        pod = others()
+        world.add(**{**pod, "spec": {**pod["spec"], "volumes": [volume]}})
+        await asyncio.sleep(1)
+        made = world.target.chaperon() or {}
+        assert chaperons.tokens_of(made) == ["exec"]
+        assert objects.spec(made)["volumes"] != [volume]
 
 
 async def test_a_pod_that_begins_to_end_meanwhile_gets_no_chaperon(world: World) -> None:
@@ -94,4 +111,30 @@ async def test_the_pod_of_a_daemon_set_is_nothing_to_a_target(world: World) -> N
     world.add(**others(ownerReferences=[owner]))
     async with world.running(seconds=10):
         assert world.target.writes == []
+        assert not world.is_ending()
+
+
+async def test_a_pod_of_a_namespace_without_the_label_is_sent_once_it_has_it(clock: Clock) -> None:
+    world = World(clock, label_required=True)
+    async with world.running():
+        world.add(**others())
+        await asyncio.sleep(100)
+        assert "does not have the label multicluster-scheduler=enabled" in "".join(
+            world.told("DelegateRefused")
+        )
+        assert world.target.writes == []
+        assert world.brought == []
+        world.label_namespace()
+        await asyncio.sleep(1)
+        assert is_allowed(world.target.chaperon())
+
+
+async def test_a_pod_that_is_created_on_a_node_with_our_scheduler_is_not_taken_for_lost(
+    world: World,
+) -> None:
+    """As `kubectl debug --copy-to --same-node` does; nobody has bound it."""
+    async with world.running():
+        world.add(status={"phase": "Pending", "conditions": []})
+        await asyncio.sleep(1)
+        assert is_allowed(world.target.chaperon())
         assert not world.is_ending()

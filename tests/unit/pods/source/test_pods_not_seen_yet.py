@@ -24,7 +24,7 @@ async def test_an_orphan_goes_though_its_pod_was_never_seen_and_goes_later(clock
     pod = source.add(kinds.PODS, {"metadata": {"name": "web", "namespace": "default"}})
     labels = {keys.PARENT_UID: objects.uid(pod), keys.PARENT_CLUSTER_NAME: US.name}
     annotations = {keys.PARENT_NAME: "web", keys.PARENT_NAMESPACE: "default"}
-    metadata = {"name": "web-1", "labels": labels, "annotations": annotations}
+    metadata = {"name": "web-bcdfg", "labels": labels, "annotations": annotations}
     chaperon = target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
     link = links.link_to(target, TargetKey("default", "c2"), US, clock)
     known = Links()
@@ -34,10 +34,10 @@ async def test_an_orphan_goes_though_its_pod_was_never_seen_and_goes_later(clock
         running = asyncio.create_task(gc.run())
         gc.on_chaperon(link, chaperon)
         await asyncio.sleep(5)
-        assert target.find(kinds.POD_CHAPERONS, "web-1", "default"), "its pod is there"
+        assert target.find(kinds.POD_CHAPERONS, "web-bcdfg", "default"), "its pod is there"
 
         source.remove(kinds.PODS, "web", "default")  # of which no informer tells
         await asyncio.sleep(60)
-        assert not target.find(kinds.POD_CHAPERONS, "web-1", "default")
+        assert not target.find(kinds.POD_CHAPERONS, "web-bcdfg", "default")
         running.cancel()
         await asyncio.wait([running])

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.permitted import MANIFESTS
 from tests.unit.pods.bound_pods import PARENT
 from tests.unit.pods.clusters import Source, apart
 from tests.unit.pods.targets import AT_ONCE, Target, is_silent, only, prefer, rejects, reserves
@@ -36,7 +37,7 @@ def store(
     **metadata: str,
 ) -> None:
     """Have the candidate of a pod be there already."""
-    built = chaperons.for_link(pod, PARENT, target.link, allowed=allowed)
+    built = chaperons.for_link(pod, PARENT, target.link, manifests=MANIFESTS, allowed=allowed)
     built["metadata"] |= metadata
     built["metadata"]["annotations"] |= annotations or {}
     target.server.add(kinds.POD_CHAPERONS, built)

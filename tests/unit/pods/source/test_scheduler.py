@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.pods.clusters import Source, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
-from vnode.api import keys, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict
 
 pytestmark = pytest.mark.looptime
@@ -242,3 +242,54 @@ async def test_a_quota_that_many_creations_change_at_once_is_no_final_no(clock):
         source.add("p")
         await source.until_bound("p")
         assert clock.monotonic() < 2
+
+
+# --- namespaces that take no part
+
+
+async def test_a_pod_of_a_namespace_without_the_label_waits_for_it_and_says_so(clock):
+    target = Target("c2", clock)
+    source = Source(clock, target, label_required=True)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(100)
+        assert target.server.all(kinds.POD_CHAPERONS) == []
+        condition = objects.condition(source.pod("p"), "PodScheduled") or {}
+        assert condition["message"].startswith("0/1 targets: c2: namespace default does not have")
+        source.label_namespace()
+        await source.until_bound("p")
+        assert source.node_of("p") == target.node
+
+
+async def test_nothing_is_tried_for_pods_of_a_namespace_that_is_being_terminated(clock):
+    target = Target("c2", clock)
+    source = Source(clock, target)
+    ending = {"name": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    source.server.add(kinds.NAMESPACES, {"metadata": ending})
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(100)
+        assert target.server.received(kind=kinds.POD_CHAPERONS, verb="create") == []
+        condition = objects.condition(source.pod("p"), "PodScheduled") or {}
+        assert condition["message"] == "0/1 targets: c2: namespace default is being terminated"
+
+
+# --- classes that a target lacks
+
+
+async def test_no_candidate_is_created_where_a_class_is_missing_until_it_is_there(clock):
+    lacks, other = Target("c2", clock), Target("c3", clock)
+    source = Source(clock, lacks, other)
+    for target in (lacks, other):
+        target.set_classes([], ["low"])
+
+    async with source.running():
+        source.add("p", spec={"runtimeClassName": "gvisor", "priorityClassName": "high"})
+        await source.until_said("p", 'c2, c3: RuntimeClass "gvisor" not found: create it in')
+        await source.until_said("p", 'PriorityClass "high" not found: create it in')
+        other.set_classes(["gvisor"], ["high", "low"])
+        await source.until_bound("p")
+
+    assert source.node_of("p") == other.node
+    assert (lacks.asked("create"), other.asked("create")) == (0, 1)
+    assert clock.monotonic() < 30  # not the minute after which all pods are tried

@@ -15,7 +15,7 @@ from vnode.pods.source.status_writer import StatusWriter
 
 pytestmark = pytest.mark.looptime
 
-LINK = SimpleNamespace(runs_vnode=True)
+LINK = SimpleNamespace(runs_vnode=True, target="shop/c2")
 
 
 class Source:

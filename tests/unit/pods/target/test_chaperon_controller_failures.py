@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, Denied, ServerError
 from vnode.pods import delegate
+from vnode.pods.target import delegate_creator
 
 pytestmark = pytest.mark.looptime
 
@@ -19,6 +21,8 @@ CREATE = ("create", "pods")
 REPORT = ("patch", "podchaperons/status")
 BUSY = ServerError(500, "InternalError", "a webhook does not answer")
 CHANGED = Conflict(409, "Conflict", "the quota has changed")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TOLERATED = [{"operator": "Exists"}]
 FORBIDDEN = Denied(403, "Forbidden", "exceeded quota: pods=10")
 
 
@@ -127,6 +131,34 @@ async def test_a_refusal_is_told_at_once_and_tried_again_later(cluster):
         await cluster.until(cluster.pod, 10)
 
 
+@pytest.mark.parametrize(
+    ("refusal", "cure"),
+    [
+        (
+            (
+                'pods "p" is forbidden: error looking up service account ns/builder: '
+                'serviceaccount "builder" not found'
+            ),
+            (
+                f": create it there, in namespace ns, or have the Target do so by its annotation "
+                f"{keys.CREATE_SERVICE_ACCOUNTS}"
+            ),
+        ),
+        (
+            'pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found',
+            ": create it in the target",
+        ),
+        (
+            'pods "p" is forbidden: no PriorityClass with name high was found',
+            ": create it in the target",
+        ),
+        ("exceeded quota: pods=10", ""),
+    ],
+)
+def test_a_refusal_for_want_of_what_the_pod_names_is_told_with_its_cure(refusal, cure):
+    assert delegate_creator.explain(refusal, "ns") == refusal + cure
+
+
 async def test_an_error_in_other_words_each_time_is_not_tried_again_sooner(cluster):
     ports = itertools.count(40000)
 
@@ -141,6 +173,83 @@ async def test_an_error_in_other_words_each_time_is_not_tried_again_sooner(clust
     async with cluster.running():
         await asyncio.sleep(30)
         assert 5 < cluster.count(*CREATE) < 15
+
+
+SPECS = {
+    "spec.tolerations": {"tolerations": "x"},
+    "spec.tolerations[0]": {"tolerations": [1]},
+    "spec.affinity": {"affinity": "x"},
+    "spec.affinity.nodeAffinity": {"affinity": {"nodeAffinity": "x"}, "tolerations": TOLERATED},
+    "nodeSelectorTerms[0]": {
+        "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [1]}}},
+        "tolerations": TOLERATED,
+    },
+    "spec.containers": {"containers": 5},
+    "spec.containers[0]": {"containers": [None]},
+    "spec.ephemeralContainers": {"ephemeralContainers": "x"},
+}
+
+
+@pytest.mark.parametrize("field", SPECS)
+async def test_a_chaperon_that_is_of_no_pod_is_refused_once_by_the_field(cluster, caplog, field):
+    cluster.send(spec=SPECS[field])
+    async with cluster.running():
+        await asyncio.sleep(100)
+        assert cluster.told.startswith("the PodChaperon is not of a pod: spec.")
+        assert field in cluster.told
+        assert cluster.asked == [REPORT]
+
+    assert not caplog.records
+
+
+async def test_a_chaperon_that_is_of_a_pod_after_all_gets_a_delegate(cluster):
+    cluster.send(spec={"tolerations": "x"})
+    async with cluster.running():
+        await cluster.until(lambda: cluster.told, 1)
+        body = {"spec": {"tolerations": []}}
+        await cluster.source.patch(kinds.POD_CHAPERONS, "web", body, NAMESPACE)
+        await cluster.until(cluster.pod, 1)
+
+
+RECORDS = (
+    {"images": "x"},
+    {"images": {"containers": "x"}},
+    {"images": {"containers": {"main": 5}}},
+    {"resources": {"containers": [1]}},
+    {"conditions": {"a": "x"}},
+    {"labels": {"a": {}}},
+    {"ephemeralContainers": [1]},
+)
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=str)
+async def test_a_record_that_no_source_writes_is_refused_by_the_field(cluster, caplog, record):
+    async with cluster.running():
+        cluster.send()
+        await cluster.until(cluster.pod, 1)
+        cluster.annotate(sent=json.dumps(record))
+        await asyncio.sleep(100)
+        refusal = objects.annotations(cluster.chaperon())[keys.REFUSED]
+        assert refusal.startswith(f"annotation {keys.SENT}: {next(iter(record))}")
+        assert cluster.asked == [CREATE, ("patch", "podchaperons")]
+
+    assert not caplog.records
+
+
+async def test_an_ephemeral_container_that_is_none_is_refused(cluster, caplog):
+    async with cluster.running():
+        cluster.send()
+        await cluster.until(cluster.pod, 1)
+        body = {
+            "metadata": {"annotations": {keys.SENT: '{"ephemeralContainers":{"a":true}}'}},
+            "spec": {"ephemeralContainers": "x"},
+        }
+        await cluster.source.patch(kinds.POD_CHAPERONS, "web", body, NAMESPACE)
+        await asyncio.sleep(20)
+        refusal = objects.annotations(cluster.chaperon())[keys.REFUSED]
+        assert "spec.ephemeralContainers" in refusal
+
+    assert not caplog.records
 
 
 async def test_an_answer_that_was_lost_makes_no_second_delegate(cluster):

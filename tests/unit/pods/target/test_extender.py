@@ -38,7 +38,9 @@ class Asked:
         self.cluster = Cluster(clock)
         agent = self.cluster.server.client("agent")
         reservations = Reservations(agent, self.cluster.chaperons)
-        self.extender = Extender(agent, reservations, self.cluster.delegates)
+        self.extender = Extender(
+            agent, reservations, self.cluster.delegates, lambda _certificate: True
+        )
 
     def candidate(self, **metadata):
         """A delegate that no node has yet."""
@@ -109,7 +111,17 @@ async def test_a_candidate_that_its_source_deletes_is_not_bound(asked):
         await asyncio.sleep(SETTLED)
         await asked.cluster.end()
         assert await asyncio.wait_for(answer, 0.1) == "the PodChaperon of shop/web is gone"
-        assert asked.node is None
+        assert asked.cluster.server.find(kinds.PODS, "web", NAMESPACE) is None  # not tried again
+
+
+@pytest.mark.looptime
+async def test_a_candidate_that_this_replica_has_not_seen_yet_is_not_deleted(asked):
+    async with asked.cluster.informed():
+        await asyncio.sleep(SETTLED)
+        asked.cluster.server.silence_watches(kinds.POD_CHAPERONS)
+        pod = asked.candidate()
+        assert await asked.bind(pod) == "the PodChaperon of shop/web is gone"
+        assert asked.cluster.server.find(kinds.PODS, "web", NAMESPACE) is not None
 
 
 @pytest.mark.looptime
@@ -184,7 +196,12 @@ async def test_an_error_of_the_binding_is_told(asked, error):
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"\xff", b"{", b"[]", b"null", b"{}", b'{"podName":"a","podNamespace":"b","node":"c"}'],
+    [
+        *(b"", b"\xff", b"{", b"[]", b"null", b"{}"),
+        b'{"podName":"a","podNamespace":"b","node":"c"}',
+        b'{"podName":"..","podNamespace":"b","podUID":"u","node":"c"}',
+        b'{"podName":"a","podNamespace":{},"podUID":"u","node":"c"}',
+    ],
 )
 async def test_what_is_no_request_is_a_bad_request(asked, payload):
     assert await asked.post(payload) == (400, {"error": "not an ExtenderBindingArgs"})

@@ -1,0 +1,103 @@
+"""Sends bound proxy pods to their targets that had no candidate before they were bound.
+
+Somebody else has bound them, or they asked for no reservation. So the chaperon may run at once, and
+what the target or the source refuses can only be told: the pod stays where it is.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from vnode.api import kinds, objects, route
+from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.api.saved_manifest import SavedManifests
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.pods import chains, chaperons
+from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source.candidate_requests import Bring
+from vnode.pods.source.status_writer import StatusWriter
+from vnode.runtime.enabled_namespaces import EnabledNamespaces
+from vnode.runtime.links import Link
+
+_REFUSED: Final = 30.0  # seconds until a chaperon that the target refused is tried again
+
+
+def is_unreserved(proxy: Object) -> bool:
+    """Return whether a bound pod had no candidate, so that a chaperon has yet to be created."""
+    had_none = chaperons.skips_reservation(proxy) or proxy_state.was_created_bound(proxy)
+    return had_none and not feedback.has_started(proxy)
+
+
+class UnreservedPods:
+    """Creates their chaperons."""
+
+    def __init__(
+        self,
+        client: Client,
+        identity: Identity,
+        status_writer: StatusWriter,
+        *,
+        manifests: SavedManifests,
+        enabled_namespaces: EnabledNamespaces,
+        bring: Bring,
+        events: EventRecorder,
+    ) -> None:
+        self._client = client
+        self._identity = identity
+        self._status_writer = status_writer
+        self._manifests = manifests
+        self._namespaces = enabled_namespaces
+        self._bring = bring
+        self._events = events
+
+    def refuse(self, proxy: Object, why: str) -> None:
+        """Record an Event on a pod that is not sent."""
+        self._events.event(about(proxy), WARNING, "DelegateRefused", why)
+
+    async def send(self, proxy: Object, link: Link) -> float | None:
+        """Create the chaperon of a pod; return when to try again, if the target refused it."""
+        if refusal := self._namespaces.refusal(objects.namespace(proxy)):
+            self.refuse(proxy, refusal)
+            return None
+
+        live = await self._client.get(kinds.PODS, objects.name(proxy), objects.namespace(proxy))
+        if objects.uid(live) != objects.uid(proxy) or objects.is_terminating(live):
+            return None
+
+        try:
+            await self._create(live, link)
+        except AlreadyExists:
+            return None
+        except (Denied, Invalid, NotFound, ConfigError) as error:
+            if isinstance(error, ConfigError):
+                message = f"the pod is not sent to target {link.target}: {error}"
+            else:
+                message = f"target {link.target} refused the pod: {error.message}"
+
+            await self._tell(live, message)
+            return _REFUSED
+
+        return None
+
+    async def _create(self, pod: Object, link: Link) -> None:
+        build = partial(
+            chaperons.for_link, pod, self._identity, link, manifests=self._manifests, allowed=True
+        )
+        chaperon = build()
+        _note, tokens = await self._bring(pod, link)
+        if tokens:
+            chaperon = build(tokens=tokens)
+
+        await link.client.create(kinds.POD_CHAPERONS, chaperon)
+
+    async def _tell(self, pod: Object, message: str) -> None:
+        """Record the refusal; the source of a pod that came from another cluster hears it, too."""
+        self.refuse(pod, message)
+        if route.is_delegate(pod) and objects.status(pod).get("message") != message:
+            await self._status_writer.patch(
+                pod, chains.not_sent_on(pod, message), subresource="status"
+            )
