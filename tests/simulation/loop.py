@@ -1,7 +1,9 @@
 """An event loop in simulated time: time passes only when everybody waits, and then at once.
 
 It has no selector and no threads, which makes it cheap to begin with and quick; whoever would wait
-for the outside world, or for nothing at all, is `Stalled`. Within `simulated_time` the clock of the
+for the outside world, or for nothing at all, is `Stalled`. Work takes next to no time but some, as on
+any machine: in a time that stood still, a timer whose seconds are too few for the clock would be set
+again for ever. Within `simulated_time` the clock of the
 machine that vnode reads is that of the loop.
 """
 
@@ -17,6 +19,7 @@ from unittest.mock import patch
 from vnode.api.clock import SystemClock
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_STEP: Final = 1e-6  # seconds that each pass of the loop takes, as on a quick machine
 
 T = TypeVar("T")
 
@@ -42,7 +45,7 @@ class SimulatedLoop(asyncio.base_events.BaseEventLoop):
         if timeout is None:
             raise Stalled
 
-        self._moment += timeout
+        self._moment += max(timeout, _STEP)
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:

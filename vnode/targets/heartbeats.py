@@ -14,7 +14,7 @@ import asyncio
 from typing import Final
 
 from vnode.api import keys, objects
-from vnode.api.clock import Clock, happens_within
+from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.objects import Object
 from vnode.runtime.links import Link
 
@@ -40,7 +40,7 @@ class HeartbeatMonitor:
         while True:
             self._wake.clear()
             left = self._seconds_left()
-            if left is not None and left <= 0:
+            if left is not None and left <= TICK:
                 self._silent = True
                 self._link.set_agent_silent(True)
             else:
