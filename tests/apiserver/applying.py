@@ -6,11 +6,10 @@ that an apply takes it without a conflict, and gives it up by leaving it out.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from tests.apiserver import resources, status
+from tests.apiserver import copying, resources, status
 from vnode.api import objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -44,7 +43,7 @@ class FieldManagers:
                     why = f'Apply failed with 1 conflict: conflict with "{other}": .{field}'
                     raise status.conflict(kind, objects.name(old), why)
 
-        result = copy.deepcopy(old)
+        result = copying.deep(old)
         others = {path for name, paths in managers.items() if name != manager for path in paths}
         for path in managers.get(manager, frozenset()) - wanted.keys() - others:
             _remove(result, path)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
-from tests.apiserver import resources, status
+from tests.apiserver import copying, resources, status
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 
@@ -78,7 +77,7 @@ def _immutable(pod: Object) -> Object:
 
 def resized(old: Object, new: Object) -> Object:
     """Take the resources of containers, and nothing else, from `new`."""
-    result = copy.deepcopy(old)
+    result = copying.deep(old)
     for field in ("containers", "initContainers"):
         wanted = _by_key(new, field)
         for container in objects.spec(result).get(field) or ():
@@ -134,7 +133,7 @@ def bound(pod: Object, binding: Object, now: str) -> Object:
     if objects.spec(pod).get("schedulingGates"):
         raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
 
-    result = copy.deepcopy(pod)
+    result = copying.deep(pod)
     result["spec"]["nodeName"] = node
     if annotations := objects.annotations(binding):
         result["metadata"]["annotations"] = {**objects.annotations(pod), **annotations}

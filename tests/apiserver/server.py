@@ -13,14 +13,13 @@ The tests of `contract` hold for this server and for a real kube-apiserver.
 from __future__ import annotations
 
 import asyncio
-import copy
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from tests.apiserver import selection, status
+from tests.apiserver import copying, selection, status
 from tests.apiserver.client import MemoryClient
 from tests.apiserver.dispatch import Dispatcher
 from tests.apiserver.faults import Fault, Faults
@@ -88,7 +87,7 @@ class APIServer:
 
     def add(self, kind: Kind, obj: Object) -> Object:
         """Store an object as it is, with what metadata it lacks, in a namespace that is there."""
-        metadata = {"creationTimestamp": self.writer.now(), **copy.deepcopy(objects.metadata(obj))}
+        metadata = {"creationTimestamp": self.writer.now(), **copying.deep(objects.metadata(obj))}
         if kind.namespaced:
             namespace = metadata.setdefault("namespace", "default")
             if self.store.get(kinds.NAMESPACES, namespace) is None:
@@ -96,16 +95,16 @@ class APIServer:
 
         metadata.setdefault("uid", self.writer.new_uid())
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        stored = {**head, **copy.deepcopy(obj), "metadata": metadata}
-        return copy.deepcopy(self.store.put(kind, stored))
+        stored = {**head, **copying.deep(obj), "metadata": metadata}
+        return copying.deep(self.store.put(kind, stored))
 
     def find(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """Return a copy of an object, None if it is not there."""
-        return copy.deepcopy(self.store.get(kind, objects.join_key(namespace, name)))
+        return copying.deep(self.store.get(kind, objects.join_key(namespace, name)))
 
     def all(self, kind: Kind) -> Objects:
         """Return copies of all objects of a kind, in the order of their keys."""
-        return copy.deepcopy(self.store.all(kind))
+        return copying.deep(self.store.all(kind))
 
     def change(
         self, kind: Kind, name: str, namespace: str, change: Callable[[Object], None]
@@ -114,7 +113,7 @@ class APIServer:
         obj = self.find(kind, name, namespace)
         assert obj is not None, f"{self.name} has no {kind.kind} {namespace}/{name}"
         change(obj)
-        return copy.deepcopy(self.store.put(kind, obj))
+        return copying.deep(self.store.put(kind, obj))
 
     def remove(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Remove an object, whatever would keep it."""

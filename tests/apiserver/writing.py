@@ -7,7 +7,6 @@ stored, so it has no version and no watch sees it.
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 import string
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from tests.apiserver import pods, resources, rules, status
+from tests.apiserver import copying, pods, resources, rules, status
 from tests.apiserver.store import ResourceStore
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -63,7 +62,7 @@ class Writer:
         if resources.is_custom(kind):
             obj.pop("status", None)
         elif kind in resources.INITIAL_STATUS:
-            obj["status"] = copy.deepcopy(resources.INITIAL_STATUS[kind])
+            obj["status"] = copying.deep(resources.INITIAL_STATUS[kind])
 
         if kind is kinds.PODS:
             obj = pods.with_defaults(obj)

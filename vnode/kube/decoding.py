@@ -145,11 +145,14 @@ def _measure(payload: bytes, limit: int) -> Generator[None, None, int]:
         outline = yield from _without_strings(outline, limit)
 
     brackets = outline.translate(None, b",")
-    values = 1 + len(outline) - brackets.count(b"]")
+    closing = brackets.count(b"]")
+    values = 1 + len(outline) - closing
     if values > limit:
         raise _too_many(limit)
 
-    yield from _check_depth(brackets)
+    if len(brackets) - closing > DEPTH:  # fewer cannot be nested deeper
+        yield from _check_depth(brackets)
+
     return values
 
 
