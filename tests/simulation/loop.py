@@ -1,10 +1,10 @@
 """An event loop in simulated time: time passes only when everybody waits, and then at once.
 
 It has no selector and no threads, which makes it cheap to begin with and quick; whoever would wait
-for the outside world, or for nothing at all, is `Stalled`. Work takes next to no time but some, as on
-any machine: in a time that stood still, a timer whose seconds are too few for the clock would be set
-again for ever. Within `simulated_time` the clock of the
-machine that vnode reads is that of the loop.
+for the outside world, or for nothing at all, is `Stalled`. Work takes next to no time, but some, as
+on any machine: in a time that stood still, a timer whose seconds are too few for the clock would be
+set again for ever. Within `simulated_time` the clock of the machine that vnode reads is that of the
+loop.
 """
 
 from __future__ import annotations
