@@ -1,0 +1,58 @@
+"""What a policy makes of the virtual nodes that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vnode.api import selectors
+from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
+from vnode.scheduling.placement.seats import plan
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+NODES = (Node("c1"), Node("c2", {"cloud": "a"}), Node("c3", {"cloud": "a"}))
+ALL = Clusters()
+
+
+def policy(*targets: PlacementTarget, mode: Mode = Mode.SPREAD, clusters: Clusters = ALL) -> Policy:
+    return Policy("placementpolicy/web", "default", None, mode, clusters=clusters, targets=targets)
+
+
+def named(name: str, weight: int | None = None, **fields: int) -> PlacementTarget:
+    return PlacementTarget(Clusters(names=frozenset((name,))), weight, **fields)
+
+
+def test_without_targets_all_clusters_have_equal_rights() -> None:
+    assert {(s.node, s.weight) for s in policy().shares(NODES)} == {("c1", 1), ("c2", 1), ("c3", 1)}
+
+
+def test_only_clusters_of_the_policy_have_a_share() -> None:
+    only = Clusters(selectors.parse("cloud=a"), exclude=frozenset(("c3",)))
+    assert [share.node for share in policy(clusters=only).shares(NODES)] == ["c2"]
+
+
+def test_the_first_entry_that_includes_a_cluster_counts() -> None:
+    cloud = PlacementTarget(Clusters(selectors.parse("cloud=a")), weight=1)
+    shares = policy(named("c2", 5), cloud).shares(NODES)
+    assert [(share.node, share.weight) for share in shares] == [("c2", 5), ("c3", 1)]
+
+
+def test_without_weights_capacity_weighs() -> None:
+    shares = policy(named("c1"), named("c2")).shares(NODES, {"c1": 30, "c2": 10})
+    assert [share.weight for share in shares] == [30, 10]
+
+
+def test_fill_takes_one_entry_after_the_other() -> None:
+    fill = policy(named("c2", maximum=3), named("c1"), mode=Mode.FILL)
+    assert plan(5, fill.shares(NODES), "web").planned == {"c2": 3, "c1": 2}
+
+
+def test_fill_keeps_to_tiers_before_the_order_of_the_list() -> None:
+    fill = policy(named("c2"), named("c1", tier=1, maximum=1), mode=Mode.FILL)
+    assert plan(3, fill.shares(NODES), "web").planned == {"c1": 1, "c2": 2}

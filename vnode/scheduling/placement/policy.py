@@ -1,0 +1,153 @@
+"""A placement policy as the scheduler uses it: decoded, checked and compiled.
+
+`vnode/placement` reads the objects PlacementPolicy and ClusterPlacementPolicy; this is what plugins
+and planners see of them. Policies are values: one that was changed is another one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vnode.api.objects import Object
+from vnode.api.selectors import Selector
+from vnode.scheduling.placement.seats import Share
+
+_EVERY_NODE: Final = Selector()
+
+
+class Mode(enum.Enum):
+    """How the pods of a workload are divided among the clusters of its policy."""
+
+    SPREAD = "Spread"
+    """By weight within each tier."""
+    FILL = "Fill"
+    """One cluster after the other: by tier, and within a tier in the order of the list."""
+    SINGLE = "Single"
+    """All in one cluster, which the scheduling of the first pod chooses."""
+    ANY = "Any"
+    """No plan: ordinary scoring among the clusters of the policy."""
+
+
+class PlacementNode(Protocol):
+    """What a policy looks at of a virtual node; `VirtualNodeInfo` has it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the Node."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the Node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Which virtual nodes: all that match the selector, are named (if any is), and not excluded."""
+
+    selector: Selector = _EVERY_NODE
+    names: frozenset[str] = frozenset()
+    """Names of virtual nodes; empty: all."""
+    exclude: frozenset[str] = frozenset()
+
+    def include(self, node: PlacementNode) -> bool:
+        """Tell whether it is one of them."""
+        if node.name in self.exclude or (self.names and node.name not in self.names):
+            return False
+
+        return self.selector.matches(node.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementTarget:
+    """One entry of `targets`: what each cluster that it includes may have."""
+
+    clusters: Clusters
+    weight: int | None = None
+    """None: by free capacity, if no entry has one; else 1."""
+    tier: int = 0
+    """`priority`; higher ones are filled first."""
+    minimum: int = 0
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """When a pod that its planned cluster cannot take may go to another one."""
+
+    after: float = 60.0
+    """Seconds for which the pod has been unschedulable."""
+    max_candidates: int = 3
+    """In so many clusters the pod may be waiting at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One policy, compiled."""
+
+    name: str
+    """For messages, as kubectl writes it: `placementpolicy/web` or `clusterplacementpolicy/web`."""
+    namespace: str
+    """"" for a ClusterPlacementPolicy."""
+    selector: Selector | None
+    """Labels of the pods that it is for; None: only pods that name it by label."""
+    mode: Mode = Mode.SPREAD
+    priority: int = 0
+    """Of several policies for a pod, the one with the highest counts."""
+    group_by: str = ""
+    """Key of the label whose value makes pods one workload; "": their owner does."""
+    clusters: Clusters = Clusters()
+    targets: tuple[PlacementTarget, ...] = ()
+    """Empty: all of `clusters`, with equal rights."""
+    overflow: Overflow = Overflow()
+
+    def shares(
+        self, nodes: Iterable[PlacementNode], capacity: Mapping[str, int] | None = None
+    ) -> tuple[Share, ...]:
+        """Return what a workload may have in each cluster of the policy, by the nodes that exist.
+
+        The first entry of `targets` that includes a node counts. `capacity` has the weight of each
+        node for a policy whose entries have none.
+        """
+        found = []
+        by_capacity = capacity is not None and all(t.weight is None for t in self.targets)
+        for node in sorted(nodes, key=lambda node: node.name):
+            index, target = self._target(node)
+            if target is None:
+                continue
+
+            weight = 1 if target.weight is None else target.weight
+            if by_capacity and capacity is not None:
+                weight = capacity.get(node.name, 0)
+
+            tier = target.tier * (len(self.targets) + 1)
+            if self.mode is Mode.FILL and target.weight is None:
+                tier += len(self.targets) - index  # each entry is a tier of its own
+
+            found.append(Share(node.name, weight, tier, target.minimum, target.maximum))
+
+        return tuple(found)
+
+    def _target(self, node: PlacementNode) -> tuple[int, PlacementTarget | None]:
+        """Return the first entry that includes the node, with its index."""
+        if not self.clusters.include(node):
+            return 0, None
+
+        if not self.targets:
+            return 0, PlacementTarget(Clusters())
+
+        including = ((n, t) for n, t in enumerate(self.targets) if t.clusters.include(node))
+        return next(including, (0, None))
+
+
+class Policies(Protocol):
+    """The policies that are in force."""
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+
+    def of(self, pod: Object) -> Policy | None:
+        """Return the policy of a pod: one of its namespace before a cluster-wide one, then the
+        highest priority, then the first by name; None if there is none for it."""

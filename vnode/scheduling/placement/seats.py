@@ -1,0 +1,125 @@
+"""Plans a workload: how many of its replicas each cluster is to have. Pure, and blind to capacity.
+
+Replicas are handed out one after the other, like seats of a parliament: the minimums first, then
+tier by tier, by weight within a tier. Where the next replica goes depends only on how many each
+cluster has, so a plan of n + 1 replicas is that of n and one more: when a workload grows or shrinks
+only the difference moves, and pods that are created one by one come out as if they had been planned
+together.
+
+Shares are Webster's (Sainte-Lague's): the next seat goes to the largest weight / (2 * seats + 1).
+It favours neither large nor small weights; rounding up in a fixed order, as others do, gives 2/2/0
+for four replicas on three equal clusters where this gives 2/1/1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_WEIGHT = 1_000_000
+"""Weights up to here, and seats up to some 100,000, are told apart by floating-point quotients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a workload may have in one cluster. Weights count among clusters of the same tier."""
+
+    node: str
+    """The name of the virtual node."""
+    weight: int = 1
+    """0: nothing but the minimum."""
+    tier: int = 0
+    """Higher ones are filled first."""
+    minimum: int = 0
+    maximum: int | None = None
+    """None: as many as there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many replicas each cluster is to have."""
+
+    planned: Mapping[str, int]
+    """Node -> replicas, without zeroes; do not change."""
+    unplaced: int = 0
+    """Replicas that the maximums leave over."""
+
+
+class Seats:
+    """The order in which a workload's replicas are handed out, worked out as far as it is needed.
+
+    `workload` breaks ties, so that not all workloads of one replica go to the same cluster.
+    """
+
+    def __init__(self, shares: Iterable[Share], workload: str) -> None:
+        self._next = _order(tuple(shares), workload)
+        # The nodes of the first replicas, in order.
+        self._given: list[str] = []
+        self._complete = False
+
+    def plan(self, replicas: int) -> Plan:
+        """Return the plan for so many replicas."""
+        while len(self._given) < replicas and not self._complete:
+            node = next(self._next, None)
+            if node is None:
+                self._complete = True
+            else:
+                self._given.append(node)
+
+        planned = Counter(self._given[:replicas])
+        return Plan(planned, max(0, replicas - len(self._given)))
+
+
+def plan(replicas: int, shares: Iterable[Share], workload: str) -> Plan:
+    """Return how many replicas each cluster is to have."""
+    return Seats(shares, workload).plan(replicas)
+
+
+def _order(shares: Sequence[Share], workload: str) -> Iterator[str]:
+    """Yield the node of each next replica, until all are at their maximum."""
+    ties = {share.node: _tie(workload, share.node) for share in shares}
+    seats = Counter[str]()
+    best_first = sorted(shares, key=lambda s: (-s.tier, -s.weight, ties[s.node]))
+    for share in best_first:
+        for _ in range(_bounded(share.minimum, share)):
+            seats[share.node] += 1
+            yield share.node
+
+    for tier in sorted({share.tier for share in shares}, reverse=True):
+        yield from _by_weight([s for s in best_first if s.tier == tier], seats, ties)
+
+
+def _by_weight(
+    tier: Sequence[Share], seats: Counter[str], ties: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield by Webster's method, from the seats that there are, up to the maximums."""
+
+    def entry(share: Share) -> tuple[float, int, str, Share]:
+        given = seats[share.node]
+        return -share.weight / (2 * given + 1), given, ties[share.node], share
+
+    heap = [entry(s) for s in tier if s.weight > 0 and _has_room(s, seats)]
+    heapq.heapify(heap)
+    while heap:
+        share = heap[0][3]
+        seats[share.node] += 1
+        yield share.node
+        if _has_room(share, seats):
+            heapq.heapreplace(heap, entry(share))
+        else:
+            heapq.heappop(heap)
+
+
+def _has_room(share: Share, seats: Counter[str]) -> bool:
+    return share.maximum is None or seats[share.node] < share.maximum
+
+
+def _bounded(count: int, share: Share) -> int:
+    return count if share.maximum is None else min(count, share.maximum)
+
+
+def _tie(workload: str, node: str) -> str:
+    return hashlib.blake2b(f"{workload}\0{node}".encode(), digest_size=8).hexdigest()
