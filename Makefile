@@ -167,6 +167,11 @@ conformance: binaries realnode-programs
 conformance-short:
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="--short $(CONFORMANCE)"
 
+# A few of its specs, through a virtual node only.
+.PHONY: conformance-brief
+conformance-brief:
+	@$(MAKE) --no-print-directory conformance CONFORMANCE="--brief $(CONFORMANCE)"
+
 .PHONY: browser
 browser:
 	@hack/browser-packages

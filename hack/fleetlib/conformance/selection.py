@@ -10,7 +10,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hack.fleetlib.errors import FleetError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SPECS: Final = Path(__file__).with_name("specs.toml")
 DIFFERENCES: Final = Path(__file__).with_name("differences.toml")
+
+Part = Literal["focus", "short", "brief"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,10 @@ class Selection:
         return [*focus, *(f"--skip={pattern}" for pattern in self.skip)]
 
 
-def specs(text: str, *, short: bool = False) -> Selection:
-    """Read `specs.toml`; FleetError if it is not as it should be."""
+def specs(text: str, part: Part = "focus") -> Selection:
+    """Read `specs.toml`, or one of its shorter lists; FleetError if it is not as it should be."""
     document = _parse(text)
-    focus = _entries(document, "short" if short else "focus")
+    focus = _entries(document, part)
     skip = _entries(document, "skip")
     return Selection(tuple(e.pattern for e in focus), tuple(e.pattern for e in skip))
 

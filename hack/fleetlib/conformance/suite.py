@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Outcome = Literal["passed", "failed", "skipped"]
 Outcomes = dict[str, Outcome]
 
+PASSED: Final[Outcome] = "passed"
+
 PROGRAMS: Final = ("e2e.test", "ginkgo", "kubectl")
 _FINISHED: Final = "\N{BULLET}"  # what Ginkgo prints for each spec that it has run
 _FAILED: Final = {"failed", "panicked", "timedout", "interrupted", "aborted"}
@@ -147,6 +149,6 @@ def _name(spec: dict[str, Any]) -> str:
 
 
 def _outcome(state: str) -> Outcome:
-    if state == "passed":
-        return "passed"
+    if state == PASSED:
+        return PASSED
     return "failed" if state in _FAILED else "skipped"

@@ -49,11 +49,11 @@ def spec(name: str, state: str, *, attempts: int = 1, kind: str = "It") -> dict[
 
 def test_the_short_list_is_run_in_place_of_the_whole_one():
     assert selection.specs(LISTED) == Selection((r"\[sig-node\]",), (r"\[Slow\]",))
-    assert selection.specs(LISTED, short=True) == Selection(("Probing",), (r"\[Slow\]",))
+    assert selection.specs(LISTED, "short") == Selection(("Probing",), (r"\[Slow\]",))
 
 
 def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
-    assert cli.selected(["one", "two"], short=True) == Selection(("one", "two"), ())
+    assert cli.selected(["one", "two"], "short") == Selection(("one", "two"), ())
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,8 @@ def test_nothing_is_tried_again_if_the_command_says_so(play):
 def test_the_lists_of_the_project_can_be_read():
     text = selection.SPECS.read_text()
     assert selection.specs(text).focus
-    assert selection.specs(text, short=True).focus
+    assert selection.specs(text, "short").focus
+    assert selection.specs(text, "brief").focus
     selection.differences(selection.DIFFERENCES.read_text())
 
 
