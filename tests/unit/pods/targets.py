@@ -58,6 +58,7 @@ class Target:
         self.server = APIServer(name, clock, latency=lambda: LATENCY)
         self.answer = answer
         self.taints: list[Object] = []
+        self.lets_go = True  # of what is deleted
         self.created_at: list[float] = []
         self._clock = clock
         self.set_room(**room)
@@ -126,7 +127,7 @@ class Target:
         if change.old is None:
             self.created_at.append(self._clock.monotonic())
             self.answer(self, change.new)
-        elif objects.is_terminating(change.new):
+        elif objects.is_terminating(change.new) and self.lets_go:
             self.remove(change.new)
 
 

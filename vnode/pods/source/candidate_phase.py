@@ -313,6 +313,11 @@ class CandidatePhase:
         self._delete(attempt, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
         self._delete(attempt, lost, start, expected=False)  # so that its pod is tried again then
+        for node in attempt.ranked:
+            link = self._links.get(node)
+            existing = link.candidate(attempt.key, attempt.uid) if link else None
+            if link is not None and existing is not None and objects.is_terminating(existing):
+                self._requests.await_end(existing, link)
 
     def _count_rejections(self, attempt: Attempt, known: Mapping[str, Candidate]) -> None:
         for node, candidate in known.items():

@@ -113,6 +113,10 @@ class CandidateRequests:
         deleted.discard(uid)
         return True
 
+    def await_end(self, candidate: Object, link: Link) -> None:
+        """Have `expected` return False for a candidate that is being deleted: its pod waits."""
+        self._deleted.get(link, set()).discard(objects.uid(candidate))
+
     @asynccontextmanager
     async def _turn(self, link: Link) -> AsyncIterator[None]:
         async with self._turns.setdefault(link, asyncio.Semaphore(_AT_ONCE)):

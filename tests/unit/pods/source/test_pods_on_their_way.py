@@ -13,6 +13,7 @@ from tests.unit.pods.targets import AT_ONCE, Target, is_silent, only, prefer, re
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.pods import chaperons
+from vnode.scheduling.queue import MAX_BACKOFF
 
 pytestmark = pytest.mark.looptime
 
@@ -229,3 +230,22 @@ async def test_a_place_is_none_once_its_candidate_is_being_deleted(clock: Clock)
         target.remove(target.candidate("p"))
         await source.until_bound("p")
         assert len(target.created_at) == 2
+
+
+async def test_a_pod_waits_for_the_end_of_a_candidate_that_was_deleted_here(clock: Clock) -> None:
+    target = Target("c2", clock, rejects)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await source.until_said("p", "no room here")
+        target.lets_go = False
+        source.cordon(target)
+        source.change("p", metadata={"labels": {"changed": "by its user"}})
+        await source.until_said("p", "(cordoned)")
+        source.cordon(target, False)
+        await source.until_said("p", "the candidate there is being deleted")
+        target.answer = reserves
+        ended = clock.monotonic()
+        target.remove(target.candidate("p"))
+        await source.until_bound("p")
+        assert clock.monotonic() - ended < MAX_BACKOFF + AT_ONCE
