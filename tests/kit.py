@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
@@ -76,6 +76,9 @@ def run(command: list[str], **options: Any) -> str:
     return result.stdout
 
 
+_SHOWN: Final = 30  # objects in the message of an assertion
+
+
 async def until(
     client: Client,
     kind: Kind,
@@ -93,10 +96,28 @@ async def until(
         async with asyncio.timeout(seconds):
             await _follow(client, selection, condition, found)
     except TimeoutError:
-        shown = {key: obj.get("status") or obj for key, obj in found.items()}
-        raise AssertionError(f"not so within {seconds} s; {kind.plural}: {shown}") from None
+        shown = [f"{key}: {_shown(obj)}" for key, obj in list(found.items())[:_SHOWN]]
+        raise AssertionError(
+            f"not so within {seconds:g} s; {len(found)} {kind.plural}:\n" + "\n".join(shown)
+        ) from None
 
     return found
+
+
+def _shown(obj: Object) -> Object:
+    """Return what tells how an object is: of a pod a line, not all that its kubelet says."""
+    status = objects.status(obj)
+    if "phase" not in status:
+        return status or obj
+
+    unmet = [c for c in status.get("conditions") or () if c.get("status") != "True"]
+    return {
+        "phase": status["phase"],
+        "node": objects.node_name(obj),
+        "since": objects.metadata(obj).get("creationTimestamp"),
+        "deletion": objects.metadata(obj).get("deletionTimestamp"),
+        "conditions": [{k: c.get(k) for k in ("type", "reason", "message")} for c in unmet],
+    }
 
 
 async def _follow(
