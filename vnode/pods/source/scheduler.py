@@ -20,7 +20,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.kube.informer import Informer
-from vnode.pods import chaperons, delegate
+from vnode.pods import chaperons, delegate, observed_generation
 from vnode.pods.source import candidates, event_handlers
 from vnode.pods.source.attempt import Attempt, Outcome
 from vnode.pods.source.binding import Binder
@@ -302,6 +302,9 @@ class ProxyScheduler:
 
         since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
         condition = delegate.rejected(message, since)
+        if generation := objects.metadata(pod).get("generation"):
+            condition[observed_generation.FIELD] = generation
+
         body = {"metadata": {"uid": objects.uid(pod)}, "status": {"conditions": [condition]}}
         try:
             await self._client.patch(

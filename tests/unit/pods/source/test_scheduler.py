@@ -293,3 +293,12 @@ async def test_no_candidate_is_created_where_a_class_is_missing_until_it_is_ther
     assert source.node_of("p") == other.node
     assert (lacks.asked("create"), other.asked("create")) == (0, 1)
     assert clock.monotonic() < 30  # not the minute after which all pods are tried
+
+
+async def test_the_condition_of_a_pending_pod_says_which_generation_it_is_about(clock):
+    source = Source(clock, Target("c2", clock, rejects))
+    async with source.running():
+        source.add("p", generation=3)
+        await source.until_said("p", "no room here")
+        condition = objects.condition(source.pod("p"), "PodScheduled") or {}
+        assert condition["observedGeneration"] == 3
