@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests import kit
 from tests.e2e import own_targets as own
+from tests.e2e.outages import without_api_server
 from tests.e2e.own_targets import home, shared  # noqa: F401 - fixtures
 from tests.fleets import vnode
 from tests.kit import Fleet
@@ -56,8 +57,7 @@ async def test_disconnect_without_the_other_side_says_what_is_left_there(
     assert own.connect(fleet, shared, "c3").code == 0
     await own.assert_connects(source, shared)
     await own.run_pod(source, shared, "there")
-    fleet.run("stop", "c3", "kube-apiserver", "--kill")
-    try:
+    async with without_api_server(fleet, source, "c3"):
         words = ("--source", fleet.kubeconfig("c1"), "-n", shared, "--timeout", "30")
         done = vnode("disconnect", "bad", *words)
         assert done.code == 0, done.err
@@ -67,8 +67,6 @@ async def test_disconnect_without_the_other_side_says_what_is_left_there(
         assert "the Source of system:serviceaccount:" in done.out
         assert await source.list(kinds.PODS, shared) == []
         assert await source.list(kinds.TARGETS, shared) == []
-    finally:
-        fleet.run("start", "c3", "kube-apiserver")
 
     assert own.connect(fleet, shared, "c3").code == 0
     await kit.until_gone(c3, kinds.POD_CHAPERONS, shared)

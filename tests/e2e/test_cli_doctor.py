@@ -7,6 +7,7 @@ import json
 
 from tests import kit
 from tests.e2e import own_targets as own
+from tests.e2e.outages import without_api_server
 from tests.e2e.own_targets import home, shared  # noqa: F401 - fixtures
 from tests.fleets import vnode
 from tests.kit import Fleet
@@ -85,11 +86,8 @@ async def test_a_target_whose_agent_does_not_run_is_found(fleet: Fleet, c3: Clie
         fleet.run("start", "c3", "agent")
 
 
-def test_a_cluster_that_does_not_answer_is_one_failure(fleet: Fleet) -> None:
-    fleet.run("stop", "c3", "kube-apiserver", "--kill")
-    try:
+async def test_a_cluster_that_does_not_answer_is_one_failure(fleet: Fleet, source: Client) -> None:
+    async with without_api_server(fleet, source, "c3"):
         bad = failures(findings(fleet, "--target", str(fleet.kubeconfig("c3")), code=3))
         assert ("target cluster kubeconfig-c3", "reachable") in bad
         assert "Unreachable" in bad["target default/c3", "connection"]
-    finally:
-        fleet.run("start", "c3", "kube-apiserver")

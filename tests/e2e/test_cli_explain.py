@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 from tests import kit
+from tests.e2e.outages import without_api_server
 from tests.fleets import vnode
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
@@ -185,8 +186,7 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
 ) -> None:
     pod = await created(source, kit.pod("stuck"), is_running)
     name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
-    fleet.run("stop", name, "kube-apiserver", "--kill")
-    try:
+    async with without_api_server(fleet, source, name):
         await kit.until_one(
             source,
             kinds.TARGETS,
@@ -205,7 +205,5 @@ async def test_a_pod_that_cannot_end_because_its_target_is_away(
         assert story["state"] == "StuckTerminating"
         assert any(f"vnode disconnect default/{name}" in cure for cure in story["cures"])
         assert "could not be read from here" in told(story, f"Target default/{name}")
-    finally:
-        fleet.run("start", name, "kube-apiserver")
 
     await kit.until_gone(source, kinds.PODS, "default", seconds=60)

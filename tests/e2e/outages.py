@@ -1,0 +1,39 @@
+"""Outages of a target that end with the test that makes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests import kit
+from tests.kit import Fleet
+from vnode.api import keys, kinds
+from vnode.kube.client import Client
+
+RECOVERY = 90.0
+"""Seconds; components of Kubernetes let up to 30 pass before they try to watch again."""
+
+
+@asynccontextmanager
+async def without_api_server(fleet: Fleet, source: Client, target: str) -> AsyncIterator[None]:
+    """Kill a target's API server for the block, and wait until pods run there again."""
+    fleet.run("stop", target, "kube-apiserver", "--kill")
+    try:
+        yield
+    finally:
+        fleet.run("start", target, "kube-apiserver")
+
+    name = f"after-the-outage-of-{target}"
+    constraints = json.dumps({"nodeSelector": {keys.TARGET_NAME: target}})
+    pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})
+    await source.create(kinds.PODS, pod, "default")
+    await kit.until_one(
+        source,
+        kinds.PODS,
+        name,
+        "default",
+        lambda pod: kit.phase(pod) == "Running",
+        seconds=RECOVERY,
+    )
+    await source.delete(kinds.PODS, name, "default", grace=0)
