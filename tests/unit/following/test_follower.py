@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
@@ -124,13 +125,11 @@ class World:
 @pytest.fixture
 async def world(clock):
     world = World(clock)
-    running = asyncio.create_task(world.follower.run())
-    await asyncio.sleep(0)
-    world.connect("n1")
-    world.connect("n2")
-    yield world
-    running.cancel()
-    await asyncio.wait([running])
+    async with background.running(world.follower.run()):
+        await asyncio.sleep(0)
+        world.connect("n1")
+        world.connect("n2")
+        yield world
 
 
 async def ensure(world, node=N1):
