@@ -6,10 +6,10 @@ whether it is healthy, and which cluster it is.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
@@ -64,15 +64,8 @@ async def connected(*links: Link) -> AsyncIterator[None]:
 @asynccontextmanager
 async def following(*informers: Informer) -> AsyncIterator[None]:
     """Run informers; inside, they have listed."""
-    tasks = [asyncio.create_task(informer.run()) for informer in informers]
-    try:
+    async with background.running(*(informer.run() for informer in informers)):
         for informer in informers:
             await informer.synced.wait()
 
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-
-        if tasks:
-            await asyncio.wait(tasks)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from tests import background
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import NotFound
@@ -56,13 +57,8 @@ async def forget_vnode(client: Client) -> None:
 @asynccontextmanager
 async def running(client: Client) -> AsyncIterator[None]:
     """Have Admiralty at work in that cluster, namespace default."""
-    task = asyncio.create_task(_Admiralty(client).run())
-    try:
+    async with background.running(_Admiralty(client).run()):
         yield
-        assert not task.done(), task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 class _Admiralty:

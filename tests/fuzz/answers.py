@@ -7,9 +7,7 @@ import random
 from typing import Final
 
 from tests.fuzz import hostile
-from tests.fuzz.agents import Finding
 from tests.fuzz.hostile import Spoiler
-from tests.fuzz.inputs import InputKind
 from tests.fuzz.world import World
 
 
@@ -31,15 +29,4 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
     return namespace
 
 
-async def _settle(world: World) -> list[Finding]:
-    world.reached["pods bound to a hostile target by answers"] += hostile.bound(
-        world, hostile.ANSWERS
-    )
-    return []
-
-
-def _clean(world: World) -> None:
-    hostile.clean(world, hostile.ANSWERS)
-
-
-KIND: Final = InputKind("answers", 8, _feed, _clean, _settle, begin=_begin)
+KIND: Final = hostile.kind_of_inputs("answers", hostile.ANSWERS, _feed, _begin)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import base64
 import json
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aiohttp import web
 
 from tests.fuzz import agents, canary
+from tests.fuzz.agents import Finding
 from tests.fuzz.front import Answer
+from tests.fuzz.inputs import InputKind
 from tests.fuzz.mutating import Mutator, bomb
 from tests.fuzz.world import HOSTILE, World
 from vnode.api import keys, kinds, objects
@@ -176,7 +179,22 @@ def status() -> Object:
     }
 
 
-def bound(world: World, namespaces: tuple[str, ...]) -> int:
+def kind_of_inputs(
+    name: str,
+    namespaces: tuple[str, ...],
+    feed: Callable[[World, random.Random, str], Awaitable[object]],
+    begin: Callable[[World], Spoiler],
+) -> InputKind:
+    """Make the kind of inputs whose pods are in these namespaces."""
+
+    async def settle(world: World) -> list[Finding]:
+        world.reached[f"pods bound to a hostile target by {name}"] += _bound(world, namespaces)
+        return []
+
+    return InputKind(name, 8, feed, lambda world: _clean(world, namespaces), settle, begin=begin)
+
+
+def _bound(world: World, namespaces: tuple[str, ...]) -> int:
     """Count the pods that the source's agent has bound to the hostile target."""
     return sum(
         bool(objects.node_name(pod)) and objects.namespace(pod) in namespaces
@@ -184,7 +202,7 @@ def bound(world: World, namespaces: tuple[str, ...]) -> int:
     )
 
 
-def clean(world: World, namespaces: tuple[str, ...]) -> None:
+def _clean(world: World, namespaces: tuple[str, ...]) -> None:
     """Remove the pods, and what was made of them."""
     for server, kind in (
         (world.source, kinds.PODS),

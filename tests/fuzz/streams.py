@@ -7,9 +7,7 @@ import random
 from typing import Final
 
 from tests.fuzz import hostile
-from tests.fuzz.agents import Finding
 from tests.fuzz.hostile import Spoiler
-from tests.fuzz.inputs import InputKind
 from tests.fuzz.world import World
 
 _EVENTS: Final = 10  # of one input
@@ -37,15 +35,4 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
     return namespace
 
 
-async def _settle(world: World) -> list[Finding]:
-    world.reached["pods bound to a hostile target by streams"] += hostile.bound(
-        world, hostile.STREAMS
-    )
-    return []
-
-
-def _clean(world: World) -> None:
-    hostile.clean(world, hostile.STREAMS)
-
-
-KIND: Final = InputKind("streams", 8, _feed, _clean, _settle, begin=_begin)
+KIND: Final = hostile.kind_of_inputs("streams", hostile.STREAMS, _feed, _begin)

@@ -3,148 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
-import pytest
 
 from tests import kit
+from tests.integration.kept_nodes import (
+    SUMMARY,
+    FixedTargets,
+    capacity,
+    connected,
+    make_link,
+    ready,
+    running,
+    show,
+    taints,
+    target,
+    until,
+)
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
-from vnode.api.kinds import Kind
-from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.store import Store
-from vnode.nodes import controller as nodes
-from vnode.nodes import missing_links
-from vnode.nodes.controller import NodeController
-from vnode.runtime.links import CONNECTING, Link, LinkHealth, Links, TargetKey
+from vnode.runtime.links import LinkHealth, Links, TargetKey
 
-SUMMARY = {
-    "metadata": {
-        "name": keys.SUMMARY_NAME,
-        "labels": {
-            "topology.kubernetes.io/region": "r1",
-            "secret/thing": "x",
-            keys.PROVIDER_LABEL: "other",
-        },
-    },
-    "capacity": {"cpu": "8", "memory": "16Gi", "pods": 220},
-    "allocatable": {"cpu": "7500m", "memory": "15Gi", "pods": 220, "broken": "much"},
-}
-
-
-class FixedTargets:
-    """Target objects by hand."""
-
-    def __init__(self, *found: TargetKey) -> None:
-        self.found = set(found)
-        self._listeners: list[asyncio.Event] = []
-
-    async def wait_synced(self) -> None:
-        pass
-
-    def keys(self) -> set[TargetKey]:
-        return self.found
-
-    def fits(self, _key: TargetKey) -> bool:
-        return True
-
-    def subscribe_keys(self, changed: asyncio.Event) -> None:
-        self._listeners.append(changed)
-
-    def set(self, *found: TargetKey) -> None:
-        self.found = set(found)
-        for listener in self._listeners:
-            listener.set()
-
-
-class FixedSummaries:
-    """What a link knows of its target's summary, by hand."""
-
-    def __init__(self) -> None:
-        self.store = Store()
-        self.synced = asyncio.Event()
-        self._handlers: list[Any] = []
-
-    def subscribe(self, handler: Any) -> None:
-        self._handlers.append(handler)
-
-    def show(self, summary: Object) -> None:
-        self.synced.set()
-        old = self.store.put(summary)
-        for handler in self._handlers:
-            handler(old, summary)
-
-
-def make_link(target: TargetKey, client: Client, excluded: Any = None) -> Link:
-    chaperons: Any = type("Chaperons", (), {"synced": asyncio.Event(), "store": Store()})()
-    chaperons.synced.set()
-    summaries: Any = FixedSummaries()
-    health = LinkHealth(True, "Connected", "the target answers", SystemClock().now())
-    return Link(
-        target,
-        client,
-        chaperons=chaperons,
-        summaries=summaries,
-        health=health,
-        labels_excluded=excluded,
-    )
-
-
-@pytest.fixture
-async def target(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[TargetKey]:
-    key = TargetKey("ns", "t" + format(zlib.crc32(request.node.name.encode()), "x"))
-    yield key
-    for node in await client.list(kinds.NODES, label_selector=f"{keys.TARGET_NAME}={key.name}"):
-        await client.delete(kinds.NODES, objects.name(node))
-
-
-@asynccontextmanager
-async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncIterator[Any]:
-    known = nodes.informer(client)
-    controller = NodeController(
-        client,
-        known,
-        links,
-        targets,
-        advertise_address="10.1.2.3",
-        port_of=lambda _name: 10251,
-        clock=SystemClock(),
-    )
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(part.run()) for part in (known, controller)]
-        try:
-            await known.synced.wait()
-            yield controller
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
-def ready(node: Object) -> str:
-    return str((objects.condition(node, "Ready") or {}).get("status"))
-
-
-def taints(node: Object) -> list[Object]:
-    return objects.spec(node).get("taints") or []
-
-
-def capacity(node: Object) -> Object:
-    return objects.status(node).get("capacity") or {}
-
-
-async def until(client: Client, target: TargetKey, condition: Any) -> Object:
-    return await kit.until_one(client, kinds.NODES, target.node_name, "", condition)
-
-
-async def connected(client: Client, target: TargetKey) -> tuple[Links, Link]:
-    links, link = Links(), make_link(target, client)
-    link.summaries.show(SUMMARY)
-    links.add(link)
-    return links, link
+__all__ = ["target"]
 
 
 async def test_a_node_shows_its_target(client: Client, target: TargetKey) -> None:
@@ -153,7 +32,7 @@ async def test_a_node_shows_its_target(client: Client, target: TargetKey) -> Non
     links.add(link)
     async with running(client, links, FixedTargets(target)):
         await until(client, target, lambda node: ready(node) == "True")
-        link.summaries.show(SUMMARY)
+        show(link, SUMMARY)
         node = await until(client, target, lambda node: "cpu" in capacity(node))
 
     labels, status = objects.labels(node), objects.status(node)
@@ -223,7 +102,7 @@ async def test_what_others_write_on_a_node_stays(client: Client, target: TargetK
         node = await until(client, target, lambda node: keys.PROVIDER_TAINT in taints(node))
         assert taint in taints(node)
         changed = {**SUMMARY, "metadata": {"name": keys.SUMMARY_NAME, "labels": {"new": "1"}}}
-        link.summaries.show(changed)
+        show(link, changed)
         node = await until(client, target, lambda node: "new" in objects.labels(node))
 
     assert objects.labels(node)["mine"] == "yes"
@@ -287,64 +166,6 @@ async def test_nodes_that_we_did_not_make_are_left_alone(client: Client) -> None
     await client.delete(kinds.NODES, "stranger")
 
 
-async def test_a_restart_changes_nothing_until_the_target_had_time_to_connect(
-    client: Client, target: TargetKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    links, _link = await connected(client, target)
-    async with running(client, links, FixedTargets(target)):
-        before = await until(client, target, lambda node: ready(node) == "True")
-
-    monkeypatch.setattr(missing_links, "CONNECT_TIMEOUT", 1.5)
-    async with running(client, Links(), FixedTargets(target)):
-        await asyncio.sleep(0.7)
-        assert ready(await client.get(kinds.NODES, target.node_name)) == "True"
-        node = await until(client, target, lambda node: ready(node) == "False")
-
-    condition = objects.condition(node, "Ready") or {}
-    assert condition["reason"] == "TargetNotConnected"
-    assert "kubectl describe target" in condition["message"]
-    assert capacity(node) == capacity(before)
-    assert objects.labels(node) == objects.labels(before)
-
-
-async def test_a_restart_changes_nothing_until_the_target_was_asked(
-    client: Client, target: TargetKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seen with fifty Targets: some Nodes were not ready for a moment at each start of the agent,
-    because what the target has was read before anybody had probed it."""
-    links, link = await connected(client, target)
-    async with running(client, links, FixedTargets(target)):
-        await until(client, target, lambda node: ready(node) == "True")
-
-    reasons = applied_reasons(client, monkeypatch)
-    healthy = link.health
-    link.set_health(LinkHealth(False, CONNECTING, "connecting to the target", healthy.since))
-    async with running(client, links, FixedTargets(target)) as controller:
-        controller.refresh(target.node_name)
-        await asyncio.sleep(0.5)
-        link.set_health(healthy)
-        await asyncio.sleep(0.2)
-        link.set_health(LinkHealth(False, "Unreachable", "no answer", healthy.since))
-        await until(client, target, lambda node: ready(node) == "False")
-
-    assert reasons == ["Unreachable"]
-
-
-def applied_reasons(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The reasons of the Ready conditions that are written from now on."""
-    reasons: list[str] = []
-    apply = client.apply
-
-    async def spy(kind: Kind, obj: Object, **options: Any) -> Object:
-        if ready_condition := objects.condition(obj, "Ready"):
-            reasons.append(ready_condition["reason"])
-
-        return await apply(kind, obj, **options)
-
-    monkeypatch.setattr(client, "apply", spy)
-    return reasons
-
-
 async def test_a_node_that_is_right_is_not_written(client: Client, target: TargetKey) -> None:
     links, link = await connected(client, target)
     async with running(client, links, FixedTargets(target)) as controller:
@@ -352,7 +173,7 @@ async def test_a_node_that_is_right_is_not_written(client: Client, target: Targe
         await asyncio.sleep(1)
         before = await client.get(kinds.NODES, target.node_name)
         for _ in range(20):
-            link.summaries.show(SUMMARY)
+            show(link, SUMMARY)
             controller.refresh(target.node_name)
             await asyncio.sleep(0.02)
 
@@ -361,42 +182,12 @@ async def test_a_node_that_is_right_is_not_written(client: Client, target: Targe
     assert objects.resource_version(before) == objects.resource_version(after)
 
 
-async def test_a_restart_writes_only_what_has_changed(
-    client: Client, target: TargetKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seen with fifty Targets: each start of the agent wrote all Nodes twice."""
-    links, _link = await connected(client, target)
-    async with running(client, links, FixedTargets(target)):
-        await until(client, target, lambda node: ready(node) == "True")
-
-    applied: list[Object] = []
-    apply = client.apply
-
-    async def spy(kind: Kind, obj: Object, **options: Any) -> Object:
-        applied.append(obj)
-        return await apply(kind, obj, **options)
-
-    monkeypatch.setattr(client, "apply", spy)
-    links, link = await connected(client, target)
-    async with running(client, links, FixedTargets(target)):
-        labels = {"metadata": {"name": keys.SUMMARY_NAME, "labels": {"new": "1"}}}
-        link.summaries.show({**SUMMARY, **labels})
-        node = await until(client, target, lambda node: "new" in objects.labels(node))
-        assert "topology.kubernetes.io/region" not in objects.labels(node)
-        assert ["status" in obj for obj in applied] == [False]
-        link.summaries.show({**SUMMARY, **labels, "capacity": {"cpu": "77"}})
-        node = await until(client, target, lambda node: capacity(node)["cpu"] == "77")
-
-    assert "memory" not in capacity(node)
-    assert ["status" in obj for obj in applied] == [False, True]
-
-
 async def test_several_sizes_of_huge_pages_are_shown_together(
     client: Client, target: TargetKey
 ) -> None:
     links, link = await connected(client, target)
     pages = {"cpu": "1", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "2Gi"}
-    link.summaries.show({**SUMMARY, "capacity": pages, "allocatable": pages})
+    show(link, {**SUMMARY, "capacity": pages, "allocatable": pages})
     async with running(client, links, FixedTargets(target)):
         node = await until(client, target, lambda node: "hugepages-1Gi" in capacity(node))
 

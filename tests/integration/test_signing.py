@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tests import certificates
+from tests import background, certificates
 from tests.integration.kubelets import with_token
 from tests.kit import Fleet
 from vnode.api import kinds, objects
@@ -102,13 +102,8 @@ async def kept(
         agent, signer, (ADDRESS,), clock=clock or SystemClock(), chance=lambda: 0.5
     )
     running = Running(certificate)
-    task = asyncio.create_task(certificate.run(running.stir), name="certificate")
-    try:
+    async with background.running(certificate.run(running.stir)):
         yield running
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def named(message: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests import kit
+from tests import background, kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.api import kinds, names, objects
@@ -39,13 +38,9 @@ async def running(fleet: Fleet, client: Client) -> AsyncIterator[None]:
     """The controller at work."""
     async with await agent_client(fleet, client) as agent:
         controller = SourceController(agent, clock=SystemClock())
-        task = asyncio.create_task(controller.run())
-        try:
+        async with background.running(controller.run()):
             await controller.synced.wait()
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from tests import kit
+from tests import background, kit
 from tests.fleets import SOURCE
 from tests.kit import Fleet
 from vnode.agent.config import AgentConfig
@@ -154,16 +154,13 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
         for _term in range(2):
             with subscription_scope():
                 term = Term(shared, kubelet)
-                leading = asyncio.create_task(term.run())
-                await kit.until_one(client, kinds.NODES, link.node_name, "", bool)
-                await until_all_listen(shared, link, before)
-                leading.cancel()
-                await asyncio.wait([leading])
+                async with background.running(term.run()):
+                    await kit.until_one(client, kinds.NODES, link.node_name, "", bool)
+                    await until_all_listen(shared, link, before)
 
-            assert leading.cancelled()
             assert listeners(shared, link) == before
             gone = weakref.ref(term)
-            del term, leading
+            del term
             await until_collected(gone)
             await client.delete(kinds.NODES, link.node_name)
 
@@ -196,7 +193,5 @@ async def test_a_farewell_ends_with_the_term_and_is_said_in_the_next(
         await client.patch(kinds.POD_CHAPERONS, "held", body, namespace)
         late = chaperon("late", identity, link)
         await client.create(kinds.POD_CHAPERONS, late, namespace)
-        leading = asyncio.create_task(shared.connections.lead(events))
-        await kit.until_gone(client, kinds.POD_CHAPERONS, namespace)
-        leading.cancel()
-        await asyncio.wait([leading])
+        async with background.running(shared.connections.lead(events)):
+            await kit.until_gone(client, kinds.POD_CHAPERONS, namespace)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
+from tests.apiserver import links
 from tests.apiserver.client import MemoryClient
 from tests.apiserver.server import TIMEOUT, APIServer
 from vnode.api import kinds, objects
@@ -40,14 +41,9 @@ def config_map(name: str = "a") -> Object:
 @asynccontextmanager
 async def following(client: MemoryClient) -> AsyncIterator[Informer]:
     informer = Informer(client, MAPS)
-    running = asyncio.create_task(informer.run())
-    try:
-        await informer.synced.wait()
+    async with links.following(informer):
         await asyncio.sleep(1)
         yield informer
-    finally:
-        running.cancel()
-        await asyncio.wait([running])
 
 
 def elapsed() -> float:

@@ -1,121 +1,31 @@
-"""The story of a pod, and its verdict, for each state that users meet."""
+"""The verdict on a pod, for each state that users meet, with its cures."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
 
-from vnode.api import keys, kinds, objects
+from tests.unit.cli.explained_pods import (
+    ALLOWED,
+    ENDING,
+    GATES,
+    NODE,
+    at,
+    chaperon,
+    crash_loop,
+    delegate,
+    facts,
+    lease,
+    namespace,
+    plain,
+    proxy,
+    refused,
+    target,
+)
+from vnode.api import keys
 from vnode.api.objects import Object
-from vnode.cli.explain import rendering
-from vnode.insight import collecting, judging, story
+from vnode.insight import judging
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import PodState
-from vnode.runtime.links import TargetKey
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-NODE = "admiralty-default-c2"
-
-
-def at(seconds: float) -> str:
-    """So long ago."""
-    return objects.timestamp(NOW - timedelta(seconds=seconds))
-
-
-def proxy(*, node: str = "", phase: str = "Pending", **more: Any) -> Object:
-    spec: Object = {
-        "schedulerName": keys.PROXY_SCHEDULER,
-        "containers": [{"name": "main", "image": "app:1"}],
-    }
-    if node:
-        spec["nodeName"] = node
-
-    metadata = {"name": "web", "namespace": "default", "creationTimestamp": at(60)}
-    metadata["annotations"] = {keys.ELECT: ""}  # type: ignore[assignment]
-    return {
-        "metadata": {**metadata, **more.pop("metadata", {})},
-        "spec": {**spec, **more.pop("spec", {})},
-        "status": {"phase": phase, **more},
-    }
-
-
-def refused(message: str) -> list[Object]:
-    return [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    ]
-
-
-def target(name: str = "c2", *, ready: bool = True, why: str = "", **more: Any) -> TargetFacts:
-    condition = {"type": "Ready", "status": str(ready), "reason": "Some", "message": why}
-    obj = {
-        "metadata": {"name": name, "namespace": "default"},
-        "status": {"conditions": [condition]},
-    }
-    return TargetFacts(TargetKey("default", name), obj, **more)
-
-
-def chaperon(*annotations: str, message: str = "") -> Object:
-    status = {"conditions": refused(message)} if message else {}
-    metadata = {
-        "name": "web-x",
-        "namespace": "default",
-        "annotations": dict.fromkeys(annotations, "true"),
-    }
-    return {"metadata": metadata, "status": status}
-
-
-def crash_loop(**last: Any) -> Object:
-    """A container that was started again four times, and how it ended last."""
-    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
-    return {"restartCount": 4, "state": waiting, "lastState": {"terminated": last}}
-
-
-def delegate(phase: str = "Running", *, container: Object | None = None, **metadata: Any) -> Object:
-    status: Object = {"phase": phase}
-    if container is not None:
-        status["containerStatuses"] = [{"name": "main", "image": "app:1", "state": container}]
-
-    return {
-        "metadata": {"name": "web-x", "namespace": "default", **metadata},
-        "spec": {"nodeName": "worker-1", "containers": [{"name": "main"}]},
-        "status": status,
-    }
-
-
-def facts(pod: Object, *targets: TargetFacts, **more: Any) -> Facts:
-    return Facts(pod, NOW, targets=targets, **more)
-
-
-def lease(age: float) -> Object:
-    renewed = objects.micro_timestamp(NOW - timedelta(seconds=age))
-    return {"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}}
-
-
-def namespace(*, enabled: bool = True, elected: bool = False) -> Object:
-    label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    return {
-        "metadata": {
-            "name": "default",
-            "labels": {label: value} if enabled else {},
-            "annotations": {keys.ELECT: ""} if elected else {},
-        }
-    }
-
-
-def plain(*, annotations: tuple[str, ...] = (), owner: str = "") -> Object:
-    metadata: Object = {"name": "web", "namespace": "default"}
-    metadata["annotations"] = dict.fromkeys(annotations, "")
-    if owner:
-        metadata["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "u", "controller": True}]
-
-    return {"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}
-
-
-ALLOWED = chaperon(keys.IS_RESERVED, keys.IS_ALLOWED)
-ENDING = {"deletionTimestamp": at(5), "finalizers": ["multicluster.admiralty.io/c2"]}
-GATES = {"schedulingGates": [{"name": "example.com/gate"}]}
 
 
 @pytest.mark.parametrize(
@@ -331,30 +241,6 @@ def test_a_delegate_has_its_grace_period_and_a_minute_to_end(asked: float, state
     assert judging.judge(facts(proxy(node=NODE, metadata=ENDING), there)).state is state
 
 
-def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() -> None:
-    message = "0/3 targets: c1, c2: Insufficient cpu; c3: takes only pods; of namespace x"
-    known = facts(
-        proxy(conditions=refused(message)), target("c1"), target("c2"), target("c3"), target("c4")
-    )
-    verdicts = {other.name: story.verdict_of(known, other) for other in known.targets}
-    assert verdicts == {
-        "c1": "Insufficient cpu",
-        "c2": "Insufficient cpu",
-        "c3": "takes only pods; of namespace x",
-        "c4": "",
-    }
-
-
-def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -> None:
-    cordoned = "the virtual node was unschedulable (cordoned)"
-    message = f"0/2 targets: c2: {cordoned}; default/c2: Insufficient cpu"
-    ours = target(label="default/c2")
-    everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
-    known = facts(proxy(conditions=refused(message)), everyones, ours)
-    assert story.verdict_of(known, everyones) == cordoned
-    assert story.verdict_of(known, ours) == "Insufficient cpu"
-
-
 @pytest.mark.parametrize(
     ("there", "where"),
     [
@@ -375,55 +261,3 @@ def test_labels_are_to_be_compared_in_the_cluster_that_compared_them(
     first, *_others = judging.judge(known).cures
     assert where in first
     assert len(_others) == 1
-
-
-def test_what_a_target_lacks_is_told_once() -> None:
-    why = "there is no Secret 'x'"
-    there = target(ready=False, why=why, error=why)
-    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {why}")), there)
-    assert rendering.as_text(story.build(known), NOW, 200).count(why) == 2  # there, and in the cure
-
-
-def test_a_value_that_is_not_read_is_named() -> None:
-    built = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
-    assert "whose value is not read (it is 'false')" in rendering.as_text(built, NOW, 200)
-
-
-def test_the_story_is_told_in_the_order_of_events() -> None:
-    there = target(
-        chaperon=ALLOWED, delegate=delegate(container={"running": {"startedAt": at(10)}})
-    )
-    built = story.build(facts(proxy(node=NODE), there, namespace=namespace()))
-    assert [chapter.title for chapter in built.chapters] == [
-        "Admission",
-        "Target default/c2",
-        "Decision",
-        "Delegate",
-        "Feedback",
-    ]
-    text = rendering.as_text(built, NOW)
-    assert "10s ago    container main: running" in text
-    assert text.endswith("Now\n  Running: the pod runs in target c2")
-    assert rendering.as_object(built)["state"] == "Running"
-
-
-def test_only_what_a_pod_cannot_start_without_is_looked_for() -> None:
-    pod = {
-        "spec": {
-            "volumes": [
-                {"configMap": {"name": "a"}},
-                {"secret": {"secretName": "b"}},
-                {"projected": {"sources": [{"secret": {"name": "c"}}]}},
-                {"configMap": {"name": "no", "optional": True}},
-            ],
-            "initContainers": [{"envFrom": [{"configMapRef": {"name": "d"}}]}],
-            "containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": "e", "key": "k"}}}]}],
-        }
-    }
-    assert collecting.references(pod) == {
-        (kinds.CONFIG_MAPS, "a"),
-        (kinds.SECRETS, "b"),
-        (kinds.SECRETS, "c"),
-        (kinds.CONFIG_MAPS, "d"),
-        (kinds.SECRETS, "e"),
-    }

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from tests.faults.harness import CLUSTERS, Harness
 from tests.faults.hostility import BYSTANDER, PLANTS, TENANT, Hostility
@@ -49,10 +50,9 @@ async def act(clusters: Clusters, seconds: float, stopped: str = "") -> Hostilit
     if stopped:
         clusters.servers[stopped].stop()
 
-    acting = asyncio.create_task(hostility.run())
-    await asyncio.sleep(seconds)
-    acting.cancel()
-    await asyncio.wait([acting])
+    async with background.running(hostility.run()):
+        await asyncio.sleep(seconds)
+
     if stopped:
         clusters.servers[stopped].start()
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults import followed_objects, jobs, rules, snapshot
-from tests.faults.history import History
+from tests.faults import followed_objects, jobs, rules
 from tests.faults.plan import JobTerms, Kind, Thing, ThingKind, Wish, Workload
 from tests.faults.snapshot import Snapshot
+from tests.unit.faults.delegated_pods import chaperon, delegate, proxy
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.following.references import Ref
@@ -23,53 +23,6 @@ RUNS = Workload("web", Kind.DEPLOYMENT)
 WAITS = Workload("never", Kind.POD, hopeless=True)
 WORKS = Workload("work", Kind.JOB)
 COUNTS = Workload("count", Kind.JOB, 3, job=JobTerms(indexed=True, ignores_disruptions=True))
-
-
-def proxy(name: str, app: str, *, node: str = "", phase: str = "Running") -> Object:
-    spec = {"nodeName": node} if node else {}
-    metadata = {
-        "name": name,
-        "namespace": "default",
-        "uid": f"uid-{name}",
-        "labels": {snapshot.APP: app},
-        "annotations": {snapshot.VERSION: "1"},
-    }
-    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "podIP": "10.0.0.1"}}
-
-
-def chaperon(pod: Object) -> Object:
-    uid = objects.uid(pod)
-    return {
-        "metadata": {
-            "name": f"{objects.name(pod)}-x",
-            "namespace": "default",
-            "uid": f"chaperon-{uid}",
-            "labels": {keys.PARENT_UID: uid},
-            "annotations": {keys.IS_ALLOWED: "true"},
-        },
-        "status": objects.status(pod),
-    }
-
-
-def delegate(owner: Object, parent: Object, *, uid: str = "") -> Object:
-    return {
-        "metadata": {
-            "name": objects.name(owner),
-            "namespace": "default",
-            "uid": uid or f"delegate-{objects.uid(parent)}",
-            "labels": {
-                keys.PARENT_UID: objects.uid(parent),
-                keys.PARENT_CLUSTER_NAME: "c1",
-            },
-            "annotations": {
-                keys.PARENT_NAMESPACE: "default",
-                keys.PARENT_NAME: objects.name(parent),
-            },
-            "ownerReferences": [{"controller": True, "uid": objects.uid(owner)}],
-        },
-        "spec": {"nodeName": "c2-node-0"},
-        "status": dict(objects.status(parent)),
-    }
 
 
 def keyed(*found: Object) -> dict[str, Object]:
@@ -341,101 +294,3 @@ def test_every_rule_is_among_those_that_are_checked(well: Snapshot) -> None:
 def test_a_pod_that_a_taint_has_ended_is_no_violation(well: Snapshot) -> None:
     changed = replace(with_another_pod_of_that_name(well), excused={"uid-before": "default/web-1"})
     assert rules.violations(changed) == []
-
-
-def of_target(target: str) -> Object:
-    return {"metadata": {"name": "web-x", "annotations": {keys.TARGET: f"default/{target}"}}}
-
-
-def test_what_is_made_in_a_cluster_of_another_target_is_a_violation() -> None:
-    history = History()
-    history.on_chaperon("c2", None, of_target("c2"))
-    history.on_chaperon("c2", of_target("c2"), None)
-    assert history.violations == []
-    history.on_chaperon("c3", None, of_target("c2"))
-    assert [violation.rule for violation in history.violations] == [
-        "nothing is made in another cluster"
-    ]
-
-
-def test_a_pod_ends_without_us_once_its_target_is_gone(parent: Object) -> None:
-    history = History()
-    history.on_target_gone(parent)
-    assert history.excused == {"uid-db-0": "default/db-0"}
-
-
-@pytest.fixture
-def parent() -> Object:
-    return proxy("db-0", "db", node="virtual")
-
-
-@pytest.fixture
-def history(parent: Object) -> History:
-    """The delegate of `parent` runs in c2."""
-    seen = History()
-    assert seen.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="first")) == []
-    return seen
-
-
-def test_a_second_cluster_that_runs_a_proxy_is_a_violation(
-    history: History, parent: Object
-) -> None:
-    history.on_delegate("c3", None, delegate(chaperon(parent), parent, uid="second"))
-    assert [violation.rule for violation in history.violations] == [
-        "never two delegates of one proxy"
-    ] * 2
-
-
-def test_a_second_cluster_is_a_violation_though_the_first_has_stopped(
-    history: History, parent: Object
-) -> None:
-    history.on_delegate("c2", delegate(chaperon(parent), parent, uid="first"), None)
-    history.on_delegate("c3", None, delegate(chaperon(parent), parent, uid="second"))
-    assert len(history.violations) == 1
-
-
-def test_two_at_once_in_one_cluster_are_a_violation(history: History, parent: Object) -> None:
-    history.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="second"))
-    assert len(history.violations) == 1
-
-
-def test_one_that_was_made_anew_after_the_first_has_ended_is_well(
-    history: History, parent: Object
-) -> None:
-    first = delegate(chaperon(parent), parent, uid="first")
-    history.on_delegate("c2", first, {**first, "status": {"phase": "Succeeded"}})
-    history.on_delegate("c2", None, delegate(chaperon(parent), parent, uid="second"))
-    assert history.violations == []
-    assert history.delegates == 2
-
-
-def test_a_namesake_before_its_predecessors_end_is_suspect(
-    history: History, parent: Object
-) -> None:
-    later = {**parent, "metadata": {**parent["metadata"], "uid": "later"}}
-    (suspicion,) = history.on_delegate("c3", None, delegate(chaperon(later), later, uid="second"))
-    assert history.violations == []
-    history.confirm(suspicion)
-    assert [violation.rule for violation in history.violations] == [
-        "no pod starts before its predecessor has stopped"
-    ]
-
-
-def test_a_namesake_after_its_predecessors_end_is_well(history: History, parent: Object) -> None:
-    later = {**parent, "metadata": {**parent["metadata"], "uid": "later"}}
-    history.on_delegate("c2", delegate(chaperon(parent), parent, uid="first"), None)
-    assert history.on_delegate("c3", None, delegate(chaperon(later), later, uid="second")) == []
-
-
-def test_a_delegate_that_is_not_bound_does_not_run(parent: Object) -> None:
-    history = History()
-    waiting = {**delegate(chaperon(parent), parent), "spec": {}}
-    assert history.on_delegate("c2", None, waiting) == []
-    assert history.delegates == 0
-
-
-def test_pods_that_taints_end_are_remembered(parent: Object) -> None:
-    history = History()
-    condition = {"type": "DisruptionTarget", "reason": "DeletionByTaintManager"}
-    history.on_proxy({**parent, "status": {"conditions": [condition]}})
-    assert history.excused == {"uid-db-0": "default/db-0"}

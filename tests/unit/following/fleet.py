@@ -7,6 +7,7 @@ import copy
 from contextlib import asynccontextmanager
 from typing import Final
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import all_namespaces
@@ -118,14 +119,10 @@ class Fleet:
         for link in (self.link, self.other):
             self.links.add(link)
 
-        async with links.connected(*self.links), links.following(self.proxies):
-            tasks = [asyncio.create_task(each.run()) for each in (self.following, self.events)]
-            try:
-                await asyncio.sleep(SOON)
-                yield self
-                assert not any(task.done() for task in tasks), tasks
-            finally:
-                for task in tasks:
-                    task.cancel()
-
-                await asyncio.wait(tasks)
+        async with (
+            links.connected(*self.links),
+            links.following(self.proxies),
+            background.running(self.following.run(), self.events.run()),
+        ):
+            await asyncio.sleep(SOON)
+            yield self

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -102,11 +103,8 @@ async def test_an_annotation_of_a_user_brings_no_address_and_is_taken_off_once(
         clock=clock,
     )
     informer.subscribe(lambda _old, _new: controller.wake(Ref(kind, "ns", "s")))
-    async with links.following(informer):
-        task = asyncio.create_task(controller.run())
+    async with links.following(informer), background.running(controller.run()):
         await asyncio.sleep(100)
-        task.cancel()
-        await asyncio.wait([task])
 
     found = objects.status(source.find(kind, "s", "ns") or {})["loadBalancer"]["ingress"]
     assert [entry.get("ip") or entry["hostname"] for entry in found] == [
@@ -190,10 +188,8 @@ class Balanced:
                     Ref(kinds.SERVICES, objects.namespace(new or {}), objects.name(new or {}))
                 )
             )
-            task = asyncio.create_task(self.controller.run())
-            yield
-            task.cancel()
-            await asyncio.wait([task])
+            async with background.running(self.controller.run()):
+                yield
 
 
 async def test_addresses_that_keep_changing_are_a_few_writes_and_the_last_ones_stay(

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.kube.acceptance import Acceptance
@@ -52,12 +53,11 @@ async def test_others_run_while_a_long_list_is_judged_and_stored(clock) -> None:
 
     informer = Informer(client, kinds.CONFIG_MAPS, accept=accept)
     informer.subscribe(lambda _old, new: stored.append(objects.key(new or {})))
-    running = asyncio.create_task(informer.run())
     seen = set()
-    while not informer.synced.is_set():
-        seen.add((len(judged), len(stored)))
-        await asyncio.sleep(0)
+    async with background.running(informer.run()):
+        while not informer.synced.is_set():
+            seen.add((len(judged), len(stored)))
+            await asyncio.sleep(0)
 
-    running.cancel()
     assert len(informer.store) == len(stored) == MANY
     assert {(200, 0), (1000, 0), (MANY, 200), (MANY, 1000)} <= seen

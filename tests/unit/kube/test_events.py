@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.errors import Denied, Unreachable
@@ -45,18 +45,8 @@ def recorder(cluster, clock):
     return EventRecorder(cluster.server.client(), "vnode", clock)
 
 
-@asynccontextmanager
-async def running(recorder):
-    task = asyncio.ensure_future(recorder.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
 async def test_an_event_is_written_at_once_beside_its_object(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "Bound", "to c2")
         recorder.event(NODE, WARNING, "Gone", "away")
         await asyncio.sleep(0.1)
@@ -75,7 +65,7 @@ async def test_an_event_is_written_at_once_beside_its_object(cluster, recorder):
 
 
 async def test_repetitions_are_counted_at_most_once_a_minute(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         for _ in range(300):
             recorder.event(POD, NORMAL, "Again", "same")
             await asyncio.sleep(0.5)
@@ -90,7 +80,7 @@ async def test_repetitions_are_counted_at_most_once_a_minute(cluster, recorder):
 
 
 async def test_after_ten_quiet_minutes_it_is_a_new_event(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "Rare", "same")
         await asyncio.sleep(601)
         recorder.event(POD, NORMAL, "Rare", "same")
@@ -103,7 +93,7 @@ async def test_after_ten_quiet_minutes_it_is_a_new_event(cluster, recorder):
 
 async def test_events_wait_while_the_server_is_away(cluster, recorder):
     cluster.server.fail(Unreachable("refused"), times=2)
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "One", "")
         recorder.event(POD, NORMAL, "Two", "")
         await asyncio.sleep(30)
@@ -113,7 +103,7 @@ async def test_events_wait_while_the_server_is_away(cluster, recorder):
 
 async def test_an_event_that_is_refused_is_given_up(cluster, recorder):
     cluster.server.fail(Denied(403, "Forbidden", "no"))
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "One", "")
         recorder.event(POD, NORMAL, "Two", "")
         await asyncio.sleep(30)
@@ -123,7 +113,7 @@ async def test_an_event_that_is_refused_is_given_up(cluster, recorder):
 
 async def test_a_create_whose_answer_was_lost_is_not_repeated_as_another(cluster, recorder):
     cluster.server.fail(Unreachable("cut"), after=True)
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(30)
         recorder.event(POD, NORMAL, "One", "")
@@ -134,7 +124,7 @@ async def test_a_create_whose_answer_was_lost_is_not_repeated_as_another(cluster
 
 
 async def test_an_event_that_expired_in_the_cluster_is_made_again(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event(POD, NORMAL, "One", "")
         await asyncio.sleep(70)
         (event,) = cluster.created
@@ -149,7 +139,7 @@ async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(cluster, 
     for number in range(events.WAITING_LIMIT + 500):
         recorder.event({**POD, "name": f"p{number}"}, NORMAL, "Many", "")
 
-    async with running(recorder):
+    async with background.running(recorder.run()):
         await asyncio.sleep(60)
         assert len(cluster.created) == events.WAITING_LIMIT
         for number in range(2 * events.SERIES_LIMIT):
@@ -162,7 +152,7 @@ async def test_too_many_events_are_dropped_and_what_is_kept_is_bounded(cluster, 
 
 async def test_of_many_different_events_about_one_object_a_few_are_written(cluster, recorder):
     """A target refuses a change with other words each time."""
-    async with running(recorder):
+    async with background.running(recorder.run()):
         for number in range(1000):
             recorder.event(POD, WARNING, "ChangeRefused", f"because of {number}")
             recorder.event(POD, WARNING, "FailedScheduling", "the same each time")
@@ -178,7 +168,7 @@ async def test_of_many_different_events_about_one_object_a_few_are_written(clust
 
 
 async def test_long_messages_and_names_are_cut_to_what_the_server_takes(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event({**POD, "name": "x" * 253}, NORMAL, "Long", "m" * 5000)
         await asyncio.sleep(1)
 
@@ -188,7 +178,7 @@ async def test_long_messages_and_names_are_cut_to_what_the_server_takes(cluster,
 
 
 async def test_an_event_that_cannot_be_written_down_keeps_no_other_back(cluster, recorder):
-    async with running(recorder):
+    async with background.running(recorder.run()):
         recorder.event({**POD, "uid": object()}, WARNING, "Odd", "JSON has no such value")
         recorder.event(NODE, NORMAL, "Well", "all is well")
         await asyncio.sleep(1)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.errors import Gone, Unreachable
@@ -23,14 +24,10 @@ async def server(clock):
 @asynccontextmanager
 async def following(server, clock):
     informer = Informer(server.client(), kinds.CONFIG_MAPS, clock=clock)
-    task = asyncio.create_task(informer.run())
-    try:
-        await informer.synced.wait()
+    async with links.following(informer):
         await asyncio.sleep(1)
         assert server.watches()
         yield informer
-    finally:
-        task.cancel()
 
 
 async def test_a_server_that_is_away_is_asked_less_and_less_often(server, clock):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
@@ -59,16 +60,9 @@ class Read:
 
 @asynccontextmanager
 async def reading(*each: Read) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(read.informer.run()) for read in each]
-    for read in each:
-        await read.informer.synced.wait()
-
-    await asyncio.sleep(0.1)
-    yield
-    for task in tasks:
-        task.cancel()
-
-    await asyncio.wait(tasks)
+    async with links.following(*(read.informer for read in each)):
+        await asyncio.sleep(0.1)
+        yield
 
 
 async def flood(read: Read, count: int, size: int = 0) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -92,13 +93,10 @@ def _cordon(node):
 async def following(clock, *more):
     world = World(clock, *more)
     world.offer("1")
-    async with links.connected(world.link):
-        running = asyncio.create_task(world.controller.run())
+    async with links.connected(world.link), background.running(world.controller.run()):
         await asyncio.sleep(1)
         assert world.writes == ["", "status"]
         yield world
-        running.cancel()
-        await asyncio.wait([running])
 
 
 async def test_a_write_is_not_done_again_before_the_store_shows_it(clock):

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import class_names, keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
@@ -37,13 +38,9 @@ class Cluster:
     async def running(self):
         """Have the summary written."""
         writer = SummaryWriter(self.server.client(), clock=self.clock)
-        task = asyncio.create_task(writer.run())
-        try:
+        async with background.running(writer.run()):
             await asyncio.sleep(LONG)
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
 
 
 @pytest.fixture

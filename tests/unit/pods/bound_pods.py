@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import MANIFESTS
@@ -178,16 +179,9 @@ class World:
                 self.links.add(link)
 
             runs = (self.events.run(), self.controller.run(), self.controller.bound.run())
-            tasks = [asyncio.create_task(run) for run in runs]
-            try:
+            async with background.running(*runs):
                 await asyncio.sleep(seconds)
                 yield
-                assert not any(task.done() for task in tasks), tasks
-            finally:
-                for task in tasks:
-                    task.cancel()
-
-                await asyncio.wait(tasks)
 
     def add(self, name: str = "web", node: str | None = None, **fields: Any) -> Object:
         """Store a pod, which is bound to the first target's node unless it is said otherwise."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from scheduler_plugins import defaults
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.apiserver.store import Change
@@ -134,13 +135,8 @@ class Source:
                 self.links.add(link)
 
             self._books.open()
-            task = asyncio.create_task(self._driver.run())
-            try:
+            async with background.running(self._driver.run()):
                 yield
-                assert not task.done(), task
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
 
     def add(self, name: str, *, cpu: str = "", **metadata: Any) -> Object:
         """Store a proxy pod, as the webhook makes it; its UID is its name."""

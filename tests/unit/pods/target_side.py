@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -52,14 +53,8 @@ class Cluster:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the agent's controller at work."""
-        async with self.informed():
-            task = asyncio.create_task(self.controller.run())
-            try:
-                yield
-                assert not task.done(), task
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
+        async with self.informed(), background.running(self.controller.run()):
+            yield
 
     # What the source does.
 

@@ -2,25 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from vnode.api.errors import ConfigError, TooManyRequests
 from vnode.runtime.controller import Controller
 
 pytestmark = pytest.mark.looptime
-
-
-@asynccontextmanager
-async def running(controller):
-    task = asyncio.ensure_future(controller.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
 
 
 async def test_failures_are_retried_ever_more_slowly_up_to_half_a_minute(clock):
@@ -31,7 +20,7 @@ async def test_failures_are_retried_ever_more_slowly_up_to_half_a_minute(clock):
         raise ConfigError("no")
 
     controller = Controller("test", reconcile, workers=1)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(130)
 
@@ -50,7 +39,7 @@ async def test_a_success_forgets_earlier_failures(clock):
             raise ConfigError("no")
 
     controller = Controller("test", reconcile, workers=1)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(1)
         assert len(moments) == 3
@@ -71,7 +60,7 @@ async def test_the_server_is_given_the_time_that_it_asks_for(clock):
             raise error
 
     controller = Controller("test", reconcile, workers=1)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(20)
 
@@ -87,7 +76,7 @@ async def test_a_bug_in_one_reconciliation_stops_neither_it_nor_others(caplog):
             raise ZeroDivisionError
 
     controller = Controller("test", reconcile, workers=1)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("bad")
         controller.add("good")
         await asyncio.sleep(1)
@@ -105,7 +94,7 @@ async def test_a_key_is_looked_at_again_when_it_asked_for_that(clock):
         return 10.0
 
     controller = Controller("test", reconcile)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("a")
         await asyncio.sleep(25)
 
@@ -125,7 +114,7 @@ async def test_one_key_is_never_in_two_workers_and_others_need_not_wait(clock):
         inside.discard(key)
 
     controller = Controller("test", reconcile, workers=2)
-    async with running(controller):
+    async with background.running(controller.run()):
         controller.add("a")
         controller.add("b")
         await asyncio.sleep(0.5)
@@ -148,7 +137,7 @@ async def test_keys_that_need_no_waiting_do_not_hold_up_everything_else():
     for key in range(1000):
         controller.add(key)
 
-    async with running(controller):
+    async with background.running(controller.run()):
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import errors, kinds, objects
 from vnode.api.clock import Clock
@@ -108,13 +109,9 @@ async def test_two_that_see_no_lease_do_not_both_lead(server: APIServer, clock: 
         elector(server, clock),
         Elector(server.client(), "vnode", "agent", "other", clock=clock),
     )
-    electors = [asyncio.create_task(each.run(work)) for each in both]
-    await asyncio.sleep(60)
-    assert len(leading) == 1
-    for task in electors:
-        task.cancel()
-
-    await asyncio.wait(electors)
+    async with background.running(*(each.run(work) for each in both)):
+        await asyncio.sleep(60)
+        assert len(leading) == 1
 
 
 @pytest.mark.looptime
@@ -161,13 +158,10 @@ async def test_a_leader_that_sees_another_holder_stops_at_once(
             ran_for.append(clock.monotonic() - began)
             stopped.set()
 
-    task = asyncio.create_task(me.run(work))
-    await stopped.wait()
-    assert ran_for[0] <= 2
-    assert holder(server) == "other"
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    async with background.running(me.run(work)):
+        await stopped.wait()
+        assert ran_for[0] <= 2
+        assert holder(server) == "other"
 
 
 @pytest.mark.looptime

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
@@ -42,15 +43,11 @@ async def test_a_deleted_key_is_replaced_by_one_that_all_share(server: APIServer
         await one.load()
 
     before = replicas[0].key
-    tasks = [asyncio.create_task(one.run()) for one in replicas]
-    await asyncio.sleep(1)
-    server.remove(kinds.SECRETS, SECRET, "vnode")
-    await asyncio.sleep(1)
-    assert replicas[0].key == replicas[1].key != before
-    for task in tasks:
-        task.cancel()
-
-    await asyncio.wait(tasks)
+    async with background.running(*(one.run() for one in replicas)):
+        await asyncio.sleep(1)
+        server.remove(kinds.SECRETS, SECRET, "vnode")
+        await asyncio.sleep(1)
+        assert replicas[0].key == replicas[1].key != before
 
 
 async def test_a_secret_without_a_key_is_an_error_with_a_cure(server: APIServer) -> None:

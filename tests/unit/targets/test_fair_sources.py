@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -22,9 +23,7 @@ async def test_a_namespace_of_many_sources_does_not_keep_back_that_of_another(cl
             metadata = {"namespace": namespace, "name": f"s{number}"}
             server.add(kinds.SOURCES, {"metadata": metadata, "spec": {"userName": "us"}})
 
-    task = asyncio.create_task(SourceController(server.client(), clock=clock).run())
-    await asyncio.sleep(3)
-    assert objects.condition(server.find(kinds.SOURCES, "s0", "one") or {}, "Ready")
-    assert not objects.condition(server.find(kinds.SOURCES, "s199", "many") or {}, "Ready")
-    task.cancel()
-    await asyncio.wait([task])
+    async with background.running(SourceController(server.client(), clock=clock).run()):
+        await asyncio.sleep(3)
+        assert objects.condition(server.find(kinds.SOURCES, "s0", "one") or {}, "Ready")
+        assert not objects.condition(server.find(kinds.SOURCES, "s199", "many") or {}, "Ready")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
@@ -57,12 +58,8 @@ class Watched:
         """Have its heartbeat monitored."""
         monitor = HeartbeatMonitor(self.link, self._clock)
         self.link.on_health(lambda: self.told.append(self.link.runs_vnode))
-        async with links.connected(self.link):
-            task = asyncio.create_task(monitor.run())
+        async with links.connected(self.link), background.running(monitor.run()):
             yield
-            assert not task.done()
-            task.cancel()
-            await asyncio.wait([task])
 
 
 @pytest.fixture
@@ -154,15 +151,15 @@ async def test_nothing_is_known_of_a_target_without_a_summary(target: Watched) -
 async def test_a_writer_of_summaries_gives_signs_of_life_for_as_long_as_it_runs(
     target: Watched, clock: Clock
 ) -> None:
-    writer = asyncio.create_task(SummaryWriter(target.server.client("agent"), clock=clock).run())
+    writer = SummaryWriter(target.server.client("agent"), clock=clock)
     async with target.running():
-        await asyncio.sleep(SOON)
-        before = target.server.count("patch", kinds.CLUSTER_SUMMARIES)
-        await asyncio.sleep(3600)
-        assert target.link.runs_vnode
-        assert target.told == [True]
-        assert target.server.count("patch", kinds.CLUSTER_SUMMARIES) == before + 60
-        writer.cancel()
-        await asyncio.wait([writer])
+        async with background.running(writer.run()):
+            await asyncio.sleep(SOON)
+            before = target.server.count("patch", kinds.CLUSTER_SUMMARIES)
+            await asyncio.sleep(3600)
+            assert target.link.runs_vnode
+            assert target.told == [True]
+            assert target.server.count("patch", kinds.CLUSTER_SUMMARIES) == before + 60
+
         await asyncio.sleep(PATIENCE + SOON)
         assert not target.link.runs_vnode

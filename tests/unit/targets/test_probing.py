@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds
@@ -82,14 +83,11 @@ class Target:
     async def probed(self):
         """Run a prober of the link, which is healthy at first."""
         links.set_healthy(self.link, False, self.clock)
-        async with links.connected(self.link):
-            task = asyncio.create_task(probing.Prober(self.link, self.clock).run())
-            try:
-                await asyncio.sleep(0.1)
-                assert self.link.health.healthy
-                yield self.link
-            finally:
-                task.cancel()
+        prober = probing.Prober(self.link, self.clock)
+        async with links.connected(self.link), background.running(prober.run()):
+            await asyncio.sleep(0.1)
+            assert self.link.health.healthy
+            yield self.link
 
 
 def asked(request):
@@ -222,13 +220,10 @@ async def test_a_target_that_answers_again_is_of_use_once_its_chaperons_are_foll
 
 async def test_a_target_that_keeps_calling_for_probes_gets_a_few(clock, target):
     links.set_healthy(target.link, False, clock)
-    async with links.connected(target.link):
-        prober = probing.Prober(target.link, clock)
-        task = asyncio.create_task(prober.run())
+    prober = probing.Prober(target.link, clock)
+    async with links.connected(target.link), background.running(prober.run()):
         for _ in range(1000):
             prober.probe_now()
             await asyncio.sleep(0.02)
 
         assert 5 < target.paths.count("summary") <= 5 + 20 / 2 + 1
-        task.cancel()
-        await asyncio.wait([task])

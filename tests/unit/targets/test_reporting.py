@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
@@ -64,10 +65,8 @@ class Reported:
                     TargetKey(objects.namespace(new or {}), objects.name(new or {}))
                 )
             )
-            task = asyncio.create_task(self.reporter.run())
-            yield
-            task.cancel()
-            await asyncio.wait([task])
+            async with background.running(self.reporter.run()):
+                yield
 
 
 async def test_answers_that_keep_changing_are_a_few_writes_and_the_last_one_is_told(

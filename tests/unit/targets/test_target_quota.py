@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.agent import config
 from vnode.api import kinds, objects
@@ -150,14 +151,9 @@ class Cluster:
             controller.lead(events),
             node_controller.run(),
         )
-        tasks = [asyncio.create_task(run) for run in runs]
-        await asyncio.sleep(5)
-        yield links
-        assert not any(task.done() for task in tasks), tasks
-        for task in tasks:
-            task.cancel()
-
-        await asyncio.wait(tasks)
+        async with background.running(*runs):
+            await asyncio.sleep(5)
+            yield links
 
 
 def connected(links: Links) -> set[str]:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
@@ -65,18 +66,12 @@ class Clusters:
     @asynccontextmanager
     async def collecting(self):
         """Have chaperons deleted; all that are there are looked at once."""
-        async with links.connected(*self.links):
-            task = asyncio.create_task(self.gc.run())
+        async with links.connected(*self.links), background.running(self.gc.run()):
             for link in self.links:
                 link.chaperons.subscribe(self._on_chaperon(link))
 
-            try:
-                await asyncio.sleep(1)
-                yield
-                assert not task.done(), task
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
+            await asyncio.sleep(1)
+            yield
 
     def _on_chaperon(self, link):
         def look(_old, new):

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.unit.pods.bound_pods import SPACE, World
 from vnode.api import kinds, objects
 from vnode.api.errors import Denied, Unreachable
@@ -38,14 +39,9 @@ def reporter(world, clock, mode="Summary"):
 @asynccontextmanager
 async def running(world, clock, mode="Summary", *, seconds=1):
     """Have both controllers at work; inside, they have had that many seconds."""
-    task = asyncio.create_task(reporter(world, clock, mode).run())
-    try:
-        async with world.running(seconds=seconds):
-            yield
-            assert not task.done(), task
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+    events = reporter(world, clock, mode)
+    async with background.running(events.run()), world.running(seconds=seconds):
+        yield
 
 
 def entry(world, reason, message="", **fields):

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api.clock import Clock
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -26,25 +27,23 @@ async def test_nodes_are_followed_whether_they_come_before_or_after_the_start(
     bound: ExternallyBoundPods,
 ) -> None:
     bound.watch("early")
-    task = asyncio.create_task(bound.run())
-    await asyncio.sleep(0)
-    bound.watch("late")
-    assert followed() == {"on-early", "on-late"}
-    bound.forget("early")
-    await asyncio.sleep(0)
-    assert followed() == {"on-late"}
-    task.cancel()
-    await asyncio.wait([task])
+    async with background.running(bound.run()):
+        await asyncio.sleep(0)
+        bound.watch("late")
+        assert followed() == {"on-early", "on-late"}
+        bound.forget("early")
+        await asyncio.sleep(0)
+        assert followed() == {"on-late"}
+
     assert followed() == set()
 
 
 async def test_a_target_that_comes_when_the_term_is_over_does_no_harm(
     bound: ExternallyBoundPods,
 ) -> None:
-    task = asyncio.create_task(bound.run())
-    await asyncio.sleep(0)
-    bound.watch("before")
-    task.cancel()
-    await asyncio.wait([task])
+    async with background.running(bound.run()):
+        await asyncio.sleep(0)
+        bound.watch("before")
+
     bound.watch("after")
     assert followed() == set()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import background
 from tests.unit.conftest import LoopClock
 from tests.unit.pods.bound_pods import RUNNING, BoundTarget, World
 from vnode.api import kinds, objects
@@ -155,16 +156,12 @@ async def test_a_target_that_floods_does_not_delay_the_feedback_of_another(two: 
                 for number in range(50):
                     await flood(loud, 1, 0.002, f"loud-{number}")
 
-        shouting = asyncio.create_task(shout())
-        for number in range(10):
-            calm.report("calm", **RUNNING, message=f"calm {number}")
-            await asyncio.sleep(0.1)
-            assert two.status("calm")["message"] == f"calm {number}"
-            await asyncio.sleep(0.4)
-
-        assert not shouting.done()
-        shouting.cancel()
-        await asyncio.wait([shouting])
+        async with background.running(shout()):
+            for number in range(10):
+                calm.report("calm", **RUNNING, message=f"calm {number}")
+                await asyncio.sleep(0.1)
+                assert two.status("calm")["message"] == f"calm {number}"
+                await asyncio.sleep(0.4)
 
 
 START = st.lists(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, names, objects
@@ -142,13 +143,12 @@ class World:
         controller = orphans.OrphanController(
             self.source.client(), self.proxies, self.links, [self.targets], self.clusters.get
         )
-        async with links.connected(*self.links), links.following(self.targets):
-            task = asyncio.create_task(controller.run())
-            try:
-                yield
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
+        async with (
+            links.connected(*self.links),
+            links.following(self.targets),
+            background.running(controller.run()),
+        ):
+            yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -30,8 +31,7 @@ async def test_an_orphan_goes_though_its_pod_was_never_seen_and_goes_later(clock
     known = Links()
     known.add(link)
     gc = ChaperonGC(source.client(), known, lambda _key: None)
-    async with links.connected(link):
-        running = asyncio.create_task(gc.run())
+    async with links.connected(link), background.running(gc.run()):
         gc.on_chaperon(link, chaperon)
         await asyncio.sleep(5)
         assert target.find(kinds.POD_CHAPERONS, "web-bcdfg", "default"), "its pod is there"
@@ -39,5 +39,3 @@ async def test_an_orphan_goes_though_its_pod_was_never_seen_and_goes_later(clock
         source.remove(kinds.PODS, "web", "default")  # of which no informer tells
         await asyncio.sleep(60)
         assert not target.find(kinds.POD_CHAPERONS, "web-bcdfg", "default")
-        running.cancel()
-        await asyncio.wait([running])

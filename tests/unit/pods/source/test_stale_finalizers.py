@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -63,15 +64,12 @@ class Source:
     async def releasing(self, *, targets=True):
         """Have finalizers taken off; the Targets are known if `targets`."""
         known = self.targets.informers if targets else ()
-        async with links.following(self.proxies, *known):
-            task = asyncio.create_task(self.releaser.run())
-            try:
-                await asyncio.sleep(1)
-                yield
-                assert not task.done(), task
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
+        async with (
+            links.following(self.proxies, *known),
+            background.running(self.releaser.run()),
+        ):
+            await asyncio.sleep(1)
+            yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
@@ -25,8 +26,7 @@ async def test_a_delegate_that_finished_unreported_does_not_run_again(clock: Clo
     client = target.client()
     informers = chaperon_controller.informers(client)
     controller = ChaperonController(client, *informers, goes_on=lambda _: False, clock=clock)
-    async with links.following(*informers):
-        running = asyncio.create_task(controller.run())
+    async with links.following(*informers), background.running(controller.run()):
         await target.until(lambda: target.find(kinds.PODS, "web-1", "default") is not None)
 
         def finish(pod: objects.Object) -> None:
@@ -40,5 +40,3 @@ async def test_a_delegate_that_finished_unreported_does_not_run_again(clock: Clo
         assert target.count("create", kinds.PODS) == 1
         reported = target.find(kinds.POD_CHAPERONS, "web-1", "default") or {}
         assert objects.status(reported)["phase"] == "Succeeded"
-        running.cancel()
-        await asyncio.wait([running])

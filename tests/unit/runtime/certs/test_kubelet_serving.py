@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import background
 from tests.certificates import HOUR, issue
 from vnode.api.errors import ConfigError
 from vnode.runtime.certs import csr
@@ -121,8 +122,8 @@ async def test_files_are_followed(tmp_path: Path):
     clock, changes = Steps(), []
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     files = CertificateFiles(certificate, key, clock)
-    task = asyncio.create_task(files.run(lambda: changes.append(files.health.reason)), name="files")
-    async with asyncio.timeout(10):
+    following = files.run(lambda: changes.append(files.health.reason))
+    async with background.running(following), asyncio.timeout(10):
         await clock.asleep.wait()
         assert files.pair is None
         assert "cannot read" in files.health.message
@@ -150,7 +151,6 @@ async def test_files_are_followed(tmp_path: Path):
         assert files.health.reason == "Expired"
         assert "replace it" in files.health.message
 
-    task.cancel()
     assert changes == ["BadFile", "FromFile", "BadFile", "FromFile", "Expired"]
 
 

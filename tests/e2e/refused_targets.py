@@ -1,0 +1,51 @@
+"""What is said of a Target that is no good, and that the agent goes on."""
+
+from __future__ import annotations
+
+from tests import kit
+from tests.e2e import own_targets as own
+from vnode.api import kinds, objects
+from vnode.kube.client import Client
+from vnode.runtime.leader import AGENT_LEASE
+
+
+async def assert_says(source: Client, home: str, reason: str, *words: str) -> None:
+    """The condition of the Target and an Event on it say so, and its node is not there or ready."""
+    target = await kit.until_one(source, kinds.TARGETS, "bad", home, own.is_because(reason))
+    condition = own.ready(target)
+    assert condition["status"] == "False"
+    for word in words:
+        assert word in condition["message"]
+
+    await kit.until(
+        source,
+        kinds.EVENTS,
+        lambda all_: any(
+            event["involvedObject"]["uid"] == objects.uid(target)
+            and (event["type"], event["reason"]) == ("Warning", reason)
+            and event["message"] == condition["message"]
+            for event in all_.values()
+        ),
+        namespace=home,
+    )
+
+
+def kubeconfig_of(cluster: str) -> bytes:
+    """One with these fields of its cluster."""
+    return (
+        "{current-context: it, contexts: [{name: it, context: {cluster: it, user: it}}],"
+        f"clusters: [{{name: it, cluster: {{{cluster}}}}}],"
+        "users: [{name: it, user: {token: none}}]}"
+    ).encode()
+
+
+async def holder(source: Client) -> str:
+    """The agent that leads; another process is another one."""
+    lease = await kit.until_one(
+        source,
+        kinds.LEASES,
+        AGENT_LEASE,
+        "vnode",
+        lambda lease: bool(objects.spec(lease).get("holderIdentity")),
+    )
+    return str(objects.spec(lease)["holderIdentity"])

@@ -1,0 +1,97 @@
+"""The story of a pod: what is looked for, each target's word, and the order in which it is told."""
+
+from __future__ import annotations
+
+from tests.unit.cli.explained_pods import (
+    ALLOWED,
+    NODE,
+    NOW,
+    at,
+    delegate,
+    facts,
+    namespace,
+    proxy,
+    refused,
+    target,
+)
+from vnode.api import keys, kinds
+from vnode.cli.explain import rendering
+from vnode.insight import collecting, story
+from vnode.insight.facts import TargetFacts
+from vnode.runtime.links import TargetKey
+
+
+def test_targets_that_were_not_asked_have_the_verdict_of_the_pods_condition() -> None:
+    message = "0/3 targets: c1, c2: Insufficient cpu; c3: takes only pods; of namespace x"
+    known = facts(
+        proxy(conditions=refused(message)), target("c1"), target("c2"), target("c3"), target("c4")
+    )
+    verdicts = {other.name: story.verdict_of(known, other) for other in known.targets}
+    assert verdicts == {
+        "c1": "Insufficient cpu",
+        "c2": "Insufficient cpu",
+        "c3": "takes only pods; of namespace x",
+        "c4": "",
+    }
+
+
+def test_a_target_and_a_cluster_target_of_one_name_have_each_their_own_words() -> None:
+    cordoned = "the virtual node was unschedulable (cordoned)"
+    message = f"0/2 targets: c2: {cordoned}; default/c2: Insufficient cpu"
+    ours = target(label="default/c2")
+    everyones = TargetFacts(TargetKey("", "c2"), {"metadata": {"name": "c2"}})
+    known = facts(proxy(conditions=refused(message)), everyones, ours)
+    assert story.verdict_of(known, everyones) == cordoned
+    assert story.verdict_of(known, ours) == "Insufficient cpu"
+
+
+def test_what_a_target_lacks_is_told_once() -> None:
+    why = "there is no Secret 'x'"
+    there = target(ready=False, why=why, error=why)
+    known = facts(proxy(conditions=refused(f"0/1 targets: c2: {why}")), there)
+    assert rendering.as_text(story.build(known), NOW, 200).count(why) == 2  # there, and in the cure
+
+
+def test_a_value_that_is_not_read_is_named() -> None:
+    built = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
+    assert "whose value is not read (it is 'false')" in rendering.as_text(built, NOW, 200)
+
+
+def test_the_story_is_told_in_the_order_of_events() -> None:
+    there = target(
+        chaperon=ALLOWED, delegate=delegate(container={"running": {"startedAt": at(10)}})
+    )
+    built = story.build(facts(proxy(node=NODE), there, namespace=namespace()))
+    assert [chapter.title for chapter in built.chapters] == [
+        "Admission",
+        "Target default/c2",
+        "Decision",
+        "Delegate",
+        "Feedback",
+    ]
+    text = rendering.as_text(built, NOW)
+    assert "10s ago    container main: running" in text
+    assert text.endswith("Now\n  Running: the pod runs in target c2")
+    assert rendering.as_object(built)["state"] == "Running"
+
+
+def test_only_what_a_pod_cannot_start_without_is_looked_for() -> None:
+    pod = {
+        "spec": {
+            "volumes": [
+                {"configMap": {"name": "a"}},
+                {"secret": {"secretName": "b"}},
+                {"projected": {"sources": [{"secret": {"name": "c"}}]}},
+                {"configMap": {"name": "no", "optional": True}},
+            ],
+            "initContainers": [{"envFrom": [{"configMapRef": {"name": "d"}}]}],
+            "containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": "e", "key": "k"}}}]}],
+        }
+    }
+    assert collecting.references(pod) == {
+        (kinds.CONFIG_MAPS, "a"),
+        (kinds.SECRETS, "b"),
+        (kinds.SECRETS, "c"),
+        (kinds.CONFIG_MAPS, "d"),
+        (kinds.SECRETS, "e"),
+    }
