@@ -23,7 +23,7 @@ help:
 	@echo 'make dashboard-test  the pages in a headless Chromium, which root gets from Debian'
 	@echo 'make dashboard-images  the pictures of docs/dashboard.md'
 	@echo 'make conformance  Kubernetes'"'"' own suite through a virtual node and straight, an hour; root only,'
-	@echo '                  not part of make test, as its programs take minutes to build;'
+	@echo '                  of which make test runs conformance-brief, two minutes;'
 	@echo '                  conformance-short takes ten minutes; CONFORMANCE="--focus Probing" chooses'
 	@echo 'make bench        speed, beside a plain kube-scheduler'
 	@echo 'make bench-streams  exec, copies and logs, beside the target itself; root only'
@@ -43,8 +43,8 @@ PROGRAMS = helm promtool
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
-SUITES := realnode $(SUITES) docs-test e2e-metrics dashboard-test
-PROGRAMS += metrics-server
+SUITES := realnode $(SUITES) conformance-brief docs-test e2e-metrics dashboard-test
+PROGRAMS += metrics-server agnhost nonewprivs ginkgo e2e.test
 programs: realnode-programs browser
 else
 test: left-out
