@@ -64,7 +64,7 @@ class LoopMeter:
         line = {
             "seconds": took,
             "collecting": self._collecting,
-            "what": repr(handle)[:300],
+            "what": _described(handle),
             "stack": self._stack,
         }
         self._report.write(json.dumps(line) + "\n")
@@ -86,6 +86,16 @@ class LoopMeter:
             if began and not self._stack and time.monotonic() - began > LIMIT / 2:
                 frame = sys._current_frames().get(self._thread)
                 self._stack = "".join(traceback.format_stack(frame)[-8:]) if frame else ""
+
+
+def _described(handle: asyncio.Handle) -> str:
+    """Return what ran; of a task also where it waits now, just behind what took long."""
+    task = getattr(getattr(handle, "_callback", None), "__self__", None)
+    if not isinstance(task, asyncio.Task):
+        return repr(handle)[:300]
+
+    frames = [f"{Path(f.f_code.co_filename).name}:{f.f_lineno}" for f in task.get_stack()]
+    return f"task {task.get_name()!r}, now in {' '.join(frames) or 'its end'}: {task!r}"[:600]
 
 
 def main() -> None:
