@@ -60,6 +60,60 @@ def _add(found: Object, what: str, field: str, name: str, value: object) -> None
         found.setdefault(what, {}).setdefault(field, {})[name] = value
 
 
+def patched(spec: Object, patch: Object) -> Object:
+    """Return `spec` with a merge patch of its `view` applied; what the patch names and the spec
+    lacks is skipped, as the patch may be of another cluster."""
+    result = dict(spec)
+    for what, field in (("images", "image"), ("resources", "resources")):
+        parts = _dict(patch.get(what))
+        for containers in CONTAINERS:
+            if changed := _dict(parts.get(containers)):
+                result[containers] = [
+                    _patched_container(entry, field, changed)
+                    for entry in result.get(containers) or ()
+                ]
+
+        if "pod" in parts:
+            _put(result, "resources", _merged(result.get("resources"), parts["pod"]))
+
+    if DEADLINE in patch:
+        _put(result, DEADLINE, patch[DEADLINE])
+
+    return result
+
+
+def _patched_container(entry: Object, field: str, changed: Object) -> Object:
+    if entry["name"] not in changed:
+        return entry
+
+    result = dict(entry)
+    _put(result, field, _merged(entry.get(field), changed[entry["name"]]))
+    return result
+
+
+def _merged(value: object, patch: object) -> object:
+    if not isinstance(patch, dict):
+        return patch
+
+    merged = dict(value) if isinstance(value, dict) else {}
+    for field, inner in patch.items():
+        _put(merged, field, _merged(merged.get(field), inner))
+
+    return merged
+
+
+def _put(holder: Object, field: str, value: object) -> None:
+    """Set a field, or remove it as a merge patch does."""
+    if value is None:
+        holder.pop(field, None)
+    else:
+        holder[field] = value
+
+
+def _dict(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
 def overlaid(spec: Object, live: Object) -> Object:
     """Return `spec` with the changeable part of `live`; containers missing in `live` stay as they
     are."""
