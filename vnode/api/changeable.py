@@ -65,16 +65,18 @@ def patched(spec: Object, patch: Object) -> Object:
     lacks is skipped, as the patch may be of another cluster."""
     result = dict(spec)
     for what, field in (("images", "image"), ("resources", "resources")):
-        parts = _dict(patch.get(what))
-        for containers in CONTAINERS:
-            if changed := _dict(parts.get(containers)):
-                result[containers] = [
-                    _patched_container(entry, field, changed)
-                    for entry in result.get(containers) or ()
-                ]
+        if what not in patch:
+            continue
 
-        if "pod" in parts:
-            _put(result, "resources", _merged(result.get("resources"), parts["pod"]))
+        parts = patch[what]
+        for containers in CONTAINERS:
+            changed = _inner(parts, containers)
+            if changed != {} and containers in result:
+                entries = result[containers] or ()
+                result[containers] = [_patched_entry(each, field, changed) for each in entries]
+
+        if what == "resources" and (pod := _inner(parts, "pod")) != {}:
+            _put(result, "resources", _merged(result.get("resources"), pod))
 
     if DEADLINE in patch:
         _put(result, DEADLINE, patch[DEADLINE])
@@ -82,12 +84,21 @@ def patched(spec: Object, patch: Object) -> Object:
     return result
 
 
-def _patched_container(entry: Object, field: str, changed: Object) -> Object:
-    if entry["name"] not in changed:
+def _inner(patch: object, field: str) -> object:
+    """Return the patch of a field: None removes it, an empty one leaves it as it is."""
+    if not isinstance(patch, dict):
+        return None
+
+    return patch.get(field, {})
+
+
+def _patched_entry(entry: Object, field: str, changed: object) -> Object:
+    inner = _inner(changed, entry["name"])
+    if inner == {}:
         return entry
 
     result = dict(entry)
-    _put(result, field, _merged(entry.get(field), changed[entry["name"]]))
+    _put(result, field, _merged(entry.get(field), inner))
     return result
 
 
@@ -108,10 +119,6 @@ def _put(holder: Object, field: str, value: object) -> None:
         holder.pop(field, None)
     else:
         holder[field] = value
-
-
-def _dict(value: object) -> Object:
-    return value if isinstance(value, dict) else {}
 
 
 def overlaid(spec: Object, live: Object) -> Object:

@@ -1,4 +1,4 @@
-"""Builds and compares status conditions of our own objects, as Kubernetes has them. Pure."""
+"""Builds conditions of our own objects' status, by the conventions of Kubernetes. Pure."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ def _selector(selection: LabelSelection, where: str) -> Selector:
 
 def _readable_selector(obj: Object) -> Selector:
     """Return the selector of a policy whose head is wrong; everything, if that is what is wrong."""
-    given = objects.spec(obj).get("selector")
+    spec = objects.spec(obj)
+    given = spec.get("selector") if isinstance(spec, dict) else None
     try:
         return _selector(_convert(given, LabelSelection, "spec.selector"), "spec.selector")
     except ConfigError:
@@ -166,6 +167,8 @@ def _readable_selector(obj: Object) -> Selector:
 def _convert(value: Any, form: type[Any], where: str) -> Any:
     if (why := pod_shape.problem_of(value, form)) is not None:
         cure = f" ({_CURE})" if "unknown field" in why else ""
-        raise ConfigError(f"{where}: {why}{cure}")
+        field, colon, _ = why.partition(": ")
+        inside = "." if colon and " " not in field else ": "
+        raise ConfigError(f"{where}{inside}{why}{cure}")
 
     return msgspec.convert(value, form)
