@@ -156,7 +156,7 @@ def _selector(selection: LabelSelection, where: str) -> Selector:
 
 def _readable_selector(obj: Object) -> Selector:
     """Return the selector of a policy whose head is wrong; everything, if that is what is wrong."""
-    spec = objects.spec(obj)
+    spec: Any = objects.spec(obj)
     given = spec.get("selector") if isinstance(spec, dict) else None
     try:
         return _selector(_convert(given, LabelSelection, "spec.selector"), "spec.selector")

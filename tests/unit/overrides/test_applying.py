@@ -57,7 +57,7 @@ def test_init_containers_count_as_containers() -> None:
 
 def test_words_are_replaced_appended_or_left_to_the_image() -> None:
     only = {"containers": ["web"]}
-    rules = [
+    rules: list[Object] = [
         {"command": [{**only, "append": ["fast"]}], "args": [{**only, "set": ["-v"]}]},
         {"args": [{**only, "append": ["-w"]}]},
     ]
