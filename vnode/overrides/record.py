@@ -39,7 +39,7 @@ class RecordedRule(msgspec.Struct):
     rule: OverrideRule
 
 
-class _Record(msgspec.Struct, omit_defaults=True):
+class _RuleRecord(msgspec.Struct, omit_defaults=True):
     rules: list[RecordedRule]
     references: list[Reference] = []
 
@@ -55,7 +55,7 @@ class Owner(NamedTuple):
 
 def encode(rules: Iterable[RecordedRule], references: Iterable[Reference] = ()) -> str:
     """Return a record as text; ConfigError if it is too long."""
-    text = msgspec.json.encode(_Record(list(rules), sorted(references))).decode()
+    text = msgspec.json.encode(_RuleRecord(list(rules), sorted(references))).decode()
     if len(text) > LIMIT:
         raise ConfigError(
             f"the rules of override policies that apply to the pod have over {LIMIT} bytes: have "
@@ -72,7 +72,7 @@ def decode(text: str) -> tuple[tuple[RecordedRule, ...], tuple[Reference, ...]]:
     Pods of one owner have equal records, which are decoded once.
     """
     try:
-        record = msgspec.json.decode(text, type=_Record)
+        record = msgspec.json.decode(text, type=_RuleRecord)
     except documents.NO_JSON as error:
         raise ConfigError(
             f"annotation {keys.OVERRIDES} of the chaperon was written by another version of vnode: "

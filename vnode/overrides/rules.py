@@ -19,11 +19,11 @@ MOST_ENTRIES: Final = 64
 """Entries of one list of a rule."""
 
 
-class _Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+class _RuleFields(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """Fields that are not given are absent, or null."""
 
 
-class LabelRequirement(_Strict):
+class LabelRequirement(_RuleFields):
     """One of a label selector's `matchExpressions`."""
 
     key: str
@@ -31,21 +31,21 @@ class LabelRequirement(_Strict):
     values: list[str] | None = None
 
 
-class LabelSelection(_Strict):
+class LabelSelection(_RuleFields):
     """A metav1.LabelSelector."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelRequirement] | None = None
 
 
-class ClusterSelection(_Strict):
+class ClusterSelection(_RuleFields):
     """The targets that a rule is for, by names and by labels of their virtual nodes."""
 
     names: list[str] | None = None
     selector: LabelSelection | None = None
 
 
-class ImageOverride(_Strict):
+class ImageOverride(_RuleFields):
     """Parts of images; "" takes a part away."""
 
     containers: list[str] | None = None
@@ -55,7 +55,7 @@ class ImageOverride(_Strict):
     digest: str | None = None
 
 
-class WordsOverride(_Strict):
+class WordsOverride(_RuleFields):
     """Words of a command, or its arguments: others, or some more."""
 
     containers: list[str] | None = None
@@ -63,7 +63,7 @@ class WordsOverride(_Strict):
     append: list[str] | None = None
 
 
-class EnvironmentVariable(_Strict):
+class EnvironmentVariable(_RuleFields):
     """A variable, as containers have it."""
 
     name: str
@@ -71,7 +71,7 @@ class EnvironmentVariable(_Strict):
     value_from: Object | None = None
 
 
-class EnvironmentOverride(_Strict):
+class EnvironmentOverride(_RuleFields):
     """Variables that are added or replaced, and names of those that are removed."""
 
     containers: list[str] | None = None
@@ -79,7 +79,7 @@ class EnvironmentOverride(_Strict):
     remove: list[str] | None = None
 
 
-class ResourcesOverride(_Strict):
+class ResourcesOverride(_RuleFields):
     """Quantities that are added or replaced, by resource."""
 
     containers: list[str] | None = None
@@ -87,7 +87,7 @@ class ResourcesOverride(_Strict):
     limits: dict[str, str | int | float] | None = None
 
 
-class AddedToleration(_Strict):
+class AddedToleration(_RuleFields):
     """A toleration, as pods have it."""
 
     key: str | None = None
@@ -97,7 +97,7 @@ class AddedToleration(_Strict):
     toleration_seconds: int | None = None
 
 
-class PatchOperation(_Strict):
+class PatchOperation(_RuleFields):
     """An operation of RFC 6902."""
 
     op: Literal["add", "remove", "replace", "move", "copy", "test"]
@@ -106,7 +106,7 @@ class PatchOperation(_Strict):
     from_: str | None = msgspec.field(name="from", default=None)
 
 
-class OverrideRule(_Strict):
+class OverrideRule(_RuleFields):
     """One rule; its fields are applied in this order."""
 
     clusters: ClusterSelection | None = None
@@ -123,7 +123,7 @@ class OverrideRule(_Strict):
     patches: list[PatchOperation] | None = None
 
 
-class PolicyHead(_Strict):
+class PolicyHead(_RuleFields):
     """The spec of a policy without its rules, which are decoded one by one."""
 
     selector: LabelSelection
