@@ -103,8 +103,8 @@ STARTING_STATES = {
         kubeconfigs={"source": "cluster3", "target": "cluster3"},
     ),
     "docs/overrides.md": StartingState(
-        _CONNECTED + _without("rolebinding/override-editors overridepolicies --all"),
-        after=_without("overridepolicies --all"),
+        _CONNECTED + _without("rolebinding/override-editors overridepolicy/mirror"),
+        after=_without("rolebinding/override-editors overridepolicy/mirror"),
     ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,

@@ -16,6 +16,7 @@ CONTAINERS: Final = ("containers", "initContainers")
 EPHEMERAL: Final = "ephemeralContainers"
 DEADLINE: Final = "activeDeadlineSeconds"
 _CHANGEABLE: Final = ("image", "resources")
+_DEPTH: Final = 3  # of maps in resources; a patch may be of another cluster, and have any number
 _KEPT: Final = frozenset({"name", "restartPolicy", *_CHANGEABLE})
 
 
@@ -102,13 +103,13 @@ def _patched_entry(entry: Object, field: str, changed: object) -> Object:
     return result
 
 
-def _merged(value: object, patch: object) -> object:
-    if not isinstance(patch, dict):
+def _merged(value: object, patch: object, depth: int = _DEPTH) -> object:
+    if not isinstance(patch, dict) or not depth:
         return patch
 
     merged = dict(value) if isinstance(value, dict) else {}
     for field, inner in patch.items():
-        _put(merged, field, _merged(merged.get(field), inner))
+        _put(merged, field, _merged(merged.get(field), inner, depth - 1))
 
     return merged
 

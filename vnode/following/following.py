@@ -77,6 +77,16 @@ def _token_secrets(local: Client, families: list[Family]) -> TokenSecrets | None
     return None
 
 
+def _refuse_tokens(holders: Holders, introduced: Collection[Ref]) -> None:
+    """Raise ConfigError for a token that the pod itself does not have: nobody would renew it."""
+    for ref in introduced:
+        if ref.kind is kinds.SECRETS and ref.name in holders:
+            raise ConfigError(
+                f"{ref} is the token of a service account, which an override policy cannot give a "
+                "pod: have the pod itself refer to it"
+            )
+
+
 class Following:
     """Has what pods refer to follow them; runs in the leader.
 
@@ -101,6 +111,7 @@ class Following:
         find_pod: Callable[[str], Object | None] = lambda _key: None,
     ) -> None:
         self._introduced = introduced
+        self._overrides_seen = False  # on some chaperon; most sources have none
         self._find_pod = find_pod
         self._local = local
         self._config = config
@@ -152,7 +163,7 @@ class Following:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Note that a proxy pod came, changed or went; a subscriber of informers."""
-        if new is not None and old is None:
+        if self._overrides_seen and new is not None and old is None:
             for link in self._links.covering(objects.namespace(new)):
                 chaperon = link.candidate(objects.key(new), objects.uid(new))
                 if chaperon is not None and keys.OVERRIDES in objects.annotations(chaperon):
@@ -175,13 +186,14 @@ class Following:
 
         wanted = self._config.config_maps_and_secrets
         needed = self._references.announce(pod, link.node_name) if wanted else []
-        self._introduce(pod, link, (key.ref for key in needed))
+        introduced = self._introduce(pod, link, (key.ref for key in needed))
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             message = await self._follower.ensure(needed) if needed else ""
             holders: Holders = {}
             if needed and self._token_secrets:
                 holders, note = await self._token_secrets.admit(pod, link)
+                _refuse_tokens(holders, introduced)
                 message = "; ".join(filter(None, (message, note)))
 
             await self._tokens.ensure(pod, link, holders)
@@ -202,12 +214,15 @@ class Following:
                 for reason, text in missing.missing_references(pod, family.is_absent):
                     self._events.event(about(pod), WARNING, reason, text)
 
-    def _introduce(self, pod: Object, link: Link, needed: Iterable[Ref]) -> None:
-        """Record what is needed there and not by the pod itself."""
+    def _introduce(self, pod: Object, link: Link, needed: Iterable[Ref]) -> set[Ref]:
+        """Record, and return, what is needed there and not by the pod itself."""
         proxy = self._find_pod(objects.key(pod))
-        if proxy is not None and objects.uid(proxy) == objects.uid(pod):
-            refs = set(needed) - set(references.of(proxy))
-            self._references.introduce(proxy, link.node_name, refs)
+        if proxy is None or objects.uid(proxy) != objects.uid(pod):
+            return set()
+
+        refs = set(needed) - set(references.of(proxy))
+        self._references.introduce(proxy, link.node_name, refs)
+        return refs
 
     def renew(self, pod: Object, link: Link) -> None:
         """Reconcile what a pending pod refers to in a target that still has a candidate of it.
@@ -252,6 +267,7 @@ class Following:
         if record is None or (old and objects.annotations(old).get(keys.OVERRIDES) == record):
             return
 
+        self._overrides_seen = True
         proxy = self._find_pod(parent_key(chaperon))
         if proxy is not None:
             self._take_up(proxy, link, chaperon)

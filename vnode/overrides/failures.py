@@ -41,6 +41,9 @@ class Failures:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Forget a pod that is gone, and what failed elsewhere once it is bound; a subscriber."""
+        if not self._failed:
+            return
+
         uid, node = objects.uid(new or old or {}), objects.node_name(new or {})
         if new is None or node:
             self._drop(lambda failed: failed[0] == uid and (new is None or failed[1] != node))

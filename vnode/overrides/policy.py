@@ -29,6 +29,7 @@ from vnode.overrides.rules import (
 from vnode.runtime.links import TargetKey
 
 _EVERYTHING: Final = Selector()
+_SHOWN: Final = 300  # characters of a problem, which may name a field of any length
 _CURE: Final = "fields that only a newer vnode knows need a newer agent"
 
 
@@ -169,6 +170,6 @@ def _convert(value: Any, form: type[Any], where: str) -> Any:
         cure = f" ({_CURE})" if "unknown field" in why else ""
         field, colon, _ = why.partition(": ")
         inside = "." if colon and " " not in field else ": "
-        raise ConfigError(f"{where}{inside}{why}{cure}")
+        raise ConfigError(f"{where}{inside}{why[:_SHOWN]}{cure}")
 
     return msgspec.convert(value, form)

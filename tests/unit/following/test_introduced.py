@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.following.fleet import CPU, GPU, SOON, US, Fleet
 from vnode.api import keys, kinds, names
+from vnode.api.errors import ConfigError
 
 pytestmark = pytest.mark.looptime
 EXTRA = {"containers": [{"name": "main", "envFrom": [{"secretRef": {"name": "web"}}]}]}
@@ -118,3 +119,18 @@ async def test_a_chaperon_that_is_seen_before_its_pod_counts_once_the_pod_is_the
         fleet.add_plain(GPU.node_name)
         await asyncio.sleep(SOON)
         assert fleet.secrets == ["gpu"]
+
+
+async def test_a_token_that_only_an_override_refers_to_keeps_the_pod_away(clock, monkeypatch):
+    fleet = Overridden(clock)
+    fleet.add_original(kinds.SECRETS)
+
+    async def admit(_pod, _link):
+        return {"web": object()}, ""
+
+    monkeypatch.setattr(fleet.following._token_secrets, "admit", admit)
+    async with fleet.running():
+        pod = fleet.add_plain()
+        await asyncio.sleep(SOON)
+        with pytest.raises(ConfigError, match="cannot give a pod"):
+            await fleet.following.ensure({**pod, "spec": EXTRA}, fleet.link)

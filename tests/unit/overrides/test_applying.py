@@ -43,7 +43,7 @@ def containers(*rules: Object, **spec: Any) -> list[Any]:
 
 
 def test_an_image_gets_another_registry_in_all_containers_or_in_some() -> None:
-    rule = {"image": [{"registry": "m.example"}]}
+    rule: Object = {"image": [{"registry": "m.example"}]}
     assert [c["image"] for c in containers(rule)] == ["m.example/nginx:1", "m.example/team/log:2"]
     rule = {"image": [{"registry": "m.example", "containers": ["log", "other"]}]}
     assert [c["image"] for c in containers(rule)] == ["nginx:1", "m.example/team/log:2"]
@@ -56,7 +56,7 @@ def test_init_containers_count_as_containers() -> None:
 
 
 def test_words_are_replaced_appended_or_left_to_the_image() -> None:
-    only = {"containers": ["web"]}
+    only: Object = {"containers": ["web"]}
     rules: list[Object] = [
         {"command": [{**only, "append": ["fast"]}], "args": [{**only, "set": ["-v"]}]},
         {"args": [{**only, "append": ["-w"]}]},

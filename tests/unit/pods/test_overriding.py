@@ -69,3 +69,11 @@ def test_a_note_that_another_cluster_wrote_does_no_harm(value: Any) -> None:
     spec = {"containers": [{"name": "main", "image": "a"}]}
     undone = overriding.undone({"metadata": metadata, "spec": spec})
     changeable.view(objects.spec(undone))
+
+
+def test_a_note_that_is_nested_without_end_does_no_harm() -> None:
+    note = '{"spec":{"resources":{"containers":{"main":' + '{"a":' * 400 + "1" + "}" * 404
+    metadata = {"labels": {}, "annotations": {keys.OVERRIDDEN: note}}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    undone = overriding.undone({"metadata": metadata, "spec": {"containers": containers}})
+    assert objects.spec(undone)["containers"][0]["resources"].keys() == {"requests", "a"}
