@@ -34,7 +34,7 @@ _CURE: Final = "fields that only a newer vnode knows need a newer agent"
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class RuleTargets:
     """The targets that a rule is for; None stands for all."""
 
     names: frozenset[str] | None = None
@@ -54,7 +54,7 @@ class PolicyRule:
     """One rule, by its place in the policy; without a rule it has a problem."""
 
     index: int
-    clusters: Clusters
+    clusters: RuleTargets
     rule: OverrideRule | None
     problem: str = ""
 
@@ -103,7 +103,7 @@ def parse(obj: Object) -> OverridePolicy:
         if len(head.rules) > MOST_RULES:
             raise ConfigError(f"spec.rules has over {MOST_RULES} rules: write another policy")
     except ConfigError as error:
-        refusing = PolicyRule(0, Clusters(), None, str(error))
+        refusing = PolicyRule(0, RuleTargets(), None, str(error))
         return OverridePolicy(key, 0, _readable_selector(obj), (refusing,))
 
     rules = tuple(_rule(index, raw) for index, raw in enumerate(head.rules))
@@ -112,7 +112,7 @@ def parse(obj: Object) -> OverridePolicy:
 
 def _rule(index: int, raw: Any) -> PolicyRule:
     where = f"spec.rules[{index}]"
-    clusters = Clusters()
+    clusters = RuleTargets()
     try:
         clusters = _clusters(raw, f"{where}.clusters")
         rule = _convert(raw, OverrideRule, where)
@@ -127,10 +127,10 @@ def _rule(index: int, raw: Any) -> PolicyRule:
     return PolicyRule(index, clusters, rule)
 
 
-def _clusters(raw: Any, where: str) -> Clusters:
+def _clusters(raw: Any, where: str) -> RuleTargets:
     given = raw.get("clusters") if isinstance(raw, dict) else None
     if given is None:
-        return Clusters()
+        return RuleTargets()
 
     chosen = _convert(given, ClusterSelection, where)
     names = None if chosen.names is None else frozenset(chosen.names)
@@ -139,7 +139,7 @@ def _clusters(raw: Any, where: str) -> Clusters:
 
     selector = chosen.selector
     compiled = None if selector is None else _selector(selector, f"{where}.selector")
-    return Clusters(names, compiled)
+    return RuleTargets(names, compiled)
 
 
 def _selector(selection: LabelSelection, where: str) -> Selector:

@@ -20,8 +20,9 @@ class Overridden(Fleet):
 
     def __init__(self, clock, **options):
         super().__init__(clock, **options)
-        self.following._find_pod = self.proxies.store.get
-        self.following._introduced = lambda _pod, chaperon, _link: (
+        introduced = self.following._introduced
+        introduced._find_pod = self.proxies.store.get
+        introduced._introduced = lambda _pod, chaperon, _link: (
             [("secrets", "web")]
             if chaperon["metadata"]["annotations"][keys.OVERRIDES] == "ours"
             else []
