@@ -102,6 +102,10 @@ STARTING_STATES = {
         + "kubectl apply -f admiralty.yaml",
         kubeconfigs={"source": "cluster3", "target": "cluster3"},
     ),
+    "docs/overrides.md": StartingState(
+        _CONNECTED + _without("rolebinding/override-editors overridepolicy/mirror"),
+        after=_without("rolebinding/override-editors overridepolicy/mirror"),
+    ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),

@@ -18,6 +18,8 @@ SHORT = {
     kinds.CLUSTER_SOURCES: "csrc",
     kinds.POD_CHAPERONS: "chap",
     kinds.CLUSTER_SUMMARIES: "mcsum",
+    kinds.OVERRIDE_POLICIES: "ovpol",
+    kinds.CLUSTER_OVERRIDE_POLICIES: "covpol",
 }
 WITH_CONDITIONS = [
     kinds.TARGETS,

@@ -18,6 +18,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.pods.overriding import NoOverrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import Link, Links, TargetKey
@@ -47,6 +48,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         bring=_bring_nothing,
         events=events,
         clock=SystemClock(),
+        overrides=NoOverrides(),
     )
     async with supervise() as tasks:
         for name, run in (("pods", proxies), ("events", events), ("proxies", controller)):

@@ -196,6 +196,9 @@ class SimulatedAgent:
                 await startup.wait_for_answer(shared.manifest_key.load, shared.clock)
                 tasks.start(shared.targets.run(), "watch-targets")
                 tasks.start(shared.proxies.run(), "pods")
+                for informer in shared.overrides.informers:
+                    tasks.start(informer.run(), informer.kind.plural)
+
                 tasks.start(shared.nodes.run(), "nodes")
                 await shared.targets.wait_synced()
                 await shared.proxies.synced.wait()

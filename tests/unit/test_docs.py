@@ -27,6 +27,7 @@ from vnode.agent import config
 from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
+from vnode.overrides import policy
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Plugin
 from vnode.targets import model, source_rbac
@@ -204,6 +205,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert (
                 virtual_constraints.without(added, virtual_constraints.virtual_node("", "x")) == {}
             )
+        case "OverridePolicy" | "ClusterOverridePolicy":
+            assert not policy.parse(document).problem
         case "ClusterQueue" | "LocalQueue":
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
         case "Workflow":

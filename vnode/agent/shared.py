@@ -6,7 +6,7 @@ All of it lives as long as the agent, in every replica, so that a new leader sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from vnode.following import references
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import controller as nodes
+from vnode.overrides.overrides import PolicyOverrides
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -36,6 +37,11 @@ from vnode.targets.target_lister import TargetLister
 
 trim_pod = references.keeping(proxy_state.trim)
 """Trims a pod for the store: the fields that a proxy needs, and the objects it refers to."""
+
+
+def references_of(pod: Object) -> list[tuple[str, str]]:
+    """Return what a pod refers to in its namespace, by plural and name."""
+    return [(ref.kind.plural, ref.name) for ref in references.of(pod)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,12 @@ class Shared:
             trust=options.config.trust_in,
         )
         self.reservations = Reservations(client, self.chaperons)
+        self.overrides = PolicyOverrides(
+            client,
+            labels=self._labels_of_node,
+            references=references_of,
+            key=lambda: self.manifest_key.key,
+        )
         self._bound: ExternallyBoundPods | None = None  # known to the leader only
 
     def start(self, tasks: Supervisor) -> None:
@@ -99,7 +111,14 @@ class Shared:
             tasks.start(informer.run(), informer.kind.plural)
             self.health.add_event(informer.kind.plural, informer.synced)
 
+        for informer in self.overrides.informers:  # a cluster may lack their CRDs: none waits
+            tasks.start(informer.run(), informer.kind.plural)
+
         tasks.start(self.targets.run(), "watch-targets")
+
+    def _labels_of_node(self, name: str) -> Mapping[str, str] | None:
+        node = self.nodes.store.get(name)
+        return None if node is None else objects.labels(node)
 
     async def connect(self, tasks: Supervisor) -> None:
         """Connect to targets, and watch the virtual nodes; return when these are known."""

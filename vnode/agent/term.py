@@ -20,6 +20,7 @@ from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
+from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
 from vnode.pods.source import scheduler
 from vnode.pods.source.binding import Binder
@@ -36,6 +37,7 @@ from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.sources import SourceController
@@ -91,13 +93,16 @@ class Term:
                     StaleFinalizers(shared.client, shared.proxies, shared.targets).run(),
                     "finalizers",
                 )
+                tasks.start(self._make_policy_reporter().run(), "override-policies")
                 self._follow(tasks)
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
         """Start Following; proxy pods are known by now, those that others bound are not yet."""
-        self._shared.proxies.subscribe(self._following.on_pod)
-        self._proxies.bound.subscribe(self._following.on_pod)
+        for pods in (self._shared.proxies, self._proxies.bound):
+            pods.subscribe(self._following.on_pod)
+            pods.subscribe(self._shared.overrides.failures.on_pod)
+
         tasks.start(self._following.run(), "following")
 
     async def _schedule(self, tasks: Supervisor) -> None:
@@ -108,6 +113,10 @@ class Term:
             await sleep_forever()
         finally:
             metrics.PENDING_PODS.clear()  # the next leader counts its own
+
+    def _make_policy_reporter(self) -> PolicyReporter:
+        shared = self._shared
+        return PolicyReporter(shared.client, shared.overrides, self._events, shared.clock)
 
     def _make_summary_writer(self) -> SummaryWriter:
         shared = self._shared
@@ -123,6 +132,8 @@ class Term:
             relabel=lambda own, kept: renaming.renamed(own, renaming.kept_labels(kept)),
             target_exists=shared.targets.has_node,
             complete=self._pods_known_on,
+            introduced=shared.overrides.introduced,
+            find_pod=lambda key: shared.proxies.store.get(key) or self._proxies.bound.get(key),
             enabled_namespaces=shared.enabled_namespaces,
             events=self._events,
             clock=shared.clock,
@@ -145,6 +156,7 @@ class Term:
             bring=self._following.ensure,
             events=self._events,
             clock=shared.clock,
+            overrides=shared.overrides,
         )
 
     def _make_delegate_events(self) -> DelegateEventReporter:
@@ -206,6 +218,7 @@ class Term:
             pre_enqueue=framework.pre_enqueue,
             settings=config.scheduling.queue.settings(),
         )
+        shared.overrides.subscribe(lambda _key: queue.move(ClusterEvent(EventKind.OVERRIDES)))
         cache = Cache()
         event_handlers = EventHandlers(
             shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
@@ -215,7 +228,11 @@ class Term:
             shared.client,
             shared.links,
             CandidateRequests(
-                shared.identity, shared.manifests, self._following.ensure, shared.clock
+                shared.identity,
+                shared.manifests,
+                self._following.ensure,
+                shared.clock,
+                overrides=shared.overrides,
             ),
             assumptions,
             settings=config.candidates,

@@ -16,6 +16,7 @@ CONTAINERS: Final = ("containers", "initContainers")
 EPHEMERAL: Final = "ephemeralContainers"
 DEADLINE: Final = "activeDeadlineSeconds"
 _CHANGEABLE: Final = ("image", "resources")
+_DEPTH: Final = 3  # of maps in resources; a patch may be of another cluster, and have any number
 _KEPT: Final = frozenset({"name", "restartPolicy", *_CHANGEABLE})
 
 
@@ -58,6 +59,67 @@ def view(spec: Object) -> Object:
 def _add(found: Object, what: str, field: str, name: str, value: object) -> None:
     if value:
         found.setdefault(what, {}).setdefault(field, {})[name] = value
+
+
+def patched(spec: Object, patch: Object) -> Object:
+    """Return `spec` with a merge patch of its `view` applied; what the patch names and the spec
+    lacks is skipped, as the patch may be of another cluster."""
+    result = dict(spec)
+    for what, field in (("images", "image"), ("resources", "resources")):
+        if what not in patch:
+            continue
+
+        parts = patch[what]
+        for containers in CONTAINERS:
+            changed = _inner(parts, containers)
+            if changed != {} and containers in result:
+                entries = result[containers] or ()
+                result[containers] = [_patched_entry(each, field, changed) for each in entries]
+
+        if what == "resources" and (pod := _inner(parts, "pod")) != {}:
+            _put(result, "resources", _merged(result.get("resources"), pod))
+
+    if DEADLINE in patch:
+        _put(result, DEADLINE, patch[DEADLINE])
+
+    return result
+
+
+def _inner(patch: object, field: str) -> object:
+    """Return the patch of a field: None removes it, an empty one leaves it as it is."""
+    if not isinstance(patch, dict):
+        return None
+
+    return patch.get(field, {})
+
+
+def _patched_entry(entry: Object, field: str, changed: object) -> Object:
+    inner = _inner(changed, entry["name"])
+    if inner == {}:
+        return entry
+
+    result = dict(entry)
+    _put(result, field, _merged(entry.get(field), inner))
+    return result
+
+
+def _merged(value: object, patch: object, depth: int = _DEPTH) -> object:
+    if not isinstance(patch, dict) or not depth:
+        return patch
+
+    merged = dict(value) if isinstance(value, dict) else {}
+    for field, inner in patch.items():
+        _put(merged, field, _merged(merged.get(field), inner, depth - 1))
+
+    return merged
+
+
+def _put(holder: Object, field: str, value: object) -> None:
+    """Set a field, or remove it as a merge patch does."""
+    if value is None:
+        holder.pop(field, None)
+    else:
+        holder[field] = value
 
 
 def overlaid(spec: Object, live: Object) -> Object:

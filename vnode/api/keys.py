@@ -54,6 +54,11 @@ PATH: Final = OWN_PREFIX + "path"  # on pods sent on: UIDs of clusters, see vnod
 TARGET: Final = OWN_PREFIX + "target"  # on chaperons: the Target (NAMESPACE/NAME) that led there
 DELEGATE_FINALIZER: Final = OWN_PREFIX + "delegate"  # on chaperons: held until the delegate is gone
 SENT: Final = OWN_PREFIX + "sent"  # on chaperons and delegates: JSON, see vnode.pods.changes
+# On chaperons that override policies have changed: their rules as JSON and its signature, see
+# vnode.overrides.record; and what undoes them, see vnode.pods.overriding.
+OVERRIDES: Final = OWN_PREFIX + "overrides"
+OVERRIDES_SIGNATURE: Final = OWN_PREFIX + "overrides-signature"
+OVERRIDDEN: Final = OWN_PREFIX + "overridden"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.

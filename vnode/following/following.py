@@ -15,6 +15,7 @@ from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Family, FamilyContext
 from vnode.following.follower import REASON, Follower
+from vnode.following.introduced import Introduced, IntroducedReferences, refuse_tokens
 from vnode.following.namespaces import Namespaces
 from vnode.following.network_objects import NetworkObjects
 from vnode.following.reference_index import ReferenceIndex
@@ -69,7 +70,8 @@ def _token_secrets(local: Client, families: list[Family]) -> TokenSecrets | None
 class Following:
     """Has what pods refer to follow them; runs in the leader.
 
-    `on_pod` is called for all proxy pods, `ensure` before a candidate is created.
+    `on_pod` is called for all proxy pods, `ensure` before a candidate is created. `introduced` says
+    what a delegate refers to besides, `find_pod` returns the proxy pod of a key.
     """
 
     def __init__(
@@ -85,6 +87,8 @@ class Following:
         enabled_namespaces: EnabledNamespaces,
         events: EventRecorder,
         clock: Clock,
+        introduced: Introduced = lambda _pod, _chaperon, _link: (),
+        find_pod: Callable[[str], Object | None] = lambda _key: None,
     ) -> None:
         self._local = local
         self._config = config
@@ -101,6 +105,7 @@ class Following:
         self._follower = follower
         self._namespaces = Namespaces(local, identity, clock)
         self._references = ReferenceIndex(follower.wake, clock)
+        self._introduced = IntroducedReferences(self._references, links, find_pod, introduced)
         context = FamilyContext(
             local, links, identity, follower.wake, follower.wake_kind, follower.copies_of, clock
         )
@@ -136,6 +141,7 @@ class Following:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Note that a proxy pod came, changed or went; a subscriber of informers."""
+        self._introduced.on_pod(old, new)
         self._tokens.on_pod(old, new)
         for family in self._families:
             if family.active:
@@ -146,19 +152,21 @@ class Following:
 
         Returns a message for the pod's user, "" if there is none, and the names of the Secrets for
         which the target has tokens. Raises VnodeError if the target must not have the pod now. A
-        pod that refers to nothing costs no request.
+        pod that refers to nothing costs no request. The pod may be as overrides have it there.
         """
         if link.is_self:
             return "", ()
 
         wanted = self._config.config_maps_and_secrets
         needed = self._references.announce(pod, link.node_name) if wanted else []
+        introduced = self._introduced.announce(pod, link, (key.ref for key in needed))
         try:
             await self._namespaces.ensure(objects.namespace(pod), link)
             message = await self._follower.ensure(needed) if needed else ""
             holders: Holders = {}
             if needed and self._token_secrets:
                 holders, note = await self._token_secrets.admit(pod, link)
+                refuse_tokens(holders, introduced)
                 message = "; ".join(filter(None, (message, note)))
 
             await self._tokens.ensure(pod, link, holders)
@@ -197,7 +205,9 @@ class Following:
 
     def _on_link(self, link: Link) -> None:
         def on_chaperon(old: Object | None, new: Object | None) -> None:
-            if old is not None and new is None:
+            if new is not None:
+                self._introduced.on_chaperon(link, old, new)
+            elif old is not None:
                 # By UID: the chaperon of an earlier pod of the name releases nothing of this one.
                 pod, uid = parent_key(old), objects.labels(old).get(keys.PARENT_UID, "")
                 if not link.is_candidate(old, pod, uid):
@@ -205,5 +215,6 @@ class Following:
 
                 self._references.release(pod, uid, link.node_name)
                 self._tokens.release(pod, uid, link.node_name)
+                self._introduced.release(pod, uid, link)
 
         link.chaperons.subscribe(on_chaperon)

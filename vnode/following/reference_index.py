@@ -51,6 +51,16 @@ class _Use(NamedTuple):
     uid: str
     node: str  # "" while pending
     refs: tuple[Ref, ...]
+    introduced: tuple[tuple[str, tuple[Ref, ...]], ...]  # by node, where overrides refer to more
+
+    def on(self, node: str) -> set[Ref]:
+        """Return what is needed on a node, if the pod or a candidate of it is there."""
+        return {*self.refs, *dict(self.introduced).get(node, ())}
+
+    @property
+    def everywhere(self) -> set[Ref]:
+        """What the pod refers to, by itself or by overrides."""
+        return {*self.refs, *(ref for _node, refs in self.introduced for ref in refs)}
 
 
 class ReferenceIndex:
@@ -64,11 +74,39 @@ class ReferenceIndex:
         self._pending: dict[Ref, set[str]] = {}  # pod keys; no empty sets
         self._announced: dict[str, dict[str, float]] = {}  # pod UID -> node -> until (monotonic)
         self._namespaces: Counter[str] = Counter()  # how many of `_uses` each has; no zeros
+        # By UID and node: what pods refer to by overrides alone; no empty ones.
+        self._introduced: dict[str, dict[str, tuple[Ref, ...]]] = {}
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Update the index; a subscriber of informers."""
         key = objects.key(new or old or {})
-        before, after = self._uses.get(key), _use(new) if new is not None else None
+        if new is None or (old is not None and objects.uid(old) != objects.uid(new)):
+            self._introduced.pop(objects.uid(old or {}), None)
+
+        self._update(key, new)
+
+    def introduce(self, pod: Object, node: str, refs: Iterable[Ref]) -> None:
+        """Record what a pod refers to on a node by overrides alone; nothing, once it has left.
+
+        `pod` is as informers have it.
+        """
+        uid, wanted = objects.uid(pod), tuple(sorted(refs, key=str))
+        known = self._introduced.get(uid, {})
+        if known.get(node, ()) == wanted:
+            return
+
+        left = {each: there for each, there in known.items() if each != node}
+        if wanted:
+            left[node] = wanted
+
+        self._introduced[uid] = left
+        if not left:
+            del self._introduced[uid]
+
+        self._update(objects.key(pod), pod)
+
+    def _update(self, key: str, new: Object | None) -> None:
+        before, after = self._uses.get(key), self._use(new) if new is not None else None
         if before == after:
             return
 
@@ -88,7 +126,10 @@ class ReferenceIndex:
             self._wake(entry)
 
     def announce(self, pod: Object, node: str) -> list[Key]:
-        """Record that a candidate of a pod is about to be created; return all that it needs."""
+        """Record that a candidate of a pod is about to be created; return all that it needs.
+
+        The pod may be as overrides have it for that node.
+        """
         refs = references.of(pod)
         if refs and not objects.node_name(pod):
             until = self._clock.monotonic() + _CANDIDATE_TIMEOUT
@@ -104,6 +145,9 @@ class ReferenceIndex:
         needs: set[Need] = set()
         for pod in self._pending.get(key.ref, ()):
             uid = self._uses[pod].uid
+            if key.ref not in self._uses[pod].on(key.node):
+                continue
+
             candidate = link.candidate(pod, uid) is not None
             until = self._announced.get(uid, {}).get(key.node)
             if candidate:
@@ -116,7 +160,7 @@ class ReferenceIndex:
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield references to the pods that use an object in a target, for Events."""
         for pod, use in self._uses.items():
-            if key.ref in use.refs and (
+            if key.ref in use.on(key.node) and (
                 use.node == key.node or key.node in self._announced.get(use.uid, ())
             ):
                 namespace, name = objects.split_key(pod)
@@ -128,7 +172,11 @@ class ReferenceIndex:
         announced = (
             Key(node, ref)
             for ref, pods in self._pending.items()
-            if any(node in self._announced.get(self._uses[pod].uid, ()) for pod in pods)
+            if any(
+                node in self._announced.get(self._uses[pod].uid, ())
+                and ref in self._uses[pod].on(node)
+                for pod in pods
+            )
         )
         return list({*(key for key in self._bound if key.node == node), *announced})
 
@@ -137,22 +185,31 @@ class ReferenceIndex:
         use = self._uses.get(pod_key)
         if use is not None and use.uid == uid:
             self._announced.get(use.uid, {}).pop(node, None)
-            for ref in use.refs:
+            for ref in use.on(node):
                 self._wake(Key(node, ref))
 
     def in_namespace(self, namespace: str) -> bool:
         """Tell whether any pod of that namespace refers to something."""
         return namespace in self._namespaces
 
+    def _use(self, pod: Object) -> _Use | None:
+        """Return what a pod uses; None for a finished one, whose containers never start again."""
+        refs, introduced = references.of(pod), self._introduced.get(objects.uid(pod), {})
+        if not (refs or introduced) or objects.is_finished(pod):
+            return None
+
+        there = tuple(sorted(introduced.items()))
+        return _Use(objects.uid(pod), objects.node_name(pod), refs, there)
+
     def _keys(self, use: _Use) -> Iterator[Key]:
         nodes = {use.node} if use.node else set()
         nodes.update(self._announced.get(use.uid, ()))
-        return (Key(node, ref) for node in nodes for ref in use.refs)
+        return (Key(node, ref) for node in nodes for ref in use.on(node))
 
     def _put(self, key: str, use: _Use) -> None:
         self._uses[key] = use
         self._namespaces[objects.split_key(key)[0]] += 1
-        for ref in use.refs:
+        for ref in use.on(use.node) if use.node else use.everywhere:
             if use.node:
                 self._bound[Key(use.node, ref)] += 1
             else:
@@ -161,22 +218,13 @@ class ReferenceIndex:
     def _drop(self, key: str, use: _Use) -> None:
         del self._uses[key]
         _decrement(self._namespaces, objects.split_key(key)[0])
-        for ref in use.refs:
+        for ref in use.on(use.node) if use.node else use.everywhere:
             if use.node:
                 _decrement(self._bound, Key(use.node, ref))
             else:
                 self._pending[ref].discard(key)
                 if not self._pending[ref]:
                     del self._pending[ref]
-
-
-def _use(pod: Object) -> _Use | None:
-    """Return what a pod uses; None for a finished one, whose containers never start again."""
-    refs = references.of(pod)
-    if not refs or objects.is_finished(pod):
-        return None
-
-    return _Use(objects.uid(pod), objects.node_name(pod), refs)
 
 
 def _decrement(counts: Counter[_T], key: _T) -> None:

@@ -9,6 +9,7 @@ differs from it has changed the annotation; if both have, the source wins.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -29,16 +30,19 @@ class MergedAnnotations:
     up: Object
 
 
-def settle(proxy: Object, chaperon: Object, sent: Object) -> MergedAnnotations:
+def settle(
+    proxy: Object, chaperon: Object, sent: Object, apart: Collection[str] = ()
+) -> MergedAnnotations:
     """Merge a bound proxy's annotations with its chaperon's; `sent` is what the source sent last.
 
     Only annotations of others: those of vnode and Admiralty belong to the object they are on, and
-    those of a queue to the cluster they are in.
+    those of a queue to the cluster they are in. Nor those `apart`, of which each side has its own.
     """
     source, target = foreign(proxy), foreign(chaperon)
     known = read(proxy, keys.FED_BACK)
     fed, sent, down, up = dict(known), dict(sent), {}, {}
-    for key in filter(keys.travels, source.keys() | target.keys() | known.keys() | sent.keys()):
+    names = source.keys() | target.keys() | known.keys() | sent.keys()
+    for key in filter(keys.travels, names.difference(apart)):
         ours, theirs = source.get(key), target.get(key)
         agreed = known[key] if key in known else sent.get(key)
         if ours == theirs:

@@ -20,7 +20,7 @@ import msgspec
 from vnode.api import changeable, keys, objects, pod_shape
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.pods import annotation_merge, chaperons, conditions
+from vnode.pods import annotation_merge, chaperons, conditions, overriding
 
 CONDITIONS: Final = "conditions"
 _SPEC_FIELDS: Final = (*changeable.CONTAINERS, changeable.EPHEMERAL, "resources")
@@ -63,7 +63,7 @@ def is_news(proxy: Object, candidate: Object, identity: Identity) -> bool:
     ConfigError if the proxy's annotations cannot be read.
     """
     return bool(
-        chaperons.labels(proxy, identity) != objects.labels(candidate)
+        chaperons.labels(proxy, identity) != objects.labels(overriding.undone(candidate))
         or settle(proxy, candidate).down
         or not agrees(proxy, candidate)
         or conditions_to_send(proxy, candidate) != sent_conditions(candidate)
@@ -71,15 +71,25 @@ def is_news(proxy: Object, candidate: Object, identity: Identity) -> bool:
 
 
 def agrees(proxy: Object, candidate: Object) -> bool:
-    """Return whether the chaperon's spec agrees with the proxy's; both may be trimmed."""
-    spec = objects.spec(candidate)
+    """Return whether the chaperon's spec agrees with the proxy's but for what policies changed.
+
+    Both may be trimmed.
+    """
+    spec = objects.spec(overriding.undone(candidate))
     wanted = changeable.overlaid(spec, objects.spec(proxy))
     return wanted == spec or changeable.view(wanted) == changeable.view(spec)
 
 
-def settle(proxy: Object, candidate: Object) -> annotation_merge.MergedAnnotations:
-    """Decide which annotations go down to the chaperon, and which come up to the proxy."""
-    return annotation_merge.settle(proxy, candidate, _sent(candidate, "annotations"))
+def settle(
+    proxy: Object, candidate: Object, built: Object | None = None
+) -> annotation_merge.MergedAnnotations:
+    """Decide which annotations go down to the chaperon, and which come up to the proxy.
+
+    Those that policies override are left out, by the notes of the chaperon and of `built`.
+    """
+    sent, apart = _sent(candidate, "annotations"), set(overriding.own_annotations(candidate))
+    apart.update(overriding.own_annotations(built or {}))
+    return annotation_merge.settle(proxy, candidate, sent, apart)
 
 
 def sent_conditions(candidate: Object) -> Object:
@@ -105,14 +115,17 @@ def of_new_pod(candidate: Object) -> Object:
 def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     """Build the merge patch that brings a chaperon up to date with the proxy `live`; may be empty.
 
-    `built` is the chaperon that would be made of that proxy now.
+    `built` is the chaperon that would be made of that proxy now, by the same overrides.
     """
-    settled = settle(live, candidate)
+    settled = settle(live, candidate, built)
     labels = objects.merge_diff(objects.labels(candidate), objects.labels(built))
     spec = objects.spec(built)
     delta = objects.merge_diff(changeable.view(objects.spec(candidate)), changeable.view(spec))
     wanted = conditions_to_send(live, candidate)
-    if not (labels or delta or settled.down or wanted != sent_conditions(candidate)):
+    undo = objects.annotations(built).get(keys.OVERRIDDEN)
+    noted = undo != objects.annotations(candidate).get(keys.OVERRIDDEN)
+    news = labels or delta or settled.down or wanted != sent_conditions(candidate)
+    if not (news or noted):
         return {}
 
     since = objects.merge_patches(record(candidate), delta | ({"labels": labels} if labels else {}))
@@ -120,7 +133,13 @@ def chaperon_patch(live: Object, built: Object, candidate: Object) -> Object:
     if wanted:
         since[CONDITIONS] = wanted
 
-    annotations = {**settled.down, keys.SENT: annotation_merge.text(since)}
+    annotations = dict(settled.down)
+    if news:
+        annotations[keys.SENT] = annotation_merge.text(since)
+
+    if noted:
+        annotations[keys.OVERRIDDEN] = undo
+
     metadata: Object = {"uid": objects.uid(candidate), "annotations": annotations}
     if labels:
         metadata["labels"] = labels

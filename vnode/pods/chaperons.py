@@ -25,7 +25,8 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
-from vnode.pods import annotation_merge, downward_api, token_volumes
+from vnode.pods import annotation_merge, downward_api, overriding, token_volumes
+from vnode.pods.overriding import Override
 from vnode.runtime.links import Link
 
 _CONSTRAINTS: Final = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
@@ -52,6 +53,7 @@ def build(
     target_uid: str | None = None,
     source_api: tuple[str, str] | None = None,
     tokens: Collection[str] = (),
+    override: Override | None = None,
 ) -> Object:
     """Build the chaperon of a proxy pod.
 
@@ -59,19 +61,30 @@ def build(
     `target_uid` is that cluster's UID, if it is known. `allowed` lets the candidate be bound
     without further question; `finalizer` has the target's agent hold the chaperon until the
     delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
-    delegate has a token of the source, and one for each Secret in `tokens`. Raises ConfigError for
-    annotations that cannot be read, and for delegates that are not to be sent on.
+    delegate has a token of the source, and one for each Secret in `tokens`. `override` has the last
+    word on what travels. Raises ConfigError for annotations that cannot be read, for delegates that
+    are not to be sent on, and if the override fails.
     """
-    pod, renamed = manifests.source_pod(proxy), labels(proxy, identity)
-    annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
-    spec = _spec(pod, proxy, target, source_api, tokens)
+    pod = manifests.source_pod(proxy)
+    plain = _travelling(pod, proxy, identity, target)
+    travelling = override.apply(plain) if override else plain
+    renamed, annotations = objects.labels(travelling), dict(objects.annotations(travelling))
+    spec = dict(objects.spec(travelling))
+    _check_account(spec, objects.spec(plain), source_api)
+    _finish_spec(spec, proxy, source_api, tokens)
     if not finalizer:  # their conditions cannot travel there; the source waits for them itself
         spec.pop("readinessGates", None)
 
     shown = downward_api.shown(proxy, pod, renamed)
     downward_api.rewrite(spec, shown)
-    if finalizer and (sent := _sent(annotations, spec)):
+    own = objects.annotations(plain)
+    sent = _sent({k: v for k, v in annotations.items() if own.get(k) == v}, spec)
+    if finalizer and sent:
         annotations[keys.SENT] = annotation_merge.text(sent)
+
+    if override:
+        annotations[keys.OVERRIDDEN] = overriding.note(plain, travelling)
+        annotations |= override.record(plain, travelling)
 
     annotations[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
     annotations[keys.PARENT_NAME] = objects.name(proxy)
@@ -156,6 +169,7 @@ def for_link(
     manifests: SavedManifests,
     allowed: bool,
     tokens: Collection[str] = (),
+    override: Override | None = None,
 ) -> Object:
     """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
@@ -168,16 +182,38 @@ def for_link(
         target_uid=link.cluster_uid,
         source_api=link.options.source_api,
         tokens=tokens,
+        override=override,
     )
 
 
-def _spec(
-    pod: Object,
-    proxy: Object,
-    target: str,
-    source_api: tuple[str, str] | None,
-    tokens: Collection[str],
+def overridden(
+    proxy: Object, identity: Identity, link: Link, manifests: SavedManifests, override: Override
 ) -> Object:
+    """Return a proxy with the spec that its delegate is to have, for what it refers to."""
+    plain = _travelling(manifests.source_pod(proxy), proxy, identity, str(link.target))
+    kept = {f: v for f, v in objects.spec(proxy).items() if f in ("nodeName", "schedulerName")}
+    return {**proxy, "spec": {**objects.spec(override.apply(plain)), **kept}}
+
+
+def _travelling(pod: Object, proxy: Object, identity: Identity, target: str) -> Object:
+    """Return what travels of a pod, as the target is to see it: what rules of policies change."""
+    annotations = {k: v for k, v in annotation_merge.foreign(proxy).items() if keys.travels(k)}
+    metadata = {"labels": labels(proxy, identity), "annotations": annotations}
+    return {"metadata": metadata, "spec": _spec(pod, proxy, target)}
+
+
+def _check_account(spec: Object, plain: Object, source_api: tuple[str, str] | None) -> None:
+    account = spec.get("serviceAccountName")
+    if source_api is not None and account != plain.get("serviceAccountName"):
+        raise ConfigError(
+            f"an override policy has the pod run as service account {account}, and the Target asks "
+            f"for tokens of this cluster (annotation {keys.TOKENS}), which has them for the pod's "
+            "own account only: take one of the two away"
+        )
+
+
+def _spec(pod: Object, proxy: Object, target: str) -> Object:
+    """Return the spec without what is about virtual nodes and the schedulers of the source."""
     node = virtual_constraints.virtual_node(*objects.split_key(target))
     spec = dict(virtual_constraints.without(objects.spec(pod), node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
@@ -191,20 +227,25 @@ def _spec(
         for field in _CONSTRAINTS:
             spec.pop(field, None)
 
+    keep = renaming.kept_labels_of(proxy)
+    for field in ("affinity", "topologySpreadConstraints"):
+        if field in spec:
+            spec[field] = renaming.renamed_selectors(spec[field], keep)
+
+    return spec
+
+
+def _finish_spec(
+    spec: Object, proxy: Object, source_api: tuple[str, str] | None, tokens: Collection[str]
+) -> None:
+    """Put into a spec, the caller's own, what vnode itself needs and no policy decides."""
     if source_api is None:
         token_volumes.drop(spec)
     else:
         secret = names.token_secret(objects.name(proxy), objects.uid(proxy))
         token_volumes.replace(spec, secret, source_api, tokens)
 
-    keep = renaming.kept_labels_of(proxy)
-    for field in ("affinity", "topologySpreadConstraints"):
-        if field in spec:
-            spec[field] = renaming.renamed_selectors(spec[field], keep)
-
     if not skips_reservation(proxy):
         spec["schedulerName"] = keys.CANDIDATE_SCHEDULER
     elif spec.get("schedulerName") == keys.PROXY_SCHEDULER:
         spec.pop("schedulerName")
-
-    return spec

@@ -23,6 +23,7 @@ class EventKind(enum.Enum):
     TARGET_HEALTH = "a target can be reached again"
     TARGET_CHANGED = "a Target, its credentials or its namespaces changed"
     NAMESPACE_LABEL = "a namespace got the label that lets its pods leave the cluster"
+    OVERRIDES = "an override policy changed"
     POD_ADD = "a proxy was placed on a node"
     POD_DELETE = "a proxy left its node, finished there, or began to end"
     POD_FORGOTTEN = "a proxy is no longer on its way to a node"

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from vnode.api import changeable, keys, kinds, objects, shapes
 from vnode.api.clock import Clock, happens_within
@@ -51,8 +52,23 @@ def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> str:
 
 
 def trim_chaperon(chaperon: Object) -> Object:
-    """Drop the immutable part of the spec, which the source wrote itself."""
-    return {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
+    """Drop the immutable part of the spec, which the source wrote itself.
+
+    The rules of policies are the same text for all pods of an owner, and kept once.
+    """
+    trimmed = {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
+    annotations = objects.annotations(chaperon)
+    if (rules := annotations.get(keys.OVERRIDES)) is not None:
+        shared = {**annotations, keys.OVERRIDES: _shared(rules)}
+        trimmed["metadata"] = {**objects.metadata(chaperon), "annotations": shared}
+
+    return trimmed
+
+
+@lru_cache(maxsize=256)
+def _shared(text: str) -> str:
+    """Return the first of all equal texts."""
+    return text
 
 
 class Connection:

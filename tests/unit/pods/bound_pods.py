@@ -23,6 +23,7 @@ from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods import chaperons
+from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
@@ -131,6 +132,7 @@ class World:
         *,
         namespace: str = SPACE,
         label_required: bool = False,
+        overrides: Overrides | None = None,
     ) -> None:
         self.source = APIServer("c1", clock)
         self.targets = [BoundTarget(f"c{number + 2}", clock, namespace) for number in range(count)]
@@ -160,6 +162,7 @@ class World:
             bring=self._bring,
             events=self.events,
             clock=clock,
+            overrides=overrides or NoOverrides(),
         )
 
     async def _bring(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:

@@ -23,6 +23,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
@@ -49,6 +50,7 @@ class Source:
         plugins: Object | None = None,
         settings: CandidateSettings | None = None,
         label_required: bool = False,
+        overrides: Overrides | None = None,
     ) -> None:
         self.server = APIServer("c1", clock, latency=lambda: LATENCY)
         self.targets = targets
@@ -98,7 +100,9 @@ class Source:
             candidate_phase=CandidatePhase(
                 self._client,
                 self.links,
-                CandidateRequests(US, MANIFESTS, self._bring, clock),
+                CandidateRequests(
+                    US, MANIFESTS, self._bring, clock, overrides=overrides or NoOverrides()
+                ),
                 assumptions,
                 settings=settings or CandidateSettings(),
                 lookup=lookup,

@@ -21,6 +21,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import chaperons
+from vnode.pods.overriding import Overrides
 from vnode.runtime.links import Link
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
@@ -37,10 +38,17 @@ class CandidateRequests:
     """Creates and deletes candidates."""
 
     def __init__(
-        self, identity: Identity, manifests: SavedManifests, bring: Bring, clock: Clock
+        self,
+        identity: Identity,
+        manifests: SavedManifests,
+        bring: Bring,
+        clock: Clock,
+        *,
+        overrides: Overrides,
     ) -> None:
         self._identity = identity
         self._manifests = manifests
+        self._overrides = overrides
         self._bring = bring
         self._clock = clock
         # Entries live as long as their links.
@@ -58,12 +66,20 @@ class CandidateRequests:
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
+        override = self._overrides.choose(pod, link)
         build = partial(
-            chaperons.for_link, pod, self._identity, link, manifests=self._manifests, allowed=False
+            chaperons.for_link,
+            *(pod, self._identity, link),
+            manifests=self._manifests,
+            allowed=False,
+            override=override,
         )
-        built = build()
+        built, brought = build(), pod
         _must_answer(link)
-        note, tokens = await self._bring(pod, link)
+        if override:
+            brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
+
+        note, tokens = await self._bring(brought, link)
         if tokens:
             built = build(tokens=tokens)
 

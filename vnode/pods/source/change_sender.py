@@ -17,6 +17,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import changes, chaperons
+from vnode.pods.overriding import Overrides
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 
@@ -33,7 +34,9 @@ class ChangeSender:
         manifests: SavedManifests,
         events: EventRecorder,
         expectations: Expectations,
+        overrides: Overrides,
     ) -> None:
+        self._overrides = overrides
         self._client = client
         self._identity = identity
         self._manifests = manifests
@@ -90,6 +93,7 @@ class ChangeSender:
             finalizer=True,
             source_api=link.options.source_api,
             tokens=chaperons.tokens_of(candidate),
+            override=self._overrides.recorded(live, candidate, link),
         )
         body = changes.chaperon_patch(live, built, candidate)
         if not body:

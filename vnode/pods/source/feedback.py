@@ -18,7 +18,14 @@ import msgspec
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.pods import annotation_merge, changes, conditions, event_record, observed_generation
+from vnode.pods import (
+    annotation_merge,
+    changes,
+    conditions,
+    event_record,
+    observed_generation,
+    overriding,
+)
 from vnode.pods.source.proxy_state import MANIFEST_BYTES
 
 _STAYS_BEHIND: Final = frozenset({"qosClass", "nominatedNodeName", event_record.FIELD})
@@ -179,9 +186,10 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
     if two_way:
         news = changes.settle(proxy, chaperon).up
     else:
-        known = objects.annotations(proxy)
+        known, apart = objects.annotations(proxy), overriding.own_annotations(chaperon)
         reported = annotation_merge.foreign(chaperon).items()
-        news = {k: v for k, v in reported if keys.travels(k) and known.get(k) != v}
+        told = {k: v for k, v in reported if keys.travels(k) and k not in apart}
+        news = {k: v for k, v in told.items() if known.get(k) != v}
 
     if not news:
         return {}

@@ -25,6 +25,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.pods.overriding import Overrides
 from vnode.pods.source import proxy_state, unreserved_pods
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
@@ -63,6 +64,7 @@ class ProxyController:
         bring: Bring,
         events: EventRecorder,
         clock: Clock,
+        overrides: Overrides,
     ) -> None:
         self._proxies = proxies
         self._links = links
@@ -74,7 +76,9 @@ class ProxyController:
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self._termination = Termination(client, links, self._status_writer, target_exists, clock)
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._change_sender = ChangeSender(client, identity, manifests, events, self._candidates)
+        self._change_sender = ChangeSender(
+            client, identity, manifests, events, self._candidates, overrides
+        )
         self._lost = LostPods(client, self._status_writer, events, clock)
         self._unreserved = UnreservedPods(
             client,
@@ -84,6 +88,7 @@ class ProxyController:
             enabled_namespaces=enabled_namespaces,
             bring=bring,
             events=events,
+            overrides=overrides,
         )
         self._gc = ChaperonGC(client, links, self._find, self._termination.not_held)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)

@@ -50,6 +50,7 @@ REGISTRATIONS: Final = {
             EventKind.TARGET_FREE,
             EventKind.TARGET_HEALTH,
             EventKind.TARGET_CHANGED,
+            EventKind.OVERRIDES,
         )
     )
 }

@@ -17,6 +17,7 @@ from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import chains, chaperons
+from vnode.pods.overriding import Overrides
 from vnode.pods.source import feedback, proxy_state
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.status_writer import StatusWriter
@@ -45,7 +46,9 @@ class UnreservedPods:
         enabled_namespaces: EnabledNamespaces,
         bring: Bring,
         events: EventRecorder,
+        overrides: Overrides,
     ) -> None:
+        self._overrides = overrides
         self._client = client
         self._identity = identity
         self._status_writer = status_writer
@@ -84,11 +87,19 @@ class UnreservedPods:
         return None
 
     async def _create(self, pod: Object, link: Link) -> None:
+        override = self._overrides.choose(pod, link)
         build = partial(
-            chaperons.for_link, pod, self._identity, link, manifests=self._manifests, allowed=True
+            chaperons.for_link,
+            *(pod, self._identity, link),
+            manifests=self._manifests,
+            allowed=True,
+            override=override,
         )
-        chaperon = build()
-        _note, tokens = await self._bring(pod, link)
+        chaperon, brought = build(), pod
+        if override:
+            brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
+
+        _note, tokens = await self._bring(brought, link)
         if tokens:
             chaperon = build(tokens=tokens)
 

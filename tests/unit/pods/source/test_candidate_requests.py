@@ -12,6 +12,7 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
 from vnode.pods import chaperons
+from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.runtime.links import TargetOptions
 
@@ -24,7 +25,9 @@ async def nothing(_pod, _link):
 
 @pytest.fixture
 def requests(clock):
-    return CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, nothing, clock)
+    return CandidateRequests(
+        Identity("c1", "uid-of-c1"), MANIFESTS, nothing, clock, overrides=NoOverrides()
+    )
 
 
 def pod(name: str) -> dict:
@@ -52,7 +55,9 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
         brought.append(pod)
         return "", ()
 
-    requests = CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock)
+    requests = CandidateRequests(
+        Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock, overrides=NoOverrides()
+    )
     with pytest.raises(Unreachable, match="does not answer"):
         await requests.create(pod("p"), target.link)
 
@@ -87,7 +92,9 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clo
     async def bring(_pod, _link):
         return "", ("exec",)
 
-    requests = CandidateRequests(Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock)
+    requests = CandidateRequests(
+        Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock, overrides=NoOverrides()
+    )
     volume = {"name": "v", "secret": {"secretName": "exec"}}
     await requests.create({**pod("p"), "spec": {"volumes": [volume]}}, target.link)
     (made,) = target.server.all(kinds.POD_CHAPERONS)

@@ -14,6 +14,7 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ConfigError, Denied, Invalid, ServerError, Unreachable
 from vnode.api.objects import Object
 from vnode.pods import chaperons
+from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.change_sender import ChangeSender
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import TargetOptions
@@ -32,7 +33,9 @@ class Sending:
         self.proxy = world.add(metadata={"labels": {"app": "web"}})
         self.target.add(self.proxy)
         client = world.source.client()
-        self.sender = ChangeSender(client, PARENT, MANIFESTS, world.events, Expectations())
+        self.sender = ChangeSender(
+            client, PARENT, MANIFESTS, world.events, Expectations(), NoOverrides()
+        )
 
     async def send(self, candidate: Object | None = None) -> float | None:
         """Send what differs from the chaperon as it is now, or from `candidate`."""
