@@ -42,7 +42,7 @@ _PRIORITY_CLASS: Final = "PriorityClass"
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class QuotaUsage:
     """What a new pod counts for, with the defaults of its namespace's LimitRanges."""
 
     pod: Object
@@ -91,21 +91,21 @@ class Scope:
     selector: Selector = field(default_factory=Selector)
     """Of PriorityClass alone: selects the name of a pod's class."""
 
-    def matches(self, demand: Demand) -> bool:
+    def matches(self, usage: QuotaUsage) -> bool:
         """Tell whether the scope selects a pod; those of other objects, or unknown, select none."""
         match self.name:
             case "Terminating":
-                return demand.is_terminating
+                return usage.is_terminating
             case "NotTerminating":
-                return not demand.is_terminating
+                return not usage.is_terminating
             case "BestEffort":
-                return demand.is_best_effort
+                return usage.is_best_effort
             case "NotBestEffort":
-                return not demand.is_best_effort
+                return not usage.is_best_effort
             case "CrossNamespacePodAffinity":
-                return demand.crosses_namespaces
+                return usage.crosses_namespaces
             case "PriorityClass":
-                class_ = demand.spec.get("priorityClassName")
+                class_ = usage.spec.get("priorityClassName")
                 return self.selector.matches({_PRIORITY_CLASS: class_} if class_ else {})
 
         return False
@@ -120,22 +120,22 @@ class Quota:
     used: Nanos
     scopes: frozenset[Scope]
 
-    def matches(self, demand: Demand) -> bool:
+    def matches(self, usage: QuotaUsage) -> bool:
         """Tell whether the pod counts in this quota."""
-        return bool(self.hard) and all(scope.matches(demand) for scope in self.scopes)
+        return bool(self.hard) and all(scope.matches(usage) for scope in self.scopes)
 
-    def refusal(self, demand: Demand, promised: Nanos) -> str:
+    def refusal(self, usage: QuotaUsage, promised: Nanos) -> str:
         """Return why the API server would refuse a pod that matches; "" if it would not.
 
         `promised` is counted as used: pods on their way there.
         """
-        if missing := _missing(demand.spec, self.hard.keys() & _MANDATORY):
+        if missing := _missing(usage.spec, self.hard.keys() & _MANDATORY):
             return f"failed quota: {self.name}: must specify {missing}"
 
         used = {name: self.used.get(name, 0) + promised.get(name, 0) for name in self.hard}
         exceeded = [
             name
-            for name, amount in demand.amounts.items()
+            for name, amount in usage.amounts.items()
             if amount and name in used and used[name] + amount > self.hard[name]
         ]
         if not exceeded:
@@ -143,7 +143,7 @@ class Quota:
 
         requested, taken, limited = (
             ",".join(f"{n}={resources.format_nano(n, of.get(n, 0))}" for n in sorted(exceeded))
-            for of in (demand.amounts, used, self.hard)
+            for of in (usage.amounts, used, self.hard)
         )
         return (
             f"exceeded quota: {self.name}, requested: {requested}, used: {taken}, "
@@ -179,26 +179,26 @@ def parse(obj: Object) -> Quota:
     )
 
 
-def demand(pod: Object, ranges: Iterable[LimitRange]) -> Demand:
+def usage_of(pod: Object, ranges: Iterable[LimitRange]) -> QuotaUsage:
     """Return what a proxy's delegate counts for. ConfigError for a quantity that cannot be read."""
     ranges = tuple(ranges)
     spec = limit_ranges.apply_defaults(objects.spec(pod), ranges)
     requests, limits = resources.in_nano(spec, REQUESTS), resources.in_nano(spec, LIMITS)
     one = {_COUNT: quantities.NANO, PODS: quantities.NANO}
     violations = [f"LimitRange {r.name}: {text}" for r in ranges for text in r.violations(spec)]
-    return Demand(pod, spec, one | _usage(requests, limits), tuple(violations))
+    return QuotaUsage(pod, spec, one | _charged(requests, limits), tuple(violations))
 
 
-def _usage(requests: Nanos, limits: Nanos) -> dict[str, int]:
+def _charged(requests: Nanos, limits: Nanos) -> dict[str, int]:
     """Return the amounts by the names that quotas have for them."""
-    usage = {_LIMITS + name: amount for name, amount in limits.items() if name in _COMPUTE}
+    charged = {_LIMITS + name: amount for name, amount in limits.items() if name in _COMPUTE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
-            usage[name] = usage[_REQUESTS + name] = amount
+            charged[name] = charged[_REQUESTS + name] = amount
         elif _is_extended(name):
-            usage[_REQUESTS + name] = amount
+            charged[_REQUESTS + name] = amount
 
-    return usage
+    return charged
 
 
 def _is_about_pods(name: str) -> bool:

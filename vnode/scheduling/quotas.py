@@ -20,7 +20,7 @@ from vnode.api import limit_ranges, objects, resource_quotas, resources
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.objects import Object
-from vnode.api.resource_quotas import Demand, Quota
+from vnode.api.resource_quotas import QuotaUsage, Quota
 
 MOST: Final = 50
 """Quotas, and LimitRanges, that are read of one namespace."""
@@ -131,7 +131,7 @@ class _Rules:
     def __init__(self, promised: Iterable[Object]) -> None:
         self.quotas: dict[str, Quota] = {}
         self._ranges: dict[str, LimitRange] = {}
-        self._demands: dict[str, Demand] = {}  # of promised pods, by UID
+        self._usages: dict[str, QuotaUsage] = {}  # of promised pods, by UID
         # By quota: the sum over those of them that it counts.
         self._sums: dict[str, dict[str, int]] = {}
         for pod in promised:
@@ -155,8 +155,8 @@ class _Rules:
         if limit_range is not None and (before is not None or len(self._ranges) < MOST):
             self._ranges[name] = limit_range
 
-        pods = [demand.pod for demand in self._demands.values()]
-        self._demands.clear()
+        pods = [usage.pod for usage in self._usages.values()]
+        self._usages.clear()
         for pod in pods:
             self.promise(pod, add=False)
 
@@ -164,11 +164,11 @@ class _Rules:
             self._sum(quota)
 
     def refusals(self, pod: Object) -> tuple[str, ...]:
-        uid, wanted = objects.uid(pod), self._demand(pod)
+        uid, wanted = objects.uid(pod), self._usage(pod)
         if wanted.violations or not self.quotas:
             return wanted.violations
 
-        own = self._demands.get(uid)
+        own = self._usages.get(uid)
         found = []
         for quota in (self.quotas[name] for name in sorted(self.quotas)):
             if not quota.matches(wanted):
@@ -185,32 +185,32 @@ class _Rules:
 
     def promise(self, pod: Object, *, add: bool = True) -> None:
         try:
-            demand = self._demands[objects.uid(pod)] = self._demand(pod)
+            usage = self._usages[objects.uid(pod)] = self._usage(pod)
         except ConfigError as error:
             log.info("%s counts in no quota: %s", objects.key(pod), error)
             return
 
         if add:
             for quota in self.quotas.values():
-                if quota.matches(demand):
-                    self._sums[quota.name] = resources.add(self._sums[quota.name], demand.amounts)
+                if quota.matches(usage):
+                    self._sums[quota.name] = resources.add(self._sums[quota.name], usage.amounts)
 
     def settle(self, uid: str) -> None:
-        demand = self._demands.pop(uid, None)
-        if demand is not None:
+        usage = self._usages.pop(uid, None)
+        if usage is not None:
             for quota in self.quotas.values():
-                if quota.matches(demand):
+                if quota.matches(usage):
                     self._sums[quota.name] = resources.subtract(
-                        self._sums[quota.name], demand.amounts
+                        self._sums[quota.name], usage.amounts
                     )
 
-    def _demand(self, pod: Object) -> Demand:
-        return resource_quotas.demand(pod, limit_ranges.in_order(self._ranges))
+    def _usage(self, pod: Object) -> QuotaUsage:
+        return resource_quotas.usage_of(pod, limit_ranges.in_order(self._ranges))
 
     def _sum(self, quota: Quota) -> None:
         total: dict[str, int] = {}
-        for demand in self._demands.values():
-            if quota.matches(demand):
-                total = resources.add(total, demand.amounts)
+        for usage in self._usages.values():
+            if quota.matches(usage):
+                total = resources.add(total, usage.amounts)
 
         self._sums[quota.name] = total
