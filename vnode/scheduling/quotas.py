@@ -20,7 +20,7 @@ from vnode.api import limit_ranges, objects, resource_quotas, resources
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.objects import Object
-from vnode.api.resource_quotas import QuotaUsage, Quota
+from vnode.api.resource_quotas import Quota, QuotaUsage
 
 MOST: Final = 50
 """Quotas, and LimitRanges, that are read of one namespace."""
