@@ -34,15 +34,13 @@ def limit_range(cpu: str) -> LimitRange:
 
 
 PLACES = st.tuples(st.sampled_from(NODES), st.sampled_from(NAMESPACES), st.just("q"))
+HARD = st.dictionaries(
+    st.sampled_from(["cpu", "pods", "memory"]), st.sampled_from("01234"), min_size=1, max_size=2
+)
 RULES = st.one_of(
     st.none(),
     st.builds(
-        lambda hard, memory, classes: quota(
-            {"cpu": str(hard), "memory": str(memory)}, {}, *classes
-        ),
-        st.integers(0, 9),
-        st.integers(0, 9),
-        st.sampled_from(["", "a", "ab"]),
+        lambda hard, classes: quota(hard, {}, *classes), HARD, st.sampled_from(["", "", "a", "ab"])
     ),
 )
 RANGES = st.one_of(st.none(), st.builds(limit_range, st.sampled_from("123")))
@@ -137,7 +135,9 @@ def test_only_more_room_and_an_end_of_a_promise_may_help_others() -> None:
     assert quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}))
     assert quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}, {}, "a"))
     quotas.promise(PODS[2], "x")
+    seen = quotas.generation
     assert quotas.settle("p2", "x")
+    assert quotas.generation != seen
     assert not quotas.settle("p2", "x")
     quotas.promise(PODS[1], "x")
     assert not quotas.settle("p1", "x")  # no quota in its namespace

@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver.store import Change
 from tests.unit.pods.clusters import Source
-from tests.unit.pods.targets import AT_ONCE, Target, prefer, rejects, reserves
+from tests.unit.pods.targets import AT_ONCE, Target, is_silent, prefer, rejects, reserves
 from vnode.api import keys, kinds, objects, quantities
 from vnode.api.errors import Denied
 from vnode.api.kinds import Kind
@@ -66,7 +66,6 @@ class Quota:
         self.counted.add(name)
         self.most = max(self.most, len(self.counted))
         self._change(used=len(self.counted))
-        target.report(candidate, {"phase": "Pending"})
         self._scheduler(target, candidate)
 
     def _on_change(self, kind: Kind, change: Change) -> None:
@@ -146,6 +145,24 @@ async def test_a_burst_fills_quotas_to_the_last_pod_and_no_further(clock):
         await source.server.until(lambda: len(source.bound) == 100)
         assert clock.monotonic() - began < 30
         assert not quotas[0].refused
+
+
+async def test_a_pod_that_counted_twice_for_a_moment_keeps_others_away_for_that_moment(clock):
+    """Its delegate is in the target's sum while nothing is known of its candidate."""
+    target = Target("c2", clock, is_silent, **FREE)
+    quota = Quota(target, 2)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await target.server.until(lambda: len(quota.counted) == 1)
+        await asyncio.sleep(0.1)
+        source.add("q")
+        await asyncio.sleep(0.1)
+        await source.until_said("q", "used: pods=2")
+        await asyncio.sleep(5)
+        reserves(target, target.candidate("p"))
+        await target.server.until(lambda: len(quota.counted) == 2)
+        assert clock.monotonic() < 6
 
 
 async def test_a_place_that_a_pod_leaves_is_the_next_ones(clock):
