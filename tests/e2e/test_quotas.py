@@ -73,7 +73,8 @@ async def test_a_burst_fills_the_quotas_of_all_targets_and_nothing_is_sent_beyon
     for target, count in ((c2, 4), (c3, 3)):
         assert len(await target.list(kinds.POD_CHAPERONS, "default")) == count
 
-    story = vnode("explain", objects.name(waiting), "--kubeconfig", fleet.kubeconfig("c1")).out
+    shown = vnode("explain", objects.name(waiting), "--kubeconfig", fleet.kubeconfig("c1")).out
+    story = " ".join(shown.split())  # it is wrapped
     for words in reasons:
         assert words in story, story
 

@@ -218,7 +218,7 @@ def milli(amounts: dict[str, int]) -> dict[str, str]:
 
 
 def pods_of(containers: list[dict[str, int]]) -> QuotaUsage:
-    return usage(*(container(f"c{n}", **milli(each)) for n, each in enumerate(containers)))
+    return usage(*(container(f"c{n}", {}, **milli(each)) for n, each in enumerate(containers)))
 
 
 def wanted(containers: list[dict[str, int]], name: str) -> int:

@@ -62,9 +62,9 @@ STEPS = st.lists(
 def apply(quotas: Quotas, kind: str, place: Any, value: Any) -> None:
     match kind:
         case "quota":
-            quotas.set_quota(*place, value)
+            quotas.set_quota(place[0], place[1], place[2], value)
         case "range":
-            quotas.set_limit_range(*place, value)
+            quotas.set_limit_range(place[0], place[1], place[2], value)
         case "promise":
             quotas.promise(PODS[value], place)
         case "settle":

@@ -16,10 +16,8 @@ from vnode.api.objects import Object
 
 pytestmark = pytest.mark.looptime
 
-FREE = {"cpu": "1000"}
 
-
-class Quota:
+class KeptQuota:
     """The ResourceQuota of a target, and the API server and controller there that keep it.
 
     A candidate's pod is counted, or refused, before the target's scheduler answers.
@@ -83,8 +81,8 @@ class Quota:
 
 
 async def test_a_pod_goes_to_a_target_with_quota_and_no_candidate_to_one_without(clock):
-    full, other = Target("c2", clock, **FREE), Target("c3", clock, **FREE)
-    Quota(full, 0)
+    full, other = Target("c2", clock, cpu="1000"), Target("c3", clock, cpu="1000")
+    KeptQuota(full, 0)
     prefer(full, other)
     source = Source(clock, full, other)
     async with source.running():
@@ -96,8 +94,8 @@ async def test_a_pod_goes_to_a_target_with_quota_and_no_candidate_to_one_without
 
 
 async def test_a_pod_waits_with_the_quota_named_and_is_tried_as_soon_as_that_grows(clock):
-    target = Target("c2", clock, **FREE)
-    quota = Quota(target, 0)
+    target = Target("c2", clock, cpu="1000")
+    quota = KeptQuota(target, 0)
     source = Source(clock, target)
     async with source.running():
         source.add("p")
@@ -113,8 +111,8 @@ async def test_a_pod_waits_with_the_quota_named_and_is_tried_as_soon_as_that_gro
 
 
 async def test_a_quota_that_is_deleted_keeps_nobody_away(clock):
-    target = Target("c2", clock, **FREE)
-    quota = Quota(target, 0)
+    target = Target("c2", clock, cpu="1000")
+    quota = KeptQuota(target, 0)
     source = Source(clock, target)
     async with source.running():
         source.add("p")
@@ -126,8 +124,8 @@ async def test_a_quota_that_is_deleted_keeps_nobody_away(clock):
 
 
 async def test_a_burst_fills_quotas_to_the_last_pod_and_no_further(clock):
-    targets = [Target(name, clock, **FREE) for name in ("c2", "c3", "c4")]
-    quotas = [Quota(target, pods) for target, pods in zip(targets, (7, 20, 33), strict=True)]
+    targets = [Target(name, clock, cpu="1000") for name in ("c2", "c3", "c4")]
+    quotas = [KeptQuota(target, pods) for target, pods in zip(targets, (7, 20, 33), strict=True)]
     prefer(*targets)
     source = Source(clock, *targets)
     async with source.running():
@@ -149,8 +147,8 @@ async def test_a_burst_fills_quotas_to_the_last_pod_and_no_further(clock):
 
 async def test_a_pod_that_counted_twice_for_a_moment_keeps_others_away_for_that_moment(clock):
     """Its delegate is in the target's sum while nothing is known of its candidate."""
-    target = Target("c2", clock, is_silent, **FREE)
-    quota = Quota(target, 2)
+    target = Target("c2", clock, is_silent, cpu="1000")
+    quota = KeptQuota(target, 2)
     source = Source(clock, target)
     async with source.running():
         source.add("p")
@@ -166,8 +164,8 @@ async def test_a_pod_that_counted_twice_for_a_moment_keeps_others_away_for_that_
 
 
 async def test_a_place_that_a_pod_leaves_is_the_next_ones(clock):
-    target = Target("c2", clock, **FREE)
-    Quota(target, 1)
+    target = Target("c2", clock, cpu="1000")
+    KeptQuota(target, 1)
     source = Source(clock, target)
     async with source.running():
         source.add("p")
@@ -184,8 +182,8 @@ async def test_a_place_that_a_pod_leaves_is_the_next_ones(clock):
 
 async def test_a_candidate_that_counts_already_stays_and_wins_where_the_quota_is_full(clock):
     """The target's scheduler has no room yet, and the pod's own delegate fills the quota."""
-    target = Target("c2", clock, rejects_pod, **FREE)
-    quota = Quota(target, 1)
+    target = Target("c2", clock, rejects_pod, cpu="1000")
+    quota = KeptQuota(target, 1)
     source = Source(clock, target)
     async with source.running():
         source.add("p")
@@ -207,8 +205,8 @@ def rejects_pod(target: Target, candidate: Object) -> None:
 
 async def test_a_pod_that_a_quota_refuses_after_all_goes_elsewhere_and_leaves_nothing(clock):
     """Somebody else takes the last place at the same moment."""
-    first, other = Target("c2", clock, **FREE), Target("c3", clock, **FREE)
-    quota = Quota(first, 1)
+    first, other = Target("c2", clock, cpu="1000"), Target("c3", clock, cpu="1000")
+    quota = KeptQuota(first, 1)
     prefer(first, other)
     source = Source(clock, first, other)
     async with source.running():
@@ -221,8 +219,8 @@ async def test_a_pod_that_a_quota_refuses_after_all_goes_elsewhere_and_leaves_no
 
 
 async def test_a_pod_that_a_quota_refuses_and_nobody_else_takes_leaves_and_comes_back(clock):
-    target = Target("c2", clock, **FREE)
-    quota = Quota(target, 1)
+    target = Target("c2", clock, cpu="1000")
+    quota = KeptQuota(target, 1)
     source = Source(clock, target)
     async with source.running():
         quota.counted.add("somebody's")
@@ -238,7 +236,7 @@ async def test_a_pod_that_a_quota_refuses_and_nobody_else_takes_leaves_and_comes
 
 
 async def test_a_limit_range_decides_what_a_pod_counts_for(clock):
-    small, other = Target("c2", clock, **FREE), Target("c3", clock, **FREE)
+    small, other = Target("c2", clock, cpu="1000"), Target("c3", clock, cpu="1000")
     limits = [{"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "1"}}]
     limit_range = {
         "metadata": {"name": "small", "namespace": "default"},
@@ -259,7 +257,7 @@ async def test_a_limit_range_decides_what_a_pod_counts_for(clock):
 
 
 async def test_quotas_that_may_not_be_read_change_nothing_and_are_asked_for_rarely(clock, caplog):
-    target = Target("c2", clock, **FREE)
+    target = Target("c2", clock, cpu="1000")
     for kind in (kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES):
         denied = Denied(403, "Forbidden", f"{kind.plural} is forbidden")
         target.server.fail(denied, verb="list", kind=kind, times=None)
@@ -283,9 +281,9 @@ async def test_quotas_that_may_not_be_read_change_nothing_and_are_asked_for_rare
 async def test_quotas_cost_no_request_of_a_pod(clock):
     requests = []
     for limited in (False, True):
-        target = Target("c2", clock, **FREE)
+        target = Target("c2", clock, cpu="1000")
         if limited:
-            Quota(target, 10)
+            KeptQuota(target, 10)
 
         source = Source(clock, target)
         async with source.running():
@@ -303,8 +301,8 @@ async def test_quotas_cost_no_request_of_a_pod(clock):
 
 
 async def test_a_pod_without_a_reservation_keeps_to_quotas_too(clock):
-    target = Target("c2", clock, **FREE)
-    Quota(target, 1)
+    target = Target("c2", clock, cpu="1000")
+    KeptQuota(target, 1)
     source = Source(clock, target)
     async with source.running():
         for name in ("p", "q"):
