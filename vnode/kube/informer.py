@@ -40,7 +40,7 @@ Handler = Callable[[Object | None, Object | None], None]
 
 _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
-_DENIED: Final = 300.0  # seconds until an optional informer is denied again
+_DENIED: Final = 200.0  # seconds until an optional informer asks again; no silence for alerts
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 _running: Final[set[Informer]] = set()  # for `measure`

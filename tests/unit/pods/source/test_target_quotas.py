@@ -270,9 +270,9 @@ async def test_quotas_that_may_not_be_read_change_nothing_and_are_asked_for_rare
         await source.until_bound("p")
         await asyncio.sleep(1000)
         assert all(informer.tried.is_set() for informer in quotas)
-        assert 3 <= target.server.count("list", kinds.RESOURCE_QUOTAS) <= 6
+        assert 4 <= target.server.count("list", kinds.RESOURCE_QUOTAS) <= 7
         assert target.link.health.healthy
-        assert max(informer.silence for informer in quotas) < 400
+        assert max(informer.silence for informer in quotas) < 300
         assert [r for r in caplog.records if r.levelname == "WARNING"] == []
 
     running.cancel()
