@@ -127,6 +127,7 @@ class Link:
         self.options = options
         self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
+        self.awaits_quotas = False  # until they are listed, or it is too long
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it

@@ -195,6 +195,7 @@ class Connection:
         """
         await recognition.recognized.wait()
         link.recognized_uid = recognition.uid
+        link.awaits_quotas = True
         tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
         tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
         await link.chaperons.synced.wait()
@@ -205,6 +206,7 @@ class Connection:
         for informer in link.quotas:
             await happens_within(informer.tried, _QUOTAS)
 
+        link.awaits_quotas = False
         prober.probe_now()
 
     def _owns(self, chaperon: Object) -> bool:
