@@ -37,15 +37,20 @@ class QuotaEvents:
         either = new or old or {}
         quota = resource_quotas.parse(new) if new else None
         place = link.node_name, objects.namespace(either), objects.name(either)
-        if self._quotas.set_quota(*place, quota):
+        if self._is_current(link) and self._quotas.set_quota(*place, quota):
             self._move(link)
 
     def _on_limit_range(self, link: Link, old: Object | None, new: Object | None) -> None:
         either = new or old or {}
         limit_range = limit_ranges.parse(new) if new else None
         place = link.node_name, objects.namespace(either), objects.name(either)
-        self._quotas.set_limit_range(*place, limit_range)
-        self._move(link)
+        if self._is_current(link):
+            self._quotas.set_limit_range(*place, limit_range)
+            self._move(link)
+
+    def _is_current(self, link: Link) -> bool:
+        """Return whether the link is the node's; one that ends may still hear of an event."""
+        return self._links.get(link.node_name) is link
 
     def _move(self, link: Link) -> None:
         self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, link.node_name))
