@@ -25,6 +25,7 @@ from scheduler_plugins.taint_toleration import TaintToleration
 from scheduler_plugins.target_classes import TargetClasses
 from scheduler_plugins.target_health import TargetHealth
 from scheduler_plugins.target_namespace import TargetNamespace
+from scheduler_plugins.target_quota import TargetResourceQuota
 from vnode.scheduling.plugin import Plugin
 
 _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
@@ -34,6 +35,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (TargetNamespace, 0),
     (TargetHealth, 0),
     (TargetClasses, 0),
+    (TargetResourceQuota, 0),
     (Chain, 0),
     (NodeUnschedulable, 0),
     (TaintToleration, 3),

@@ -57,7 +57,9 @@ def set_healthy(link: Link, healthy: bool, clock: Clock) -> None:
 @asynccontextmanager
 async def connected(*links: Link) -> AsyncIterator[None]:
     """Run the informers of links; inside, they have listed."""
-    async with following(*(i for link in links for i in (link.chaperons, link.summaries))):
+    async with following(
+        *(i for link in links for i in (link.chaperons, link.summaries, *link.quotas))
+    ):
         yield
 
 

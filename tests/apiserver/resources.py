@@ -31,6 +31,7 @@ _WITH_STATUS: Final = frozenset(
         kinds.JOBS,
         kinds.CSRS,
         kinds.CRDS,
+        kinds.RESOURCE_QUOTAS,
     }
 )
 _WITH_GENERATION: Final = frozenset(
@@ -51,6 +52,7 @@ INITIAL_STATUS: Final[dict[Kind, Object]] = {
     kinds.INGRESSES: {"loadBalancer": {}},
     kinds.DEPLOYMENTS: {},
     kinds.JOBS: {},
+    kinds.RESOURCE_QUOTAS: {},
     kinds.CSRS: {},
 }
 """The status of new objects, whatever was sent; a Node keeps what it is created with."""

@@ -140,12 +140,31 @@ def pretend(world: World, namespace: str, dice: random.Random) -> None:
 
         world.hostile.change(kinds.POD_CHAPERONS, objects.name(chaperon), namespace, change)
 
+    limit(world, namespace, dice)
     world.hostile.change(
         kinds.CLUSTER_SUMMARIES,
         keys.SUMMARY_NAME,
         "",
         lambda summary: summary["metadata"].update(labels={"a": f"{dice.random()}"}),
     )
+
+
+def limit(world: World, namespace: str, dice: random.Random) -> None:
+    """Say that the quota and the limits of a namespace, which leave room for all, have changed."""
+    much = {name: str(10**9 + dice.randrange(9)) for name in ("pods", "requests.cpu", "count/pods")}
+    expression = {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["a"]}
+    spec = {
+        "hard": much,
+        "scopes": ["NotTerminating"],
+        "scopeSelector": {"matchExpressions": [expression]},
+    }
+    metadata = {"name": "a", "namespace": namespace}
+    used = dict.fromkeys(much, str(dice.randrange(9)))
+    quota = {"metadata": metadata, "spec": spec, "status": {"hard": much, "used": used}}
+    item = {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1m"}}
+    limits = [item, {"type": "Pod", "max": {"cpu": much["pods"]}}]
+    world.hostile.add(kinds.RESOURCE_QUOTAS, quota)
+    world.hostile.add(kinds.LIMIT_RANGES, {"metadata": metadata, "spec": {"limits": limits}})
 
 
 def status() -> Object:
@@ -207,6 +226,8 @@ def _clean(world: World, namespaces: tuple[str, ...]) -> None:
     for server, kind in (
         (world.source, kinds.PODS),
         (world.hostile, kinds.POD_CHAPERONS),
+        (world.hostile, kinds.RESOURCE_QUOTAS),
+        (world.hostile, kinds.LIMIT_RANGES),
     ):
         for obj in server.store.all(kind):
             if objects.namespace(obj) in namespaces:

@@ -16,13 +16,14 @@ from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.shared import Shared, trim_pod
 from vnode.api import renaming
 from vnode.api.clock import Clock
+from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
-from vnode.pods.source import scheduler
+from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -45,7 +46,10 @@ from vnode.telemetry import metrics
 
 
 def make_framework(
-    config: AgentConfig, clock: Clock, namespace_refusal: Callable[[str], str]
+    config: AgentConfig,
+    clock: Clock,
+    namespace_refusal: Callable[[str], str],
+    is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
 ) -> Framework:
     """Make the plugins of the configured profile; ConfigError if that is not possible."""
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
@@ -55,6 +59,7 @@ def make_framework(
         defaults.WEIGHTS,
         clock,
         namespace_refusal=namespace_refusal,
+        is_charged=is_charged,
     )
 
 
@@ -210,7 +215,12 @@ class Term:
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(config, shared.clock, shared.enabled_namespaces.refusal)
+        framework = make_framework(
+            config,
+            shared.clock,
+            shared.enabled_namespaces.refusal,
+            lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+        )
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,

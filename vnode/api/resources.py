@@ -19,6 +19,8 @@ Resources: TypeAlias = dict[str, int]
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
+REQUESTS: Final = "requests"
+LIMITS: Final = "limits"
 
 _CPU_UNIT: Final = quantities.NANO // 1000
 _POD_LEVEL: Final = frozenset({CPU, MEMORY})
@@ -44,6 +46,13 @@ def format_amount(name: str, amount: int) -> str:
     return quantities.from_value(amount, binary=name in _BINARY or name.startswith(_HUGE_PAGES))
 
 
+def format_nano(name: str, amount: int) -> str:
+    """Format nano-units as `format_amount` does units; the name may be a quota's: `limits.cpu`."""
+    bare = name.removeprefix("requests.").removeprefix("limits.")
+    binary = bare in _BINARY or bare.startswith(_HUGE_PAGES)
+    return quantities.format_nano(amount, binary=binary)
+
+
 def pod_requests(pod: Object) -> Resources:
     """Return what the scheduler of a cluster reserves for the pod; `pods` is always 1.
 
@@ -52,16 +61,27 @@ def pod_requests(pod: Object) -> Resources:
     of its containers, and overhead is added. (The resizing of running pods is ignored: the question
     is whether a new pod fits.)
     """
-    spec = objects.spec(pod)
-    total = _containers(spec)
-    for name, amount in ((spec.get("resources") or {}).get("requests") or {}).items():
+    requests = _scaled(in_nano(objects.spec(pod), REQUESTS))
+    requests[PODS] = 1
+    return requests
+
+
+def in_nano(spec: Object, field: str) -> dict[str, int]:
+    """Return the REQUESTS of a whole pod, or its LIMITS, exactly: in nano-units.
+
+    Only what has a limit has its overhead added to that.
+    """
+    total = _containers(spec, field)
+    for name, amount in ((spec.get("resources") or {}).get(field) or {}).items():
         if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
             total[name] = quantities.nano(amount)
 
-    _accumulate(total, spec.get("overhead"))
-    requests = _scaled(total)
-    requests[PODS] = 1
-    return requests
+    overhead = spec.get("overhead") or {}
+    if field == LIMITS:
+        overhead = {name: amount for name, amount in overhead.items() if name in total}
+
+    _accumulate(total, overhead)
+    return total
 
 
 def add(left: Mapping[str, int], right: Mapping[str, int]) -> Resources:
@@ -95,30 +115,30 @@ def insufficient(requests: Mapping[str, int], free: Mapping[str, int]) -> list[s
     return sorted(short) if len(short) > 1 else short
 
 
-def _containers(spec: Object) -> dict[str, int]:
+def _containers(spec: Object, field: str) -> dict[str, int]:
     """Sum nano-units over all containers and init containers."""
     total: dict[str, int] = {}
     for container in spec.get("containers") or ():
-        _accumulate(total, _requests(container))
+        _accumulate(total, _listed(container, field))
 
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
-            _accumulate(total, _requests(container))
-            _accumulate(sidecars, _requests(container))
+            _accumulate(total, _listed(container, field))
+            _accumulate(sidecars, _listed(container, field))
             moment = sidecars
         else:
             moment = dict(sidecars)
-            _accumulate(moment, _requests(container))
+            _accumulate(moment, _listed(container, field))
 
         peak = largest((peak, moment))
 
     return largest((total, peak)) if peak else total
 
 
-def _requests(container: Object) -> Mapping[str, str | int | float] | None:
-    return (container.get("resources") or {}).get("requests")
+def _listed(container: Object, field: str) -> Mapping[str, str | int | float] | None:
+    return (container.get("resources") or {}).get(field)
 
 
 def _accumulate(total: dict[str, int], listed: Mapping[str, str | int | float] | None) -> None:

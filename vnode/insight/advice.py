@@ -52,6 +52,14 @@ _WHOLE_REASONS: Final = (
 _CURES: Final = (
     (r"Insufficient|Too many pods", "add nodes in the target, or lower the pod's requests"),
     (r"exceeded quota", "raise the ResourceQuota of the namespace in the target"),
+    (
+        r"failed quota: \S+ must specify",
+        "set them in the pod, or make a LimitRange with defaults in the target's namespace",
+    ),
+    (
+        r"usage per (Container|Pod)|max limit to request ratio",
+        "change the pod's requests and limits, or the LimitRange of the namespace in the target",
+    ),
     (r"violates PodSecurity", "change the pod, or the Pod Security label in the target"),
     (
         r"serviceaccount|service account",

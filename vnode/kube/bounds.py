@@ -28,7 +28,8 @@ _MIB: Final = 1024 * 1024
 OBJECT: Final = Bound(8 * _MIB, 400_000)
 
 # What is small by its nature: a ClusterSummary has a line for each resource, and for each label
-# that the nodes have in common; Leases, reviews and lists of kinds have a hundred lines at most.
+# that the nodes have in common; Leases, reviews, quotas and lists of kinds have a hundred lines at
+# most.
 SMALL: Final = Bound(_MIB, 10_000)
 
 # 500 pods take some 4 MiB and 100,000 values; 500 large ones more. Pages of even larger objects are
@@ -52,6 +53,7 @@ STATUS: Final = Bound(_MIB, 10_000)
 _SMALL: Final = frozenset(
     {
         *(kinds.CLUSTER_SUMMARIES, kinds.LEASES, kinds.TOKEN_REVIEWS),
+        *(kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES),
         *(kinds.SUBJECT_ACCESS_REVIEWS, kinds.SELF_SUBJECT_ACCESS_REVIEWS),
     }
 )

@@ -17,7 +17,15 @@ from typing import Any, Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock, happens_within
-from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, VnodeError
+from vnode.api.errors import (
+    ApiError,
+    Denied,
+    Gone,
+    NotFound,
+    TooManyRequests,
+    Unreachable,
+    VnodeError,
+)
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
@@ -32,6 +40,7 @@ Handler = Callable[[Object | None, Object | None], None]
 
 _BACKOFF_FIRST: Final = 0.2  # seconds
 _BACKOFF_LIMIT: Final = 5.0  # seconds; the return of a server is noticed at most this much later
+_DENIED: Final = 200.0  # seconds until an optional informer asks again; no silence for alerts
 _HOT: Final = 0.5  # seconds; watches that end without an event sooner than this get a pause
 
 _running: Final[set[Informer]] = set()  # for `measure`
@@ -60,8 +69,9 @@ class Informer:
     `trim` makes an object smaller before it is stored; with `metadata_only` the server sends no
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
-    and over time (`pace`).
-    `failure` says why the last attempt failed; None after a success.
+    and over time (`pace`). One that is `optional` may be denied, for good: then it asks rarely.
+    `failure` says why the last attempt failed; None after a success. `tried` is set once there was
+    an attempt.
     """
 
     def __init__(
@@ -76,16 +86,19 @@ class Informer:
         trim: Callable[[Object], Object] | None = None,
         accept: Callable[[Any], bool] | None = None,
         indexes: Mapping[str, IndexFunction] | None = None,
+        optional: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self.kind = kind
         self.store = Store(indexes)
         self.synced = asyncio.Event()
+        self.tried = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
         self._selection = ListOptions(
             kind, namespace, label_selector, field_selector, metadata_only
         )
+        self._optional = optional
         self._trim = trim
         self._acceptance = Acceptance(client, kind, accept)
         self._spend = pace.unlimited if accept is None else client.pace.spend
@@ -173,10 +186,13 @@ class Informer:
         self._delay = _BACKOFF_FIRST
 
     async def _fail(self, error: VnodeError) -> None:
+        denied = self._optional and isinstance(error, (Denied, NotFound))
         if self.failure is None or str(self.failure) != str(error):
-            log.warning("%s of %s: %s", self.kind.plural, self._client.name, error)
+            level = logging.INFO if denied else logging.WARNING
+            log.log(level, "%s of %s: %s", self.kind.plural, self._client.name, error)
 
         self.failure = error
+        self.tried.set()
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
 
@@ -184,6 +200,9 @@ class Informer:
         self._delay = min(delay * 2, _BACKOFF_LIMIT)
         if isinstance(error, TooManyRequests):
             delay = max(delay, error.retry_after)
+        elif denied:
+            delay = _DENIED
+            self._last_answer = self._clock.monotonic()
 
         self._wake.clear()
         await happens_within(self._wake, delay * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
@@ -215,6 +234,7 @@ class Informer:
 
         self._version = version
         self.synced.set()
+        self.tried.set()
 
     async def _watch(self) -> None:
         """Watch from the last version until the watch ends cleanly."""

@@ -98,7 +98,8 @@ class Link:
     """Connects to one target, until it is removed from `Links`.
 
     `chaperons` holds the PodChaperons of this cluster in the target, indexed by parent UID and by
-    the key of the parent; `summaries` its ClusterSummary.
+    the key of the parent; `summaries` its ClusterSummary; `quotas`, of ResourceQuotas and of
+    LimitRanges, those of the namespaces whose pods may go there, if the target lets us read them.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Link:
         chaperons: Informer,
         summaries: Informer,
         health: LinkHealth,
+        quotas: tuple[Informer, ...] = (),
         labels_excluded: Callable[[str], bool] | None = None,
         is_self: bool = False,
         options: TargetOptions = NO_OPTIONS,
@@ -118,12 +120,14 @@ class Link:
         self.client = client
         self.chaperons = chaperons
         self.summaries = summaries
+        self.quotas = quotas
         self.health = health
         self.labels_excluded = labels_excluded  # for "key=value": not to be put on the node
         self.is_self = is_self  # the target is this cluster itself
         self.options = options
         self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
+        self.awaits_quotas = False  # until they are listed, or it is too long
         self.recognized_uid = ""  # the cluster's UID, if its summary does not have it
         self._agent_silent = False  # its heartbeat is overdue
         self._ran_vnode = False  # `runs_vnode` as listeners know it

@@ -52,6 +52,7 @@ class Assumptions:
         if status.is_success and not self._cache.has(uid, node):
             self._cache.assume(pod, node, self._clock.monotonic())
             self._cache.observe(uid, node)
+            self._cache.quotas.settle(uid, node)
 
         return status
 

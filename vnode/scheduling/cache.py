@@ -16,6 +16,7 @@ from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placement, Placements
+from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
 
 PROMISE_SECONDS: Final = 15.0
@@ -55,6 +56,7 @@ class Cache:
     """Keeps the scheduler's state, read as snapshots. Times are the clock's monotonic seconds."""
 
     def __init__(self, promise_seconds: float = PROMISE_SECONDS) -> None:
+        self.quotas = Quotas()
         self._promise_seconds = promise_seconds
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
@@ -71,7 +73,7 @@ class Cache:
     @property
     def generation(self) -> int:
         """Number that differs after each change; while it is equal, so are all snapshots."""
-        return self._generation
+        return self._generation + self.quotas.generation
 
     def update_node(self, virtual: VirtualNode) -> None:
         """Add a virtual node, or replace it by a newer version."""
@@ -110,6 +112,7 @@ class Cache:
         self._promises[uid, node] = _Promise(now + self._promise_seconds, requests)
         node_info = self._node_infos[node]
         node_info.promised = resources.add(node_info.promised, requests)
+        self.quotas.promise(pod, node)
         self._changed(node_info)
 
     def observe(self, uid: str, node: str) -> None:
@@ -157,7 +160,7 @@ class Cache:
             infos = (_info(self._node_infos[name]) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)
 
-        return Snapshot(self._snapshot_nodes, self._placements)
+        return Snapshot(self._snapshot_nodes, self._placements, self.quotas)
 
     def _place(self, uid: str, node: str, pod: Object) -> None:
         counted = not objects.is_terminating(pod)
@@ -192,6 +195,7 @@ class Cache:
             return
 
         self._settle((uid, node))
+        self.quotas.settle(uid, node)
         self._uncount(placed)
         del nodes[node]
         if not nodes:

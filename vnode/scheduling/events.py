@@ -20,6 +20,7 @@ class EventKind(enum.Enum):
     NODE_TAINTS = "node taints changed, or it was uncordoned"
     NODE_ALLOCATABLE = "allocatable of a target changed"
     TARGET_FREE = "a target has more free than before"
+    TARGET_QUOTA = "a quota of a target has room, or a limit there changed"
     TARGET_HEALTH = "a target can be reached again"
     TARGET_CHANGED = "a Target, its credentials or its namespaces changed"
     NAMESPACE_LABEL = "a namespace got the label that lets its pods leave the cluster"

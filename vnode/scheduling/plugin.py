@@ -51,6 +51,8 @@ class Handle:
     """The pods that Permit holds."""
     namespace_refusal: Callable[[str], str]
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
+    is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
+    """Whether the quotas of a node's target count a pod already, which has its delegate there."""
 
 
 class Plugin(ABC):

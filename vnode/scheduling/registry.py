@@ -13,6 +13,7 @@ from typing import Final
 
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
 from vnode.scheduling import config
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
@@ -83,10 +84,11 @@ def build(
     clock: Clock,
     *,
     namespace_refusal: Callable[[str], str],
+    is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
 ) -> Framework:
     """Build the framework of a profile; `defaults` are the default plugins and their weights.
 
-    `namespace_refusal` is that of `Handle`.
+    `namespace_refusal` and `is_charged` are those of `Handle`.
     ConfigError if the profile names a plugin that does not exist, or arguments do not decode.
     """
     weights = _weights(profile, registry, defaults)
@@ -96,7 +98,7 @@ def build(
         raise ConfigError(f'pluginConfig: "{name}" is not enabled; enabled are: {known}')
 
     waiting = WaitingPods()
-    handle = Handle(waiting, namespace_refusal)
+    handle = Handle(waiting, namespace_refusal, is_charged)
     plugins: list[tuple[Plugin, int]] = []
     for name, weight in weights.items():
         plugin = registry.get(name)

@@ -16,6 +16,7 @@ from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placements
+from vnode.scheduling.quotas import Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,19 @@ class VirtualNodeInfo:
 
 
 class Snapshot:
-    """All virtual nodes, by name, and the counts of proxies on them."""
+    """All virtual nodes, by name, the counts of proxies on them, and the quotas of targets."""
 
-    __slots__ = ("nodes", "placements")
+    __slots__ = ("nodes", "placements", "quotas")
 
-    def __init__(self, nodes: tuple[VirtualNodeInfo, ...], placements: Placements) -> None:
+    def __init__(
+        self,
+        nodes: tuple[VirtualNodeInfo, ...],
+        placements: Placements,
+        quotas: Quotas | None = None,
+    ) -> None:
         self.nodes = nodes
         self.placements = placements
+        self.quotas = quotas or Quotas()
 
     def __len__(self) -> int:
         return len(self.nodes)

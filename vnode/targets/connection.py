@@ -12,8 +12,9 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects, shapes
+from vnode.api import changeable, keys, kinds, objects, quota_shapes, shapes
 from vnode.api.clock import Clock, happens_within
 from vnode.api.identity import (
     Identity,
@@ -42,6 +43,8 @@ from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.probing import Prober
 from vnode.telemetry import logs, metrics
+
+_QUOTAS: Final = 2.0  # seconds that a target's first use waits for each list of its quotas
 
 log = logging.getLogger(__name__)
 
@@ -208,10 +211,18 @@ class Connection:
         """
         await recognition.recognized.wait()
         link.recognized_uid = recognition.uid
+        link.awaits_quotas = True
         tasks.start(link.chaperons.run(), f"chaperons-{link.node_name}")
         tasks.start(link.summaries.run(), f"summaries-{link.node_name}")
         await link.chaperons.synced.wait()
         await link.summaries.synced.wait()
+        for informer in link.quotas:
+            tasks.start(informer.run(), f"{informer.kind.plural}-{link.node_name}")
+
+        for informer in link.quotas:
+            await happens_within(informer.tried, _QUOTAS)
+
+        link.awaits_quotas = False
         prober.probe_now()
 
     def _owns(self, chaperon: Object) -> bool:
@@ -258,9 +269,30 @@ class Connection:
             client,
             chaperons=chaperons,
             summaries=summaries,
+            quotas=self._make_quotas(client),
             health=LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
             is_self=self.spec.secret is None,
             options=self.spec.options,
             owns=self._owns,
         )
+
+    def _make_quotas(self, client: Client) -> tuple[Informer, ...]:
+        namespace = self.spec.key.namespace or None
+        quotas = Informer(
+            client,
+            kinds.RESOURCE_QUOTAS,
+            namespace=namespace,
+            trim=quota_shapes.trim_quota,
+            accept=quota_shapes.is_quota,
+            optional=True,
+        )
+        limit_ranges = Informer(
+            client,
+            kinds.LIMIT_RANGES,
+            namespace=namespace,
+            trim=quota_shapes.trim_limit_range,
+            accept=quota_shapes.is_limit_range,
+            optional=True,
+        )
+        return quotas, limit_ranges

@@ -127,7 +127,7 @@ def is_transient(error: VnodeError) -> bool:
 def verdict(link: Link) -> tuple[bool, str, str]:
     """Return (healthy, reason, message) of a target that answers; without a summary it is of no
     use."""
-    if not (link.synced and link.summaries.synced.is_set()):
+    if not (link.synced and link.summaries.synced.is_set()) or link.awaits_quotas:
         return False, CONNECTING, "reading what the target has"
 
     if link.summary is None:

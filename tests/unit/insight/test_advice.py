@@ -39,6 +39,12 @@ NOT_VALID = (
         ([VARIABLE], ["mount the Secret as a volume"]),
         ([NOT_VALID], ["see that the service account exists"]),
         ([NO_ACCOUNT], [ACCOUNT]),
+        (["exceeded quota: q, requested: pods=1"], ["raise the ResourceQuota"]),
+        (["failed quota: q: must specify limits.cpu for: a"], ["set them in the pod, or make"]),
+        (
+            ["LimitRange l: maximum cpu usage per Container is 1, but limit is 2"],
+            ["change the pod's requests and limits"],
+        ),
         ([NO_MINTER, NO_ACCOUNT], ["give the agent the right to make tokens", ACCOUNT]),
         ([f"{NO_ACCOUNT}, {NO_MINTER}"], ["give the agent the right to make tokens", ACCOUNT]),
     ],

@@ -24,7 +24,7 @@ from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods.overriding import NoOverrides, Overrides
-from vnode.pods.source import proxy_state, scheduler
+from vnode.pods.source import proxy_state, quota_events, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
@@ -78,6 +78,7 @@ class Source:
             defaults.WEIGHTS,
             clock,
             namespace_refusal=namespaces.refusal,
+            is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
         )
         queue = SchedulingQueue(
             clock,

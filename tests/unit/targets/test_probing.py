@@ -155,7 +155,12 @@ def test_a_target_is_of_use_once_it_has_said_what_it_has(synced, summary, health
     if synced:
         event.set()
 
-    link = SimpleNamespace(synced=synced, summaries=SimpleNamespace(synced=event), summary=summary)
+    link = SimpleNamespace(
+        synced=synced,
+        summaries=SimpleNamespace(synced=event),
+        summary=summary,
+        awaits_quotas=False,
+    )
     assert probing.verdict(link)[:2] == (healthy, reason)
 
 

@@ -92,6 +92,25 @@ def has_place(chaperon: Object) -> bool:
     return keys.IS_RESERVED in objects.annotations(chaperon) or scheduled.get("status") == "True"
 
 
+def is_answered(chaperon: Object) -> bool:
+    """Return whether the target has said anything of a candidate's pod: its quotas are decided."""
+    status = objects.status(chaperon)
+    reserved = keys.IS_RESERVED in objects.annotations(chaperon)
+    return reserved or bool(status.get("phase")) or delegate.rejection(status) is not None
+
+
+def is_accepted(chaperon: Object) -> bool:
+    """Return whether a candidate's pod is in the target, or on its way: not refused, nor gone.
+
+    Only a pod that exists has a phase.
+    """
+    status = objects.status(chaperon)
+    if keys.POD_MISSING_SINCE in objects.annotations(chaperon):
+        return False
+
+    return bool(status.get("phase")) or delegate.rejection(status) is None
+
+
 @dataclass(frozen=True, slots=True)
 class Bind:
     """Bind the proxy to this node: its candidate has a place."""

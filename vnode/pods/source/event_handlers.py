@@ -16,6 +16,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.kube.informer import Informer
+from vnode.pods.source.quota_events import QuotaEvents
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
@@ -44,6 +45,7 @@ class EventHandlers:
         self._links = links
         self._cache = cache
         self._queue = queue
+        self._quota_events = QuotaEvents(links, cache, queue)
         self._without_vnode: set[str] = set()  # nodes of targets that were known to lack it
 
     def open(self) -> None:
@@ -51,6 +53,7 @@ class EventHandlers:
         self._nodes.subscribe(self._on_node)
         self._namespaces.subscribe(self._on_namespace)
         self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
+        self._quota_events.open()
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
         """Return the targets of that namespace's pods that have no connection, and why.

@@ -31,7 +31,7 @@ from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling import diagnosis
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.events import ClusterEventWithHint, EventKind
+from vnode.scheduling.events import ClusterEvent, ClusterEventWithHint, EventKind
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.queued_pod import QueuedPod
@@ -161,6 +161,9 @@ class ProxyScheduler:
             state is CandidateState.COMMITTED and candidates.has_place(new)
         ):
             self._cache.observe(uid, link.node_name)
+
+        if candidates.is_answered(new) and self._cache.quotas.settle(uid, link.node_name):
+            self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, link.node_name))
 
         if state in (CandidateState.RESERVED, CandidateState.COMMITTED):
             self._queue.activate(uid)

@@ -17,7 +17,9 @@ from vnode.api.objects import Object
 from vnode.kube.store import Store
 from vnode.pods.source import event_handlers
 from vnode.runtime.links import Links, TargetKey
+from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import EventKind
+from vnode.scheduling.quotas import Quotas
 
 
 def summary(free: object) -> dict[str, object]:
@@ -61,7 +63,7 @@ def test_of_targets_without_a_connection_a_pod_hears_of_those_of_its_namespace_o
 
     informer: Any = SimpleNamespace(store=store)
     unused: Any = None
-    known = event_handlers.EventHandlers(informer, all_namespaces(), Links(), unused, unused)
+    known = event_handlers.EventHandlers(informer, all_namespaces(), Links(), Cache(), unused)
     assert known.unconnected("team") == {
         team: "the Secret of team/c2 is missing",
         every: "the Secret of c2 is missing",
@@ -103,6 +105,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self.told: list[object] = []
+        self.quotas = Quotas()
 
     def update_free(self, _name: str, free: object, _largest: object) -> bool:
         self.told.append(free)

@@ -1,0 +1,171 @@
+"""Quotas with promises: whatever happens in whatever order, the sums are those of the pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.scheduling.worlds import pod
+from vnode.api import limit_ranges, resource_quotas
+from vnode.api.limit_ranges import LimitRange
+from vnode.api.resource_quotas import Quota
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.quotas import MOST, Quotas
+
+PODS = [
+    pod(f"p{n}", namespace="n0" if n < 5 else "n1", cpu=f"{n}", priorityClassName="ab"[n % 2])
+    for n in range(6)
+]
+NODES = ("x", "x", "y")
+NAMESPACES = ("n0", "n1")
+
+
+def quota(hard: dict[str, str], used: dict[str, str] | None = None, *classes: str) -> Quota:
+    expression = {"scopeName": "PriorityClass", "operator": "In", "values": list(classes)}
+    spec = {"scopeSelector": {"matchExpressions": [expression]}} if classes else {}
+    obj = {"metadata": {"name": "q"}, "spec": spec, "status": {"hard": hard, "used": used or {}}}
+    return resource_quotas.parse(obj)
+
+
+def limit_range(cpu: str) -> LimitRange:
+    limits = [{"type": "Container", "default": {"memory": cpu}, "defaultRequest": {"memory": cpu}}]
+    return limit_ranges.parse({"metadata": {"name": "l"}, "spec": {"limits": limits}})
+
+
+PLACES = st.tuples(st.sampled_from(NODES), st.sampled_from(("n0", "n0", "n1")), st.just("q"))
+HARD = st.dictionaries(
+    st.sampled_from(["cpu", "pods", "memory"]), st.sampled_from("01234"), min_size=1, max_size=2
+)
+RULES = st.one_of(
+    st.none(),
+    st.builds(
+        lambda hard, classes: quota(hard, {}, *classes), HARD, st.sampled_from(["", "", "a", "ab"])
+    ),
+)
+RANGES = st.one_of(st.none(), st.builds(limit_range, st.sampled_from("123")))
+NUMBERS = st.integers(0, 2)  # of pods, all in one namespace
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("quota"), PLACES, RULES),
+        st.tuples(st.just("range"), PLACES, RANGES),
+        st.tuples(st.just("promise"), st.sampled_from(NODES), NUMBERS),
+        st.tuples(st.just("settle"), st.sampled_from(NODES), NUMBERS),
+        st.tuples(st.just("gone"), st.sampled_from(NODES), st.none()),
+    ),
+    min_size=15,
+    max_size=40,
+)
+
+
+def apply(quotas: Quotas, kind: str, place: Any, value: Any) -> None:
+    match kind:
+        case "quota":
+            quotas.set_quota(place[0], place[1], place[2], value)
+        case "range":
+            quotas.set_limit_range(place[0], place[1], place[2], value)
+        case "promise":
+            quotas.promise(PODS[value], place)
+        case "settle":
+            quotas.settle(f"p{value}", place)
+        case "gone":
+            quotas.remove_node(place)
+
+
+def remembered(steps: list[Any]) -> list[Any]:
+    """What is left of the steps, in the order in which it is simplest: rules, then pods."""
+    left: dict[Any, Any] = {}
+    for kind, place, value in steps:
+        if kind == "gone":
+            left = {k: v for k, v in left.items() if k[0] == "promise" or k[1][0] != place}
+        elif kind == "settle":
+            left.pop(("promise", (place, value)), None)
+        elif kind == "promise":
+            left[kind, (place, value)] = value
+        elif value is None:
+            left.pop((kind, place), None)
+        else:
+            left[kind, place] = value
+
+    order = ("range", "quota", "promise")
+    return [
+        (kind, place[0] if kind == "promise" else place, value)
+        for (kind, place), value in sorted(left.items(), key=lambda item: order.index(item[0][0]))
+    ]
+
+
+@given(STEPS)
+def test_refusals_are_those_of_quotas_that_learned_of_the_rules_first_and_of_the_pods_then(
+    steps: list[Any],
+) -> None:
+    quotas, fresh = Quotas(), Quotas()
+    for step in steps:
+        seen, before = quotas.generation, refusals(quotas)
+        apply(quotas, *step)
+        assert quotas.generation != seen or refusals(quotas) == before
+
+    for step in remembered(steps):
+        apply(fresh, *step)
+
+    assert refusals(quotas) == refusals(fresh)
+    for namespace in NAMESPACES:
+        assert quotas.concerns(namespace) == fresh.concerns(namespace)
+
+
+def refusals(quotas: Quotas) -> list[tuple[str, ...]]:
+    return [quotas.refusals(each, node) for each in PODS for node in NODES]
+
+
+def test_a_pod_does_not_keep_itself_away() -> None:
+    quotas = Quotas()
+    quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}))
+    assert quotas.refusals(PODS[2], "x") == ()
+    quotas.promise(PODS[2], "x")
+    quotas.promise(PODS[2], "x")
+    assert quotas.refusals(PODS[2], "x") == ()
+    assert quotas.refusals(PODS[4], "x") == (
+        "exceeded quota: q, requested: cpu=4, used: cpu=2, limited: cpu=2",
+    )
+    assert quotas.refusals(PODS[4], "y") == quotas.refusals(PODS[5], "x") == ()
+
+
+def test_only_more_room_and_an_end_of_a_promise_may_help_others() -> None:
+    quotas = Quotas()
+    assert not quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}))
+    assert not quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}, {"cpu": "1"}))
+    assert quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}))
+    assert quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}, {}, "a"))
+    quotas.promise(PODS[2], "x")
+    seen = quotas.generation
+    assert quotas.settle("p2", "x")
+    assert quotas.generation != seen
+    assert not quotas.settle("p2", "x")
+    quotas.promise(PODS[5], "x")
+    assert not quotas.settle("p5", "x")  # no quota in its namespace
+    assert quotas.set_quota("x", "n0", "q", None)
+
+
+def test_of_a_namespace_with_very_many_quotas_some_are_left_to_its_api_server() -> None:
+    quotas = Quotas()
+    for number in range(2 * MOST):
+        rule = Quota(f"q{number}", {"pods": 0}, {}, frozenset())
+        quotas.set_quota("x", "n0", rule.name, rule)
+
+    assert len(quotas.refusals(PODS[0], "x")) == MOST
+
+
+def test_an_assumption_is_a_promise_until_it_is_withdrawn() -> None:
+    cache = Cache()
+    cache.quotas.set_quota("x", "n0", "q", quota({"cpu": "4"}))
+    cache.assume(PODS[2], "x", now=0)
+    assert cache.quotas.refusals(PODS[4], "x")
+    cache.set_pod(pod("p2", namespace="n0", cpu="2", node="x"))
+    assert cache.quotas.refusals(PODS[4], "x")
+    cache.remove_pod("p2")
+    assert not cache.quotas.refusals(PODS[4], "x")
+    cache.assume(PODS[2], "x", now=0)
+    seen = cache.generation
+    cache.forget("p2", "x")
+    assert not cache.quotas.refusals(PODS[4], "x")
+    assert cache.generation != seen

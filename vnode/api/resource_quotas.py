@@ -1,0 +1,266 @@
+"""Tells whether a new pod fits into a ResourceQuota, as the API server of its namespace does. Pure.
+
+A quota limits sums over the pods that its scopes select: of requests, of limits, or their number.
+Its status has what is used. Amounts are in nano-units, so that nothing is rounded. Messages are
+those of the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vnode.api import (
+    keys,
+    limit_ranges,
+    objects,
+    quantities,
+    resources,
+    saved_manifest,
+    selectors,
+)
+from vnode.api.errors import ConfigError
+from vnode.api.limit_ranges import LimitRange, Nanos
+from vnode.api.objects import Object, Objects
+from vnode.api.resources import CPU, LIMITS, MEMORY, PODS, REQUESTS
+from vnode.api.selectors import Selector
+
+_COUNT: Final = "count/pods"
+_STORAGE: Final = "ephemeral-storage"
+_COMPUTE: Final = (CPU, MEMORY, _STORAGE)
+_HUGE_PAGES: Final = "hugepages-"
+_REQUESTS: Final = "requests."
+_LIMITS: Final = "limits."
+_OF_PODS: Final = frozenset(
+    (_COUNT, PODS, *(prefix + name for prefix in ("", _REQUESTS, _LIMITS) for name in _COMPUTE))
+)
+_MANDATORY: Final = frozenset(
+    prefix + name for prefix in ("", _REQUESTS, _LIMITS) for name in (CPU, MEMORY)
+)
+_PRIORITY_CLASS: Final = "PriorityClass"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUsage:
+    """What a new pod counts for, with the defaults of its namespace's LimitRanges."""
+
+    pod: Object
+    """The proxy."""
+    spec: Object
+    amounts: Nanos
+    violations: tuple[str, ...] = ()
+    """What LimitRanges have against it."""
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it ends by itself at a deadline."""
+        deadline = self.spec.get("activeDeadlineSeconds")
+        return deadline is not None and deadline >= 0
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether none of its containers requests or limits CPU or memory."""
+        listed = [(c.get("resources") or {}) for c in (self.spec, *_containers(self.spec))]
+        return not any(
+            quantities.nano(amount)
+            for given in listed
+            for field_ in (REQUESTS, LIMITS)
+            for name, amount in (given.get(field_) or {}).items()
+            if name in (CPU, MEMORY)
+        )
+
+    @property
+    def crosses_namespaces(self) -> bool:
+        """Whether the delegate's pod affinity is about pods of named namespaces."""
+        affinity = _sent_affinity(self.pod)
+        terms = (
+            wish.get("podAffinityTerm") or wish
+            for which in ("podAffinity", "podAntiAffinity")
+            for listed in (affinity.get(which) or {}).values()
+            for wish in listed or ()
+        )
+        return any(t.get("namespaces") or t.get("namespaceSelector") is not None for t in terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One condition on the pods that a quota counts."""
+
+    name: str
+    selector: Selector = field(default_factory=Selector)
+    """Of PriorityClass alone: selects the name of a pod's class."""
+
+    def matches(self, usage: QuotaUsage) -> bool:
+        """Tell whether the scope selects a pod; those of other objects, or unknown, select none."""
+        match self.name:
+            case "Terminating":
+                return usage.is_terminating
+            case "NotTerminating":
+                return not usage.is_terminating
+            case "BestEffort":
+                return usage.is_best_effort
+            case "NotBestEffort":
+                return not usage.is_best_effort
+            case "CrossNamespacePodAffinity":
+                return usage.crosses_namespaces
+            case "PriorityClass":
+                class_ = usage.spec.get("priorityClassName")
+                return self.selector.matches({_PRIORITY_CLASS: class_} if class_ else {})
+
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota, as far as it is about pods."""
+
+    name: str
+    hard: Nanos
+    used: Nanos
+    scopes: frozenset[Scope]
+
+    def matches(self, usage: QuotaUsage) -> bool:
+        """Tell whether the pod counts in this quota."""
+        return bool(self.hard) and all(scope.matches(usage) for scope in self.scopes)
+
+    def refusal(self, usage: QuotaUsage, promised: Nanos) -> str:
+        """Return why the API server would refuse a pod that matches; "" if it would not.
+
+        `promised` is counted as used: pods on their way there.
+        """
+        if missing := _missing(usage.spec, self.hard.keys() & _MANDATORY):
+            return f"failed quota: {self.name}: must specify {missing}"
+
+        used = {name: self.used.get(name, 0) + promised.get(name, 0) for name in self.hard}
+        exceeded = [
+            name
+            for name, amount in usage.amounts.items()
+            if amount and name in used and used[name] + amount > self.hard[name]
+        ]
+        if not exceeded:
+            return ""
+
+        requested, taken, limited = (
+            ",".join(f"{n}={resources.format_nano(n, of.get(n, 0))}" for n in sorted(exceeded))
+            for of in (usage.amounts, used, self.hard)
+        )
+        return (
+            f"exceeded quota: {self.name}, requested: {requested}, used: {taken}, "
+            f"limited: {limited}"
+        )
+
+    def has_more_than(self, before: Quota) -> bool:
+        """Tell whether a pod may fit that did not fit into the quota as it was before."""
+        if self.scopes != before.scopes or before.hard.keys() - self.hard.keys():
+            return True
+
+        return any(
+            hard - self.used.get(name, 0) > before.hard[name] - before.used.get(name, 0)
+            for name, hard in self.hard.items()
+            if name in before.hard
+        )
+
+
+def parse(obj: Object) -> Quota:
+    """Read a ResourceQuota. ConfigError for a quantity or a scope that cannot be read.
+
+    What the API server there goes by is the status; a quota that has none yet is taken at its word.
+    """
+    spec, status = objects.spec(obj), objects.status(obj)
+    hard = _nanos(status.get("hard") or spec.get("hard"))
+    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    names = ({"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ())
+    return Quota(
+        objects.name(obj),
+        {name: amount for name, amount in hard.items() if _is_about_pods(name)},
+        _nanos(status.get("used")),
+        frozenset(map(_scope, (*names, *expressions))),
+    )
+
+
+def usage_of(pod: Object, ranges: Iterable[LimitRange]) -> QuotaUsage:
+    """Return what a proxy's delegate counts for. ConfigError for a quantity that cannot be read."""
+    ranges = tuple(ranges)
+    spec = limit_ranges.apply_defaults(objects.spec(pod), ranges)
+    requests, limits = resources.in_nano(spec, REQUESTS), resources.in_nano(spec, LIMITS)
+    one = {_COUNT: quantities.NANO, PODS: quantities.NANO}
+    violations = [f"LimitRange {r.name}: {text}" for r in ranges for text in r.violations(spec)]
+    return QuotaUsage(pod, spec, one | _charged(requests, limits), tuple(violations))
+
+
+def _charged(requests: Nanos, limits: Nanos) -> dict[str, int]:
+    """Return the amounts by the names that quotas have for them."""
+    charged = {_LIMITS + name: amount for name, amount in limits.items() if name in _COMPUTE}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+            charged[name] = charged[_REQUESTS + name] = amount
+        elif _is_extended(name):
+            charged[_REQUESTS + name] = amount
+
+    return charged
+
+
+def _is_about_pods(name: str) -> bool:
+    bare = name.removeprefix(_REQUESTS)
+    return (
+        name in _OF_PODS
+        or bare.startswith(_HUGE_PAGES)
+        or (name.startswith(_REQUESTS) and _is_extended(name))
+    )
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name
+
+
+def _missing(spec: Object, names: Iterable[str]) -> str:
+    """Name the containers that lack what a quota makes mandatory; "" if none does."""
+    lacking = []
+    for name in sorted(names):
+        bare = name.removeprefix(_REQUESTS).removeprefix(_LIMITS)
+        field_ = LIMITS if name.startswith(_LIMITS) else REQUESTS
+        if bare in ((spec.get("resources") or {}).get(field_) or {}):
+            continue  # for the pod as a whole
+
+        without = sorted(
+            str(container.get("name"))
+            for container in _containers(spec)
+            if bare not in ((container.get("resources") or {}).get(field_) or {})
+        )
+        if without:
+            lacking.append(f"{name} for: {','.join(without)}")
+
+    return "; ".join(lacking)
+
+
+def _containers(spec: Object) -> Objects:
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def _sent_affinity(pod: Object) -> Object:
+    """Return the affinity of a proxy's delegate; the webhook has saved it."""
+    affinity = objects.spec(pod).get("affinity")
+    text = objects.annotations(pod).get(keys.SOURCE_POD_MANIFEST)
+    if text is not None:
+        try:
+            affinity = saved_manifest.read(text)[1].get("affinity")
+        except ConfigError:
+            affinity = None  # no delegate is made of it
+
+    return affinity or {}
+
+
+def _scope(expression: Object) -> Scope:
+    name = str(expression.get("scopeName"))
+    if name != _PRIORITY_CLASS:
+        return Scope(name)
+
+    selector = selectors.from_label_selector(
+        {"matchExpressions": [{**expression, "key": _PRIORITY_CLASS}]}
+    )
+    return Scope(name, selector or Selector())
+
+
+def _nanos(listed: Mapping[str, Any] | None) -> dict[str, int]:
+    return {name: quantities.nano(amount) for name, amount in (listed or {}).items()}
