@@ -18,7 +18,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference.md"
 _CRDS = ROOT / "vnode" / "manifests" / "crds"
 _BEGIN, _END = "<!-- kinds: hack/reference -->\n", "<!-- end of kinds -->\n"
-_ORDER = ("Target", "ClusterTarget", "Source", "ClusterSource", "PodChaperon", "ClusterSummary")
+_ORDER = (
+    "Target",
+    "ClusterTarget",
+    "Source",
+    "ClusterSource",
+    "PlacementPolicy",
+    "ClusterPlacementPolicy",
+    "PodChaperon",
+    "ClusterSummary",
+)
 _OBVIOUS = ("apiVersion", "kind", "metadata")
 _OPAQUE = {"PodChaperon": ("spec", "status")}  # those of a Pod, which Kubernetes describes
 

@@ -68,6 +68,7 @@ class Kind:
 
 
 MULTICLUSTER: Final = "multicluster.admiralty.io"
+VNODE: Final = "vnode.dev"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -144,6 +145,10 @@ CLUSTER_SOURCES: Final = Kind(
 POD_CHAPERONS: Final = Kind(MULTICLUSTER, "v1alpha1", "podchaperons", "PodChaperon")
 CLUSTER_SUMMARIES: Final = Kind(
     MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
+)
+PLACEMENT_POLICIES: Final = Kind(VNODE, "v1alpha1", "placementpolicies", "PlacementPolicy")
+CLUSTER_PLACEMENT_POLICIES: Final = Kind(
+    VNODE, "v1alpha1", "clusterplacementpolicies", "ClusterPlacementPolicy", namespaced=False
 )
 
 FOLLOWING: Final = (CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, SERVICE_ACCOUNTS)

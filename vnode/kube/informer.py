@@ -17,7 +17,15 @@ from typing import Any, Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock, SystemClock, happens_within
-from vnode.api.errors import ApiError, Gone, TooManyRequests, Unreachable, VnodeError
+from vnode.api.errors import (
+    ApiError,
+    Denied,
+    Gone,
+    NotFound,
+    TooManyRequests,
+    Unreachable,
+    VnodeError,
+)
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
@@ -61,7 +69,9 @@ class Informer:
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`pace`).
-    `failure` says why the last attempt failed; None after a success.
+    `failure` says why the last attempt failed; None after a success. `answered` is set with
+    `synced`, or once the server says that there is no such kind, or that it may not be listed: wait
+    for it where a kind is optional.
     """
 
     def __init__(
@@ -81,6 +91,7 @@ class Informer:
         self.kind = kind
         self.store = Store(indexes)
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
         self._selection = ListOptions(
@@ -177,6 +188,9 @@ class Informer:
             log.warning("%s of %s: %s", self.kind.plural, self._client.name, error)
 
         self.failure = error
+        if isinstance(error, (Denied, NotFound)):
+            self.answered.set()
+
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
 
@@ -215,6 +229,7 @@ class Informer:
 
         self._version = version
         self.synced.set()
+        self.answered.set()
 
     async def _watch(self) -> None:
         """Watch from the last version until the watch ends cleanly."""

@@ -5,29 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects, visible
-from vnode.api.objects import Object, Objects
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.api.status_conditions import build
 from vnode.runtime.links import Link
 
 READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"
-
-
-def build(obj: Object, type_: str, holds: bool, reason: str, message: str, now: datetime) -> Object:
-    """Build a condition of `obj`; its transition time moves only if the status does."""
-    status = "True" if holds else "False"
-    known = objects.condition(obj, type_) or {}
-    moved = known.get("status") != status
-    return {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": visible.line(message),
-        "lastTransitionTime": objects.timestamp(now) if moved else known["lastTransitionTime"],
-        "observedGeneration": objects.metadata(obj).get("generation", 0),
-    }
 
 
 def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
@@ -62,19 +48,3 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
         "replaced it; until it does, the target is taken for one that runs Admiralty"
     )
     return build(target, AGENT, False, "Silent", text, now)
-
-
-def merged(obj: Object, *conditions: Object) -> Objects | None:
-    """Return the object's conditions with these in them; None if that changes nothing."""
-    known: Objects = objects.status(obj).get("conditions") or []
-    if all(condition in known for condition in conditions):
-        return None
-
-    types = {condition["type"] for condition in conditions}
-    return [*(entry for entry in known if entry.get("type") not in types), *conditions]
-
-
-def turned(obj: Object, condition: Object) -> bool:
-    """Tell whether the condition has another status or reason than the one that `obj` has."""
-    known = objects.condition(obj, condition["type"]) or {}
-    return any(known.get(field) != condition[field] for field in ("status", "reason"))

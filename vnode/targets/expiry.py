@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from cryptography import x509
 
-from vnode.api import documents, objects
+from vnode.api import documents, objects, status_conditions
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube import endpoint
@@ -104,7 +104,7 @@ def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Ob
             return None
 
         verdict = (True, "NoEnd", "the credentials have no end of their own")
-        return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+        return status_conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
 
     moment = f"{end.at:%Y-%m-%d %H:%M} UTC"
     if now >= end.at:
@@ -114,7 +114,7 @@ def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Ob
     else:
         verdict = (True, "Lasting", f"the {end.what} ends on {moment}")
 
-    return conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+    return status_conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
 
 
 def seconds_until_change(end: CredentialExpiry | None, now: datetime) -> float | None:

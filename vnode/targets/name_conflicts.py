@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import keys, objects, status_conditions
 from vnode.api.objects import Object
 from vnode.targets import conditions
 
@@ -72,7 +72,7 @@ def condition(target: Object, name: str, clusters: list[str], now: datetime) -> 
     if not clusters and objects.condition(target, type_) is None:
         return None
 
-    return conditions.build(target, type_, *explain(name, clusters), now)
+    return status_conditions.build(target, type_, *explain(name, clusters), now)
 
 
 def explain(name: str, clusters: list[str]) -> tuple[bool, str, str]:

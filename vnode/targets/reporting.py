@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from vnode.api import kinds, objects
+from vnode.api import kinds, objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
@@ -104,7 +104,7 @@ class Reporter:
             return None  # our last write is not in the informer yet; its event wakes this key
 
         status: Object = {}
-        if (merged := conditions.merged(target, *finding.conditions)) is not None:
+        if (merged := status_conditions.merged(target, *finding.conditions)) is not None:
             status["conditions"] = merged
 
         if finding.cluster:
@@ -144,7 +144,7 @@ class Reporter:
             self._events.event(about, NORMAL, "ClusterConfirmed", text)
 
         for condition in finding.conditions:
-            if conditions.turned(finding.target, condition):
+            if status_conditions.turned(finding.target, condition):
                 type_ = NORMAL if condition["status"] == "True" else WARNING
                 reason, message = condition["reason"], condition["message"]
                 log.info("%s is %s: %s", key, reason, message)

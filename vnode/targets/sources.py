@@ -18,11 +18,12 @@ from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ApiError, ConfigError, Denied, Invalid, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.api.status_conditions import merged
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
 from vnode.targets import source_rbac
-from vnode.targets.conditions import merged, ready
+from vnode.targets.conditions import ready
 from vnode.targets.source_rbac import Grant
 
 _ACCOUNT_NAMESPACE: Final = "account-namespace"

@@ -18,6 +18,8 @@ KINDS = [
     kinds.CLUSTER_SOURCES,
     kinds.POD_CHAPERONS,
     kinds.CLUSTER_SUMMARIES,
+    kinds.PLACEMENT_POLICIES,
+    kinds.CLUSTER_PLACEMENT_POLICIES,
 ]
 
 

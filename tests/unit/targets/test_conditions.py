@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vnode.api import keys
+from vnode.api import keys, status_conditions
 from vnode.targets import conditions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,27 +42,29 @@ def test_the_transition_time_moves_with_the_status_only():
 
 def test_the_conditions_of_others_stay():
     ready = conditions.ready(make_target(), True, "Connected", "", NOW)
-    name = conditions.build(make_target(), conditions.CLUSTER_NAME_UNIQUE, False, "x", "", NOW)
-    assert conditions.merged(make_target(OTHER), ready, name) == [OTHER, ready, name]
+    name = status_conditions.build(
+        make_target(), conditions.CLUSTER_NAME_UNIQUE, False, "x", "", NOW
+    )
+    assert status_conditions.merged(make_target(OTHER), ready, name) == [OTHER, ready, name]
     old = conditions.ready(make_target(), False, "Invalid", "", NOW)
-    assert conditions.merged(make_target(old, OTHER), ready) == [OTHER, ready]
+    assert status_conditions.merged(make_target(old, OTHER), ready) == [OTHER, ready]
 
 
 def test_what_changes_nothing_is_not_written():
     ready = conditions.ready(make_target(), True, "Connected", "", NOW)
     again = conditions.ready(make_target(ready), True, "Connected", "", LATER)
-    assert conditions.merged(make_target(ready, OTHER), again) is None
+    assert status_conditions.merged(make_target(ready, OTHER), again) is None
     newer = conditions.ready(make_target(ready, generation=4), True, "Connected", "", LATER)
-    assert conditions.merged(make_target(ready, generation=4), newer) == [newer]
+    assert status_conditions.merged(make_target(ready, generation=4), newer) == [newer]
 
 
 def test_another_status_or_reason_is_news_another_wording_is_not():
     ready = conditions.ready(make_target(), False, "Unreachable", "refused", NOW)
     target = make_target(ready)
-    assert conditions.turned(make_target(), ready)
-    assert not conditions.turned(target, {**ready, "message": "timed out"})
-    assert conditions.turned(target, {**ready, "reason": "Forbidden"})
-    assert conditions.turned(target, {**ready, "status": "True"})
+    assert status_conditions.turned(make_target(), ready)
+    assert not status_conditions.turned(target, {**ready, "message": "timed out"})
+    assert status_conditions.turned(target, {**ready, "reason": "Forbidden"})
+    assert status_conditions.turned(target, {**ready, "status": "True"})
 
 
 @pytest.mark.parametrize(
