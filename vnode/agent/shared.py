@@ -22,6 +22,7 @@ from vnode.following import references
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import controller as nodes
+from vnode.placement.collection import PlacementPolicies
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -82,6 +83,7 @@ class Shared:
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
+        self.policies = PlacementPolicies(client, self.targets)
         self.connections = TargetController(
             client,
             identity,
@@ -100,6 +102,7 @@ class Shared:
             self.health.add_event(informer.kind.plural, informer.synced)
 
         tasks.start(self.targets.run(), "watch-targets")
+        tasks.start(self.policies.run(), "placement-policies")
 
     async def connect(self, tasks: Supervisor) -> None:
         """Connect to targets, and watch the virtual nodes; return when these are known."""
