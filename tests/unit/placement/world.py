@@ -13,7 +13,7 @@ from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Handler, Informer
 from vnode.nodes import controller as nodes
@@ -71,9 +71,7 @@ class World:
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         self.server.add(kind, {"metadata": metadata | {"generation": 1}, "spec": spec})
 
-    def add_pods(
-        self, workload: str, node: str, count: int, phase: str = "Running"
-    ) -> list[Object]:
+    def add_pods(self, workload: str, node: str, count: int, phase: str = "Running") -> Objects:
         """Add pods of a Deployment, bound to a virtual node unless that is ""."""
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-1", "uid": "r"}
         made = []
@@ -94,12 +92,12 @@ class World:
 
         return made
 
-    def link(self, cluster: str) -> Link:
-        """Connect to a cluster; its informers do not run."""
-        key = TargetKey("", cluster)
-        link = link_to(APIServer(cluster, self.clock), key, US, self.clock)
+    def link(self, cluster: str) -> tuple[APIServer, Link]:
+        """Connect to a cluster; the informers of the link do not run yet."""
+        server = APIServer(cluster, self.clock)
+        link = link_to(server, TargetKey("", cluster), US, self.clock)
         self.links.add(link)
-        return link
+        return server, link
 
     def status(self, name: str = "web", namespace: str = "default") -> Object:
         kind = kinds.PLACEMENT_POLICIES if namespace else kinds.CLUSTER_PLACEMENT_POLICIES
