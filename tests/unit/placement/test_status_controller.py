@@ -8,7 +8,7 @@ import pytest
 
 from tests.apiserver.links import following
 from tests.unit.placement.world import SETTLED, US, World, node_of
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement import accounts
@@ -79,10 +79,12 @@ async def test_candidates_of_pods_that_wait_are_told_by_cluster(clock: Clock) ->
     async with world.running(), following(link.chaperons):
         [workload] = world.status()["workloads"]
         assert workload["targets"] == [entry(A, 1, 0)]
+        parent, uid = objects.name(pod), objects.uid(pod)
         metadata = {
-            "name": objects.name(pod),
+            "name": names.chaperon(parent, uid),
             "namespace": "default",
-            "labels": {keys.PARENT_CLUSTER_NAME: US.name, keys.PARENT_UID: objects.uid(pod)},
+            "labels": {keys.PARENT_CLUSTER_NAME: US.name, keys.PARENT_UID: uid},
+            "annotations": {keys.PARENT_CLUSTER_UID: US.uid, keys.PARENT_NAME: parent},
         }
         target.add(kinds.POD_CHAPERONS, {"metadata": metadata})
         await asyncio.sleep(SETTLED)
