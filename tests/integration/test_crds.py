@@ -18,6 +18,8 @@ SHORT = {
     kinds.CLUSTER_SOURCES: "csrc",
     kinds.POD_CHAPERONS: "chap",
     kinds.CLUSTER_SUMMARIES: "mcsum",
+    kinds.PLACEMENT_POLICIES: "plpol",
+    kinds.CLUSTER_PLACEMENT_POLICIES: "cplpol",
 }
 WITH_CONDITIONS = [
     kinds.TARGETS,
