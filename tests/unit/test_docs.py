@@ -27,6 +27,7 @@ from vnode.agent import config
 from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
+from vnode.placement import decoding
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Plugin
 from vnode.targets import model, source_rbac
@@ -210,6 +211,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert mutate.proxy_patch(
                 {"metadata": document["spec"]["podMetadata"]}, "default", ["finalizer"], MANIFESTS
             )
+        case "PlacementPolicy" | "ClusterPlacementPolicy":
+            assert decoding.decode(document)
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:

@@ -32,7 +32,7 @@ class PlannedNode:
     name: str
     labels: Mapping[str, str]
     takes_pods: bool = True
-    """It is ready and not cordoned, so that pods may be planned for it."""
+    """It is ready and not cordoned, so that more pods may be planned for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,9 @@ def planned_node(node: Object) -> PlannedNode:
     return PlannedNode(objects.name(node), objects.labels(node), takes_pods)
 
 
-def open_to(nodes: Iterable[PlannedNode], namespace: str) -> list[PlannedNode]:
-    """Return the virtual nodes that new pods of that namespace may go to."""
-    return [
-        node
-        for node in nodes
-        if node.takes_pods and node.labels.get(keys.TARGET_NAMESPACE) in (None, "", namespace)
-    ]
+def covering(nodes: Iterable[PlannedNode], namespace: str) -> list[PlannedNode]:
+    """Return the virtual nodes that are for pods of that namespace."""
+    return [n for n in nodes if n.labels.get(keys.TARGET_NAMESPACE) in (None, "", namespace)]
 
 
 def account(
@@ -94,7 +90,7 @@ def account(
     """
     waiting = tally.starting + Counter(candidates or {})
     there = tally.running + waiting
-    made = _plan(policy, workload, tally, there, open_to(nodes, tally.namespace), weights)
+    made = _plan(policy, workload, tally, covering(nodes, tally.namespace), weights)
     planned = {} if made is None else made.planned
     return WorkloadAccount(
         workload,
@@ -116,22 +112,28 @@ def _plan(
     policy: Policy,
     workload: str,
     tally: WorkloadTally,
-    there: Counter[str],
-    nodes: Iterable[PlannedNode],
+    nodes: list[PlannedNode],
     weights: Mapping[str, int] | None,
 ) -> Plan | None:
+    """Plan as scheduling does: pods on clusters that take no more keep their places."""
     if policy.mode is Mode.ANY or (weighs_capacity(policy) and weights is None):
         return None
 
+    bound = tally.running + tally.starting
     if policy.mode is Mode.SINGLE:
-        if not there:
+        if not bound:
             return None
 
-        chosen = min(there, key=lambda name: (-there[name], name))
-        return Plan({chosen: tally.replicas})
+        return Plan({min(bound, key=lambda name: (-bound[name], name)): tally.replicas})
 
-    capacity = weights if weighs_capacity(policy) else None
-    return plan(tally.replicas, policy.shares(nodes, capacity), workload)
+    shares = policy.shares(nodes, weights if weighs_capacity(policy) else None)
+    takes_pods = {node.name for node in nodes if node.takes_pods}
+    closed = {s.node: bound[s.node] for s in shares if s.node not in takes_pods and bound[s.node]}
+    included = {share.node for share in shares}
+    staying = sum(closed.values()) + sum(n for node, n in bound.items() if node not in included)
+    open_shares = [share for share in shares if share.node in takes_pods]
+    made = plan(tally.replicas - staying, open_shares, workload)
+    return Plan({**made.planned, **closed}, made.unplaced)
 
 
 def weighs_capacity(policy: Policy) -> bool:

@@ -111,11 +111,12 @@ async def test_where_no_plan_is_known_it_says_what_is_there(clock: Clock, spec: 
         assert workload["targets"] == [{"cluster": B, "running": 2, "waiting": 0}]
 
 
-async def test_nothing_is_planned_for_clusters_that_take_no_pods(clock: Clock) -> None:
+async def test_a_cluster_that_takes_no_pods_keeps_those_that_it_has(clock: Clock) -> None:
     world = World(clock, "a", "b", "c")
     world.add_target("d", "other")
     world.add_policy("all", "", selector=WEB, targets=[{"selector": {}, "weight": 1}])
     world.add_pods("web", A, 4)
+    world.add_pods("web", C, 2)
 
     def cordon(node: Object) -> None:
         node["spec"]["unschedulable"] = True
@@ -123,7 +124,7 @@ async def test_nothing_is_planned_for_clusters_that_take_no_pods(clock: Clock) -
     world.server.change(kinds.NODES, C, "", cordon)
     async with world.running():
         [workload] = world.status("all", "")["workloads"]
-        assert workload["targets"] == [entry(A, 2, 4), entry(B, 2, 0)]
+        assert workload["targets"] == [entry(A, 2, 4), entry(B, 2, 0), entry(C, 2, 2)]
 
 
 async def test_what_the_maximums_leave_over_is_told(clock: Clock) -> None:

@@ -97,10 +97,7 @@ def make(request: PlanRequest, view: ClusterView) -> PolicyPlan:
 
 def _names(nodes: Iterable[PlannedNode], namespace: str) -> frozenset[str]:
     """Return the names that a policy of that namespace may use."""
-    usable = [replace(node, takes_pods=True) for node in nodes]
-    if namespace:
-        usable = accounts.open_to(usable, namespace)
-
+    usable = accounts.covering(nodes, namespace) if namespace else nodes
     return frozenset(name for node in usable for name in names_of(node))
 
 
