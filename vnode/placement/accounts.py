@@ -132,7 +132,7 @@ def _plan(
     included = {share.node for share in shares}
     staying = sum(closed.values()) + sum(n for node, n in bound.items() if node not in included)
     open_shares = [share for share in shares if share.node in takes_pods]
-    made = plan(tally.replicas - staying, open_shares, workload)
+    made = plan(max(0, tally.replicas - staying), open_shares, workload)
     return Plan({**made.planned, **closed}, made.unplaced)
 
 
