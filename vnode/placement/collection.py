@@ -43,7 +43,7 @@ class KnownClusters(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyVerdict:
     """Whether a policy is in force; if not, the message says what to do."""
 
     policy: Policy | None
@@ -57,7 +57,7 @@ class PlacementPolicies:
     def __init__(self, client: Client, clusters: KnownClusters) -> None:
         self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
         self._clusters = clusters
-        self._verdicts: dict[str, Verdict] = {}  # by the key of the object
+        self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
         self._in_force: dict[str, Policy] = {}
         self._index: PolicyIndex | None = None  # of those in force; None if it must be built
         self._listeners: Listeners[[]] = Listeners()
@@ -106,7 +106,7 @@ class PlacementPolicies:
         """Return the keys of all policies that there are, in force or not."""
         return list(self._verdicts)
 
-    def verdict(self, key: str) -> Verdict | None:
+    def verdict(self, key: str) -> PolicyVerdict | None:
         """Return whether the policy of that key is in force; None if there is no such policy."""
         return self._verdicts.get(key)
 
@@ -159,11 +159,11 @@ class PlacementPolicies:
 
         return True
 
-    def _judge(self, obj: Object, names: dict[str, frozenset[str] | None] | None = None) -> Verdict:
+    def _judge(self, obj: Object, names: dict[str, frozenset[str] | None] | None = None) -> PolicyVerdict:
         try:
             policy = decoding.decode(obj)
         except ConfigError as error:
-            return Verdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
+            return PolicyVerdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
 
         names = {} if names is None else names
         if policy.namespace not in names:
@@ -171,7 +171,7 @@ class PlacementPolicies:
 
         known = names[policy.namespace]
         missing = None if known is None else missing_cluster(policy, known)
-        return Verdict(policy) if missing is None else Verdict(None, UNKNOWN_CLUSTER, missing)
+        return PolicyVerdict(policy) if missing is None else PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
 
 
 def missing_cluster(policy: Policy, known: frozenset[str]) -> str | None:

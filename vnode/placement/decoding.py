@@ -31,52 +31,52 @@ _Replicas = Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
 _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class _Strict(
+class _SpecPart(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
     pass
 
 
-class _Expression(_Strict, frozen=True):
+class _Expression(_SpecPart, frozen=True):
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
 
-class _LabelSelector(_Strict, frozen=True):
+class _PodOrNodeLabels(_SpecPart, frozen=True):
     match_labels: dict[str, str] = {}
     match_expressions: tuple[_Expression, ...] = ()
 
 
-class _Property(_Strict, frozen=True):
+class _Property(_SpecPart, frozen=True):
     name: str
     operator: str
     values: tuple[str | int, ...] = ()
 
 
-class _Clusters(_Strict, frozen=True):
-    selector: _LabelSelector = _LabelSelector()
+class _Clusters(_SpecPart, frozen=True):
+    selector: _PodOrNodeLabels = _PodOrNodeLabels()
     names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     properties: tuple[_Property, ...] = ()
 
 
-class _Target(_Strict, frozen=True):
+class _Target(_SpecPart, frozen=True):
     cluster: str | None = None
-    selector: _LabelSelector | None = None
+    selector: _PodOrNodeLabels | None = None
     weight: _Weight | None = None
     priority: _Priority | None = None
     min_replicas: _Replicas | None = None
     max_replicas: _Replicas | None = None
 
 
-class _Overflow(_Strict, frozen=True):
+class _Overflow(_SpecPart, frozen=True):
     after_unschedulable_for: str = "1m"
     max_candidates: Annotated[int, msgspec.Meta(ge=1, le=100)] = 3
 
 
-class _PolicySpec(_Strict, frozen=True):
-    selector: _LabelSelector | None = None
+class _PolicySpec(_SpecPart, frozen=True):
+    selector: _PodOrNodeLabels | None = None
     priority: _Priority = 0
     group_by: str = ""
     clusters: _Clusters = _Clusters()
@@ -202,7 +202,7 @@ def _target(spec: _Target, where: str) -> PlacementTarget:
     return PlacementTarget(clusters, spec.weight, spec.priority or 0, minimum, maximum)
 
 
-def _selector(spec: _LabelSelector, where: str) -> Selector:
+def _selector(spec: _PodOrNodeLabels, where: str) -> Selector:
     try:
         compiled = selectors.from_label_selector(msgspec.to_builtins(spec))
     except ConfigError as error:
