@@ -159,7 +159,9 @@ class PlacementPolicies:
 
         return True
 
-    def _judge(self, obj: Object, names: dict[str, frozenset[str] | None] | None = None) -> PolicyVerdict:
+    def _judge(
+        self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
+    ) -> PolicyVerdict:
         try:
             policy = decoding.decode(obj)
         except ConfigError as error:
@@ -171,7 +173,11 @@ class PlacementPolicies:
 
         known = names[policy.namespace]
         missing = None if known is None else missing_cluster(policy, known)
-        return PolicyVerdict(policy) if missing is None else PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
+        return (
+            PolicyVerdict(policy)
+            if missing is None
+            else PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
+        )
 
 
 def missing_cluster(policy: Policy, known: frozenset[str]) -> str | None:

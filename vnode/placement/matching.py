@@ -30,7 +30,9 @@ class PolicyIndex:
         for policy in ranked:
             by_namespace.setdefault(policy.namespace, []).append(policy)
 
-        self._scopes = {space: _RankedPolicies(of_space) for space, of_space in by_namespace.items()}
+        self._scopes = {
+            space: _RankedPolicies(of_space) for space, of_space in by_namespace.items()
+        }
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
