@@ -217,14 +217,14 @@ async def test_a_namespace_of_many_policies_does_not_keep_back_that_of_another(
         None,
         verb="patch",
         kind=kinds.PLACEMENT_POLICIES,
-        when=lambda request: request.namespace == "many",
+        when=lambda request: request.namespace == "a-many",
         times=None,
         delay=1000.0,
     )
     for number in range(stuck):
-        world.add_policy(f"p{number}", "many")
+        world.add_policy(f"p{number}", "a-many")
 
     world.add_policy(selector=WEB)
     async with world.running():
         assert world.accepted()[0] == "True"
-        assert world.status("p0", "many") == {}
+        assert world.status("p0", "a-many") == {}
