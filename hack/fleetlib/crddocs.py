@@ -25,6 +25,8 @@ _ORDER = (
     "ClusterSource",
     "OverridePolicy",
     "ClusterOverridePolicy",
+    "PlacementPolicy",
+    "ClusterPlacementPolicy",
     "PodChaperon",
     "ClusterSummary",
 )

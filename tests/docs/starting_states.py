@@ -106,6 +106,16 @@ STARTING_STATES = {
         _CONNECTED + _without("rolebinding/override-editors overridepolicy/mirror"),
         after=_without("rolebinding/override-editors overridepolicy/mirror"),
     ),
+    "docs/placement.md": StartingState(
+        _CONNECTED
+        + _INSTALLED.replace("cluster.kubeconfig", "source.kubeconfig")
+        + "for name in berlin paris cloud; do\n"
+        + "vnode connect --source source.kubeconfig --target target.kubeconfig "
+        + "--namespace team-a --name $name --enable-namespace\n"
+        + "kubectl wait --for=condition=Ready target/$name --timeout 60s\n"
+        + "done\n",
+        _without("placementpolicy --all") + _without("target/berlin target/paris target/cloud"),
+    ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),

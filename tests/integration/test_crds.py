@@ -20,6 +20,8 @@ SHORT = {
     kinds.CLUSTER_SUMMARIES: "mcsum",
     kinds.OVERRIDE_POLICIES: "ovpol",
     kinds.CLUSTER_OVERRIDE_POLICIES: "covpol",
+    kinds.PLACEMENT_POLICIES: "plpol",
+    kinds.CLUSTER_PLACEMENT_POLICIES: "cplpol",
 }
 WITH_CONDITIONS = [
     kinds.TARGETS,

@@ -28,6 +28,7 @@ from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.overrides import policy
+from vnode.placement import decoding
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Plugin
 from vnode.targets import model, source_rbac
@@ -192,12 +193,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             model.parse(document)
         case "Source" | "ClusterSource":
             assert str(source_rbac.parse(document))
-        case "Pod":
-            assert mutate.proxy_patch(document, "default", ["finalizer"], MANIFESTS)
-        case "Job" | "Deployment":
-            assert mutate.proxy_patch(
-                document["spec"]["template"], "default", ["finalizer"], MANIFESTS
-            )
+        case "Pod" | "Job" | "Deployment" | "Workflow":
+            assert mutate.proxy_patch(pod_of(document), "default", ["finalizer"], MANIFESTS)
         case "ResourceFlavor":  # Kueue's: what it adds to a pod lets it go to virtual nodes only
             flavor = document["spec"]
             added = {"nodeSelector": flavor["nodeLabels"], "tolerations": flavor["tolerations"]}
@@ -209,14 +206,22 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert not policy.parse(document).problem
         case "ClusterQueue" | "LocalQueue":
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
-        case "Workflow":
-            assert mutate.proxy_patch(
-                {"metadata": document["spec"]["podMetadata"]}, "default", ["finalizer"], MANIFESTS
-            )
+        case "PlacementPolicy" | "ClusterPlacementPolicy":
+            assert decoding.decode(document)
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:
             pytest.fail(f"{block}: no check for kind {other}")
+
+
+def pod_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the pod that an object is, or the template of those that it makes."""
+    spec = document["spec"]
+    if "podMetadata" in spec:
+        return {"metadata": spec["podMetadata"]}
+
+    template: dict[str, Any] = spec.get("template", document)
+    return template
 
 
 @pytest.mark.parametrize("plugin", defaults.PLUGINS, ids=lambda plugin: plugin.NAME)

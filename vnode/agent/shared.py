@@ -23,6 +23,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import controller as nodes
 from vnode.overrides.overrides import PolicyOverrides
+from vnode.placement.collection import PlacementPolicies
 from vnode.pods.reservations import Reservations
 from vnode.pods.source import proxy_state
 from vnode.pods.source.externally_bound import ExternallyBoundPods
@@ -88,6 +89,7 @@ class Shared:
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
+        self.policies = PlacementPolicies(client, self.targets)
         self.connections = TargetController(
             client,
             identity,
@@ -115,6 +117,7 @@ class Shared:
             tasks.start(informer.run(), informer.kind.plural)
 
         tasks.start(self.targets.run(), "watch-targets")
+        tasks.start(self.policies.run(), "placement-policies")
 
     def _labels_of_node(self, name: str) -> Mapping[str, str] | None:
         node = self.nodes.store.get(name)

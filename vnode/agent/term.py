@@ -22,6 +22,7 @@ from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
+from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods import chains
 from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
@@ -100,6 +101,8 @@ class Term:
                 )
                 tasks.start(self._make_policy_reporter().run(), "override-policies")
                 self._follow(tasks)
+                tasks.start(self._make_policy_status().run(), "placement-status")
+                await shared.policies.wait_known()  # or pods would be placed as if there were none
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -176,6 +179,19 @@ class Term:
         shared.proxies.subscribe(reporter.on_pod)
         bound.subscribe(reporter.on_pod)
         return reporter
+
+    def _make_policy_status(self) -> PolicyStatusController:
+        shared = self._shared
+        return PolicyStatusController(
+            shared.client,
+            shared.policies,
+            shared.proxies,
+            self._proxies.bound,
+            shared.nodes,
+            shared.links,
+            events=self._events,
+            clock=shared.clock,
+        )
 
     def _make_orphans(self) -> OrphanController:
         shared = self._shared

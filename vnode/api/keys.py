@@ -29,6 +29,8 @@ TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "sour
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
+PLACEMENT_POLICY: Final = OWN_PREFIX + "placement-policy"  # label of pods: its name
+CLUSTER_PLACEMENT_POLICY: Final = OWN_PREFIX + "cluster-placement-policy"  # label of pods: its name
 
 # Written by vnode.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"

@@ -148,6 +148,10 @@ POD_CHAPERONS: Final = Kind(MULTICLUSTER, "v1alpha1", "podchaperons", "PodChaper
 CLUSTER_SUMMARIES: Final = Kind(
     MULTICLUSTER, "v1alpha1", "clustersummaries", "ClusterSummary", namespaced=False
 )
+PLACEMENT_POLICIES: Final = Kind(VNODE, "v1alpha1", "placementpolicies", "PlacementPolicy")
+CLUSTER_PLACEMENT_POLICIES: Final = Kind(
+    VNODE, "v1alpha1", "clusterplacementpolicies", "ClusterPlacementPolicy", namespaced=False
+)
 
 OVERRIDE_POLICIES: Final = Kind(VNODE, "v1alpha1", "overridepolicies", "OverridePolicy")
 CLUSTER_OVERRIDE_POLICIES: Final = Kind(

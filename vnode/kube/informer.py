@@ -71,7 +71,8 @@ class Informer:
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`pace`). One that is `optional` may be denied, for good: then it asks rarely.
     `failure` says why the last attempt failed; None after a success. `tried` is set once there was
-    an attempt.
+    an attempt, `answered` with `synced`, or once the server says that there is no such kind, or
+    that it may not be listed: wait for it where a kind is optional.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Informer:
         self.store = Store(indexes)
         self.synced = asyncio.Event()
         self.tried = asyncio.Event()
+        self.answered = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
         self._selection = ListOptions(
@@ -193,6 +195,9 @@ class Informer:
 
         self.failure = error
         self.tried.set()
+        if isinstance(error, (Denied, NotFound)):
+            self.answered.set()
+
         if isinstance(error, ApiError) and not isinstance(error, TooManyRequests):
             self._version = ""
 
@@ -235,6 +240,7 @@ class Informer:
         self._version = version
         self.synced.set()
         self.tried.set()
+        self.answered.set()
 
     async def _watch(self) -> None:
         """Watch from the last version until the watch ends cleanly."""

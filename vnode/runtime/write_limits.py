@@ -43,6 +43,8 @@ SERVICES: Final = WriteLimit(10, 0.1)
 TARGETS: Final = WriteLimit(10, 0.1)
 # Conditions of override policies, which change with what fails for pods.
 POLICIES: Final = WriteLimit(10, 0.1)
+# What came of a placement policy changes as often as its pods do.
+PLACEMENT_POLICIES: Final = WriteLimit(10, 0.1)
 # Bytes of the pods that are written because of one target: an API server writes a pod as a whole.
 # The burst is the start of some 10,000 pods. In the five minutes for which an API server keeps old
 # revisions in etcd, that makes 556 MiB, a quarter of etcd's default quota.

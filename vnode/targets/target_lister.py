@@ -93,6 +93,17 @@ class TargetLister:
         """Tell whether a Node of that name stands for a Target that exists, or may exist."""
         return not self.synced or name in self._present.by_node
 
+    def cluster_names(self, namespace: str) -> frozenset[str] | None:
+        """Return what a policy of that namespace, or a cluster-wide one, may call clusters.
+
+        These are the names of Targets and of their virtual nodes; None while not all are known.
+        """
+        if not self.synced:
+            return None
+
+        keys = [key for key in self.keys() if not namespace or key.namespace in ("", namespace)]
+        return frozenset(name for key in keys for name in (key.name, key.node_name))
+
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""
         return not self.synced or name in self._present.finalizers

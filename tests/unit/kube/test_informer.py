@@ -10,7 +10,7 @@ import pytest
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from vnode.api import kinds
-from vnode.api.errors import Gone, Unreachable
+from vnode.api.errors import Denied, Gone, NotFound, Unreachable
 from vnode.kube.informer import Informer
 
 pytestmark = pytest.mark.looptime
@@ -53,3 +53,25 @@ async def test_a_version_that_was_only_just_listed_and_is_too_old_leads_to_a_pau
         server.cut_watches()
         await asyncio.sleep(60)
         assert 10 < server.count("list") < 30
+
+
+@pytest.mark.parametrize("error", [NotFound(404, "NotFound", ""), Denied(403, "Forbidden", "")])
+async def test_a_kind_that_is_not_there_is_an_answer_and_a_server_that_is_away_is_none(
+    server, clock, error
+):
+    server.stop()
+    informer = Informer(server.client(), kinds.CONFIG_MAPS, clock=clock)
+    task = asyncio.create_task(informer.run())
+    await asyncio.sleep(60)
+    assert not informer.answered.is_set()
+    fault = server.fail(error, verb="list", kind=kinds.CONFIG_MAPS, times=None)
+    server.start()
+    async with asyncio.timeout(60):
+        await informer.answered.wait()
+
+    assert not informer.synced.is_set()
+    fault.clear()
+    async with asyncio.timeout(60):
+        await informer.synced.wait()
+
+    task.cancel()

@@ -1,1 +1,1 @@
-"""Defines `vnode get`: prints targets, virtual nodes, proxy pods and sources, as kubectl does."""
+"""Defines `vnode get`: prints targets, nodes, proxy pods, sources and policies, as kubectl does."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from typing import Final
 
 from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
@@ -22,6 +23,11 @@ from vnode.kube.watching import ListOptions
 
 Print = Callable[[str], None]
 
+_CLUSTER_WIDE: Final = (
+    kinds.CLUSTER_TARGETS,
+    kinds.CLUSTER_SOURCES,
+    kinds.CLUSTER_PLACEMENT_POLICIES,
+)
 [_NODES] = views.NODES.selections(None)
 
 
@@ -106,7 +112,7 @@ class Listing:
     async def _list(self, selection: ListOptions) -> tuple[list[Object], str] | None:
         """List one selection; None for a cluster-scoped kind that may not be read.
 
-        Namespaced Targets and Sources may be readable nevertheless.
+        Namespaced Targets, Sources and policies may be readable nevertheless.
         """
         try:
             return await self._client.list_at(
@@ -120,7 +126,7 @@ class Listing:
                 f"vnode is not installed here: {cures.INSTALL} ({error.message})"
             ) from error
         except Denied:
-            if selection.kind in (kinds.CLUSTER_TARGETS, kinds.CLUSTER_SOURCES):
+            if selection.kind in _CLUSTER_WIDE:
                 return None
 
             raise

@@ -14,6 +14,7 @@ from vnode.cli import tables
 from vnode.cli.tables import Column
 from vnode.insight import failing, status_text
 from vnode.kube.watching import ListOptions
+from vnode.placement import decoding
 from vnode.targets import conditions, model
 
 
@@ -57,6 +58,10 @@ def _allocatable(resource: str) -> Callable[[Row], str]:
         return str((objects.status(row.object).get("allocatable") or {}).get(resource, ""))
 
     return cell
+
+
+def _status_number(field: str) -> Callable[[Row], str]:
+    return lambda row: str(objects.status(row.object).get(field, ""))
 
 
 def _where(row: Row) -> str:
@@ -154,7 +159,27 @@ PODS: Final = View(
     kind_of=lambda _obj: kinds.PODS,
 )
 
-VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES)}
+POLICIES: Final = View(
+    "policies",
+    lambda namespace: [
+        ListOptions(kinds.PLACEMENT_POLICIES, namespace),
+        ListOptions(kinds.CLUSTER_PLACEMENT_POLICIES),
+    ],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column("MODE", _meta(lambda obj: str(objects.spec(obj).get("mode", "")))),
+        Column("ACCEPTED", _condition("Accepted", "status")),
+        Column("WORKLOADS", _status_number("workloadCount")),
+        Column("REPLICAS", _status_number("replicas")),
+        _AGE,
+        Column("PRIORITY", _meta(lambda obj: str(objects.spec(obj).get("priority", 0))), wide=True),
+        Column("MESSAGE", _condition("Accepted", "message"), wide=True),
+    ),
+    kind_of=decoding.kind_of,
+)
+
+VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES, POLICIES)}
 ALIASES: Final = {
     "target": "targets",
     "tg": "targets",
@@ -163,10 +188,13 @@ ALIASES: Final = {
     "pod": "pods",
     "po": "pods",
     "source": "sources",
+    "policy": "policies",
+    "placementpolicies": "policies",
+    "plpol": "policies",
 }
 
 
 def columns(view: View, *, everywhere: bool) -> tuple[Column, ...]:
     """Return the columns of a view, without the namespace where it is the same for all rows."""
-    several = everywhere or view in (TARGETS, SOURCES)
+    several = everywhere or view in (TARGETS, SOURCES, POLICIES)
     return tuple(column for column in view.columns if several or column is not _NAMESPACE)

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from vnode.api import keys
 from vnode.api.objects import Object
+from vnode.api.properties import PropertyRequirement
 from vnode.api.selectors import Selector
 from vnode.scheduling.placement.seats import Share
 
@@ -43,21 +45,34 @@ class PlacementNode(Protocol):
         """The labels of the Node."""
 
 
+def names_of(node: PlacementNode) -> tuple[str, ...]:
+    """Return what a policy may call a virtual node: its own name, and that of its Target."""
+    labels = node.labels
+    target = labels.get(keys.CLUSTER_TARGET_NAME) or labels.get(keys.TARGET_NAME)
+    return (node.name, target) if target else (node.name,)
+
+
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Which virtual nodes: all that match the selector, are named (if any is), and not excluded."""
+    """Which virtual nodes: those that match the selector, have the properties, and are named (if
+    any is) and not excluded."""
 
     selector: Selector = _EVERY_NODE
     names: frozenset[str] = frozenset()
-    """Names of virtual nodes; empty: all."""
+    """Names of virtual nodes, or of their Targets or ClusterTargets; empty: all."""
     exclude: frozenset[str] = frozenset()
+    """Likewise; they win over `names`."""
+    properties: frozenset[PropertyRequirement] = frozenset()
 
     def include(self, node: PlacementNode) -> bool:
         """Tell whether it is one of them."""
-        if node.name in self.exclude or (self.names and node.name not in self.names):
+        names = names_of(node)
+        if not self.exclude.isdisjoint(names) or (self.names and self.names.isdisjoint(names)):
             return False
 
-        return self.selector.matches(node.labels)
+        return self.selector.matches(node.labels) and all(
+            required.matches(node.labels) for required in self.properties
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,11 @@ class Policy:
     """Empty: all of `clusters`, with equal rights."""
     overflow: Overflow = Overflow()
 
+    @property
+    def by_capacity(self) -> bool:
+        """Whether no entry has a weight, so that free capacity counts."""
+        return all(target.weight is None for target in self.targets)
+
     def shares(
         self, nodes: Iterable[PlacementNode], capacity: Mapping[str, int] | None = None
     ) -> tuple[Share, ...]:
@@ -112,14 +132,13 @@ class Policy:
         node for a policy whose entries have none.
         """
         found = []
-        by_capacity = capacity is not None and all(t.weight is None for t in self.targets)
         for node in sorted(nodes, key=lambda node: node.name):
             index, target = self._target(node)
             if target is None:
                 continue
 
             weight = 1 if target.weight is None else target.weight
-            if by_capacity and capacity is not None:
+            if capacity is not None and self.by_capacity:
                 weight = capacity.get(node.name, 0)
 
             tier = target.tier * (len(self.targets) + 1)

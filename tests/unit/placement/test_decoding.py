@@ -1,0 +1,133 @@
+"""Policies as users write them become values, or an error that says what to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from vnode.api import properties, selectors
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object
+from vnode.placement.decoding import decode, named, seconds
+from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
+
+
+def policy(namespace: str = "team-a", **spec: Any) -> Object:
+    return {"metadata": {"name": "web", "namespace": namespace}, "spec": spec}
+
+
+def by_name(name: str) -> Clusters:
+    return Clusters(names=frozenset((name,)))
+
+
+def test_an_empty_policy_spreads_pods_that_name_it_over_all_clusters() -> None:
+    assert decode(policy()) == Policy("placementpolicy/web", "team-a", None)
+    assert decode(policy("")).name == "clusterplacementpolicy/web"
+
+
+def test_every_field_has_its_place() -> None:
+    found = decode(
+        policy(
+            selector={"matchLabels": {"app": "web"}},
+            priority=3,
+            groupBy="example.com/set",
+            clusters={
+                "selector": {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]},
+                "names": ["a", "b"],
+                "exclude": ["c"],
+                "properties": [{"name": "mem", "operator": "Gt", "values": ["1Gi"]}],
+            },
+            mode="Fill",
+            targets=[
+                {"cluster": "a", "weight": 2, "priority": 1, "minReplicas": 1, "maxReplicas": 4},
+                {"selector": {"matchLabels": {"cloud": "x"}}},
+            ],
+            overflow={"afterUnschedulableFor": "1m30s", "maxCandidates": 2},
+        )
+    )
+    assert found == Policy(
+        "placementpolicy/web",
+        "team-a",
+        selectors.parse("app=web"),
+        Mode.FILL,
+        priority=3,
+        group_by="example.com/set",
+        clusters=Clusters(
+            selectors.parse("gpu"),
+            frozenset(("a", "b")),
+            frozenset(("c",)),
+            frozenset((properties.compiled("mem", "Gt", ["1Gi"]),)),
+        ),
+        targets=(
+            PlacementTarget(by_name("a"), 2, 1, 1, 4),
+            PlacementTarget(Clusters(selectors.parse("cloud=x"))),
+        ),
+        overflow=Overflow(90.0, 2),
+    )
+    assert list(named(found)) == [
+        ("spec.clusters.names", "a"),
+        ("spec.clusters.names", "b"),
+        ("spec.targets[0].cluster", "a"),
+    ]
+
+
+A = {"cluster": "a"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"weights": []}, 'spec: unknown field "weights"; known are: selector, priority'),
+        ({"targets": [{**A, "min": 1}]}, r'spec.targets: unknown field "min"; known are: cluster'),
+        ({"mode": "Pack"}, "Invalid enum value 'Pack' - at `\\$.mode`"),
+        ({"targets": [{}]}, r"spec.targets\[0\]: give exactly one of cluster and selector"),
+        ({"targets": [{**A, "selector": {}}]}, "give exactly one of cluster and selector"),
+        ({"targets": [{"cluster": ""}]}, r'spec.targets\[0\].cluster is ""'),
+        ({"targets": [{**A, "weight": -1}]}, r"`int` >= 0 - at `\$.targets\[0\].weight`"),
+        ({"targets": [A, A]}, r"spec.targets\[1\]: an earlier entry is for a: leave one out"),
+        ({"targets": [{**A, "minReplicas": 3, "maxReplicas": 2}]}, "minReplicas 3 is above max"),
+        ({"targets": [A], "clusters": {"exclude": ["a"]}}, "spec.clusters.exclude has a"),
+        ({"clusters": {"names": ["a"], "exclude": ["a"]}}, "a is in names and in exclude"),
+        ({"mode": "Any", "targets": [{**A, "weight": 1}]}, "weight means nothing in mode Any"),
+        ({"mode": "Single", "targets": [{**A, "minReplicas": 0}]}, "choose Spread or Fill"),
+        ({"mode": "Single", "overflow": {}}, "spec.overflow means nothing in mode Single"),
+        ({"overflow": {"afterUnschedulableFor": "soon"}}, '"soon" is no duration: write 90s'),
+        ({"overflow": {"maxCandidates": 0}}, "`int` >= 1"),
+        ({"selector": {"matchLabel": {}}}, 'spec.selector: unknown field "matchLabel"'),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            'spec.selector: selector on "a": In needs values',
+        ),
+        (
+            {"clusters": {"properties": [{"name": "m", "operator": "Gt", "values": ["x"]}]}},
+            'spec.clusters.properties: property "m": "x" is not a quantity',
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused_with_the_cure(spec: Object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        decode(policy(**spec))
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", 3])
+def test_a_spec_of_any_type_is_no_worse_than_wrong(spec: Any) -> None:
+    obj = {"metadata": {"name": "web"}, "spec": spec}
+    if spec is None:
+        assert decode(obj).mode is Mode.SPREAD
+    else:
+        with pytest.raises(ConfigError, match="Expected `object`"):
+            decode(obj)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("90s", 90), ("2m", 120), ("1h30m", 5400), ("0s", 0), ("1h1m1s", 3661)]
+)
+def test_durations_are_those_of_go(text: str, length: float) -> None:
+    assert seconds(text, "x") == length
+
+
+@pytest.mark.parametrize("text", ["", "1", "m", "1m1h", "1.5m", "-1s", "1d", "9999999h"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"x: .* is no duration"):
+        seconds(text, "x")

@@ -1,0 +1,91 @@
+"""Which policy is a pod's: by label, then namespace, priority and name."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnode.api import keys, selectors
+from vnode.api.objects import Object
+from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement.policy import Policy
+
+
+def local(name: str, selector: str | None = "", priority: int = 0) -> Policy:
+    compiled = None if selector is None else selectors.parse(selector)
+    return Policy(f"placementpolicy/{name}", "team-a", compiled, priority=priority)
+
+
+def everywhere(name: str, selector: str | None = "", priority: int = 0) -> Policy:
+    compiled = None if selector is None else selectors.parse(selector)
+    return Policy(f"clusterplacementpolicy/{name}", "", compiled, priority=priority)
+
+
+def pod(namespace: str = "team-a", **labels: str) -> Object:
+    return {"metadata": {"namespace": namespace, "name": "p", "labels": labels}}
+
+
+def naming(key: str, name: str) -> Object:
+    return {"metadata": {"namespace": "team-a", "name": "p", "labels": {key: name}}}
+
+
+def test_a_policy_of_the_namespace_wins_over_a_cluster_wide_one() -> None:
+    index = PolicyIndex([everywhere("a", priority=9), local("b")])
+    assert index.of(pod()) == local("b")
+    assert index.of(pod("team-b")) == everywhere("a", priority=9)
+
+
+def test_then_the_higher_priority_then_the_name() -> None:
+    index = PolicyIndex([local("b"), local("c", priority=1), local("a"), local("d", priority=1)])
+    assert index.of(pod()) == local("c", priority=1)
+
+
+def test_a_label_wins_over_selectors() -> None:
+    index = PolicyIndex([local("a", priority=9), local("b", None), everywhere("c", None)])
+    assert index.of(naming(keys.PLACEMENT_POLICY, "b")) == local("b", None)
+    assert index.of(naming(keys.CLUSTER_PLACEMENT_POLICY, "c")) == everywhere("c", None)
+
+
+def test_a_label_that_names_no_policy_is_as_if_it_were_not_there() -> None:
+    index = PolicyIndex([local("a"), everywhere("b", None)])
+    assert index.of(naming(keys.PLACEMENT_POLICY, "b")) == local("a")
+    assert PolicyIndex([local("a", None)]).of(naming(keys.PLACEMENT_POLICY, "b")) is None
+
+
+def test_a_policy_without_a_selector_is_for_those_that_name_it() -> None:
+    assert PolicyIndex([local("a", None), everywhere("b", None)]).of(pod(app="web")) is None
+
+
+def test_labels_of_pods_select() -> None:
+    index = PolicyIndex([local("a", "app=web,tier!=test"), local("b", "app in (web,db)")])
+    assert index.of(pod(app="web")) == local("a", "app=web,tier!=test")
+    assert index.of(pod(app="web", tier="test")) == local("b", "app in (web,db)")
+    assert index.of(pod(app="batch")) is None
+
+
+NAMES = st.sampled_from("abcd")
+TERMS = st.sampled_from(["x=1", "x=2", "y=1", "x in (1,2)", "!y", "x!=1", "y"])
+SELECTORS = st.none() | st.lists(TERMS, max_size=2).map(",".join)
+POLICIES = st.builds(local, NAMES, SELECTORS, st.integers(0, 2)) | st.builds(
+    everywhere, NAMES, SELECTORS, st.integers(0, 2)
+)
+LABELS = st.dictionaries(
+    st.sampled_from(["x", "y", keys.PLACEMENT_POLICY, keys.CLUSTER_PLACEMENT_POLICY]),
+    st.sampled_from(["1", "2", "a", "b"]),
+)
+
+
+@given(st.lists(POLICIES, max_size=8, unique_by=lambda p: p.name), LABELS)
+def test_it_is_the_first_of_a_slow_search(policies: list[Policy], labels: dict[str, str]) -> None:
+    def rank(policy: Policy) -> tuple[bool, int, str]:
+        return not policy.namespace, -policy.priority, policy.name
+
+    def is_named(policy: Policy) -> bool:
+        key = keys.PLACEMENT_POLICY if policy.namespace else keys.CLUSTER_PLACEMENT_POLICY
+        return policy.name.partition("/")[2] == labels.get(key)
+
+    named = sorted(filter(is_named, policies), key=rank)
+    selecting = [p for p in policies if p.selector is not None and p.selector.matches(labels)]
+    expected = next(iter(named + sorted(selecting, key=rank)), None)
+    found = PolicyIndex(policies).of({"metadata": {"namespace": "team-a", "labels": labels}})
+    assert found == expected

@@ -1,0 +1,155 @@
+"""A source with Targets, virtual nodes, pods and policies, whose policies are kept and reported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.apiserver.links import link_to
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, names, objects
+from vnode.api.clock import Clock
+from vnode.api.identity import Identity
+from vnode.api.listeners import subscription_scope
+from vnode.api.objects import Object, Objects
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Handler, Informer
+from vnode.nodes import controller as nodes
+from vnode.nodes import virtual
+from vnode.placement.collection import PlacementPolicies
+from vnode.placement.status_controller import PolicyStatusController
+from vnode.pods.source import proxy_state
+from vnode.runtime.links import Link, Links, TargetKey
+from vnode.targets.target_lister import TargetLister
+
+SETTLED = 20.0
+"""Seconds after which everything is written."""
+US = Identity("c1", "uid-of-c1")
+
+
+def node_of(cluster: str) -> str:
+    """The virtual node of a ClusterTarget."""
+    return names.virtual_node("", cluster)
+
+
+class Nobody:
+    """The pods that others bound: none."""
+
+    def get(self, _key: str) -> Object | None:
+        return None
+
+    def subscribe(self, _handler: Handler) -> None:
+        pass
+
+    def pods_on(self, _node_name: str) -> Iterator[Object]:
+        return iter(())
+
+
+class World:
+    """The source; `running` watches and reports, as a leader does."""
+
+    def __init__(self, clock: Clock, *clusters: str) -> None:
+        self.clock = clock
+        self.server = APIServer("c1", clock)
+        self.links = Links()
+        self.policies: PlacementPolicies
+        for cluster in clusters:
+            self.add_target(cluster)
+
+    def add_target(self, name: str, namespace: str = "") -> None:
+        kind = kinds.TARGETS if namespace else kinds.CLUSTER_TARGETS
+        key = TargetKey(namespace, name)
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        self.server.add(kind, {"metadata": metadata, "spec": {}})
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        self.server.add(kinds.NODES, virtual.registration(key) | {"status": ready})
+
+    def add_policy(self, name: str = "web", namespace: str = "default", **spec: Any) -> None:
+        kind = kinds.PLACEMENT_POLICIES if namespace else kinds.CLUSTER_PLACEMENT_POLICIES
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        self.server.add(kind, {"metadata": metadata | {"generation": 1}, "spec": spec})
+
+    def add_pods(self, workload: str, node: str, count: int, phase: str = "Running") -> Objects:
+        """Add pods of a Deployment, bound to a virtual node unless that is ""."""
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-1", "uid": "r"}
+        made = []
+        for number in range(count):
+            metadata = {
+                "name": f"{workload}-{node or 'none'}-{number}",
+                "namespace": "default",
+                "labels": {"app": workload, "pod-template-hash": "1"},
+                "ownerReferences": [owner | {"controller": True}],
+            }
+            spec = {"schedulerName": keys.PROXY_SCHEDULER, "containers": []}
+            pod = {
+                "metadata": metadata,
+                "spec": spec | ({"nodeName": node} if node else {}),
+                "status": {"phase": phase},
+            }
+            made.append(self.server.add(kinds.PODS, pod))
+
+        return made
+
+    def link(self, cluster: str) -> tuple[APIServer, Link]:
+        """Connect to a cluster; the informers of the link do not run yet."""
+        server = APIServer(cluster, self.clock)
+        link = link_to(server, TargetKey("", cluster), US, self.clock)
+        self.links.add(link)
+        return server, link
+
+    def status(self, name: str = "web", namespace: str = "default") -> Object:
+        kind = kinds.PLACEMENT_POLICIES if namespace else kinds.CLUSTER_PLACEMENT_POLICIES
+        policy = self.server.find(kind, name, namespace)
+        assert policy is not None
+        return objects.status(policy)
+
+    def accepted(self, name: str = "web") -> tuple[str, str, str]:
+        """Status, reason and message of the condition."""
+        [condition] = self.status(name)["conditions"]
+        return condition["status"], condition["reason"], condition["message"]
+
+    def planned(self, name: str = "web") -> dict[str, dict[str, int]]:
+        """Workload -> virtual node -> planned."""
+        return {
+            entry["workload"]: {target["cluster"]: target["planned"] for target in entry["targets"]}
+            for entry in self.status(name)["workloads"]
+        }
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        client = self.server.client()
+        targets = TargetLister(client)
+        self.policies = PlacementPolicies(client, targets)
+        proxies = Informer(client, kinds.PODS, trim=proxy_state.trim)
+        virtual_nodes = nodes.informer(client)
+        events = EventRecorder(client, "vnode", self.clock)
+        with subscription_scope():
+            controller = PolicyStatusController(
+                client,
+                self.policies,
+                proxies,
+                Nobody(),
+                virtual_nodes,
+                self.links,
+                events=events,
+                clock=self.clock,
+            )
+            runs = [
+                each.run()
+                for each in (targets, self.policies, proxies, virtual_nodes, events, controller)
+            ]
+            tasks = [asyncio.create_task(run) for run in runs]
+            try:
+                async with asyncio.timeout(SETTLED):
+                    await self.policies.wait_known()
+
+                await asyncio.sleep(SETTLED)
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+                for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                    assert isinstance(ended, asyncio.CancelledError), ended

@@ -1,0 +1,196 @@
+"""Compares each workload that a policy would be for with its plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vnode.api import objects, resources
+from vnode.api.errors import ConfigError
+from vnode.api.objects import Object, Objects
+from vnode.placement import accounts, collection, counting, decoding
+from vnode.placement.accounts import PlannedNode, WorkloadAccount
+from vnode.placement.counting import WorkloadCounts, WorkloadTally
+from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement.policy import Policy, names_of
+from vnode.scheduling.placement.seats import MAX_WEIGHT
+from vnode.scheduling.placement.workloads import workload_of
+
+_SHORT: Final = {
+    "deploy": "deployment",
+    "deployments": "deployment",
+    "sts": "statefulset",
+    "statefulsets": "statefulset",
+    "rs": "replicaset",
+    "replicasets": "replicaset",
+    "jobs": "job",
+    "po": "pod",
+    "pods": "pod",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What a plan depends on."""
+
+    nodes: Objects
+    """The virtual nodes."""
+    pods: Objects
+    """The proxy pods."""
+    policies: Objects
+    """Those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The arguments of the command."""
+
+    policy: Object
+    namespace: str
+    """Of the workload that is asked for."""
+    workload: str = ""
+    """KIND/NAME; "": all that the policy would be for."""
+    replicas: int | None = None
+    """None: as many as there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPlan:
+    """What a policy would do."""
+
+    policy: Policy
+    accounts: tuple[WorkloadAccount, ...]
+    notes: tuple[str, ...] = ()
+
+
+def make(request: PlanRequest, view: ClusterView) -> PolicyPlan:
+    """Plan. Raises ConfigError, with the cure, where the agent would not accept the policy."""
+    policy = decoding.decode(request.policy)
+    nodes = [accounts.planned_node(node) for node in view.nodes]
+    if missing := collection.missing_cluster(policy, _names(nodes, policy.namespace)):
+        raise ConfigError(f"{policy.name}: {missing}")
+
+    notes: list[str] = []
+    found: dict[str, tuple[WorkloadTally, Object | None]]
+    if request.workload or request.replicas is not None:
+        found = _asked(request, policy, view, notes)
+    else:
+        found = _matching(policy, view, nodes, notes)
+
+    told = []
+    for workload, (tally, pod) in sorted(found.items(), key=lambda e: (-e[1][0].replicas, e[0])):
+        weights = None
+        if accounts.weighs_capacity(policy):
+            weights = _sizes(view.nodes, pod)
+
+        told.append(accounts.account(policy, workload, tally, nodes, weights=weights))
+
+    if told and accounts.weighs_capacity(policy):
+        notes.append(
+            "the policy has no weights: shares are by what the clusters have in all here, and by "
+            "what they have free when pods are scheduled"
+        )
+
+    return PolicyPlan(policy, tuple(told), tuple(notes))
+
+
+def _names(nodes: Iterable[PlannedNode], namespace: str) -> frozenset[str]:
+    """Return the names that a policy of that namespace may use."""
+    usable = accounts.covering(nodes, namespace) if namespace else nodes
+    return frozenset(name for node in usable for name in names_of(node))
+
+
+def _asked(
+    request: PlanRequest, policy: Policy, view: ClusterView, notes: list[str]
+) -> dict[str, tuple[WorkloadTally, Object | None]]:
+    """Return the pods of the workload that is asked for, or an imaginary one."""
+    namespace = policy.namespace or request.namespace
+    name = policy.name.partition("/")[2]
+    workload = _key(request.workload or f"deployment/{name}", namespace)
+    pods = [
+        pod
+        for pod in view.pods
+        if request.workload and workload_of(pod, policy.group_by) == workload
+    ]
+    counts = WorkloadCounts()
+    for pod in pods:
+        counts.set(objects.key(pod), counting.counted(pod, lambda _pod: policy))
+
+    tally = counts.of(counting.key_of(policy)).get(workload)
+    if tally is None:
+        if request.replicas is None:
+            raise ConfigError(
+                f"{workload} has no pods that run in targets: pass --replicas N for its plan"
+            )
+
+        tally = WorkloadTally(namespace)
+
+    if pods and PolicyIndex([policy]).of(pods[0]) is None:
+        notes.append(f"the pods of {workload} have no labels that the policy selects")
+
+    if request.replicas is not None:
+        tally = replace(tally, replicas=request.replicas)
+
+    return {workload: (tally, pods[0] if pods else None)}
+
+
+def _matching(
+    policy: Policy, view: ClusterView, nodes: Iterable[PlannedNode], notes: list[str]
+) -> dict[str, tuple[WorkloadTally, Object | None]]:
+    """Return the pods of each workload that the policy would be for."""
+    index = PolicyIndex([*_others(policy, view, nodes), policy])
+    alone = PolicyIndex([policy])
+    counts, first, left = WorkloadCounts(), dict[str, Object](), dict[str, str]()
+    for pod in view.pods:
+        winner = index.of(pod)
+        if winner is policy:
+            counts.set(objects.key(pod), counting.counted(pod, lambda _pod: policy))
+            first.setdefault(workload_of(pod, policy.group_by), pod)
+        elif winner is not None and alone.of(pod) is not None:
+            left[workload_of(pod, winner.group_by)] = winner.name
+
+    notes += [f"{workload}: {winner} comes first" for workload, winner in sorted(left.items())]
+    found = counts.of(counting.key_of(policy))
+    return {workload: (tally, first.get(workload)) for workload, tally in found.items()}
+
+
+def _others(policy: Policy, view: ClusterView, nodes: Iterable[PlannedNode]) -> list[Policy]:
+    """Return the other policies that are in force."""
+    found, known = [], list(nodes)
+    for obj in view.policies:
+        try:
+            other = decoding.decode(obj)
+        except ConfigError:
+            continue
+
+        is_same = counting.key_of(other) == counting.key_of(policy)
+        if not is_same and not collection.missing_cluster(other, _names(known, other.namespace)):
+            found.append(other)
+
+    return found
+
+
+def _key(workload: str, namespace: str) -> str:
+    """Return the key of `KIND/NAME`."""
+    kind, slash, name = workload.partition("/")
+    if not slash or not kind or not name:
+        raise ConfigError(f"{workload}: write KIND/NAME, such as deployment/web")
+
+    kind = kind.lower().removesuffix(".apps").removesuffix(".batch")
+    return f"{_SHORT.get(kind, kind)}/{namespace}/{name}"
+
+
+def _sizes(nodes: Objects, pod: Object | None) -> Mapping[str, int]:
+    """Return how many such pods each cluster could have if it were empty."""
+    requests = {resources.CPU: 1000}
+    if pod is not None and objects.spec(pod).get("containers"):
+        requests = resources.pod_requests(pod)
+
+    sizes = {}
+    for node in nodes:
+        has = resources.parse(objects.status(node).get("allocatable"))
+        fits = min(has.get(name, 0) // amount for name, amount in requests.items() if amount)
+        sizes[objects.name(node)] = min(MAX_WEIGHT, fits)
+
+    return sizes

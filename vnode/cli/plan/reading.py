@@ -1,0 +1,67 @@
+"""Reads a policy from a file, and from the cluster what its plan depends on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from vnode.api import documents, keys, kinds
+from vnode.api.errors import ConfigError, Denied, NotFound
+from vnode.api.objects import Object, Objects
+from vnode.cli.plan.planning import ClusterView
+from vnode.insight import status_text
+from vnode.kube.client import Client
+from vnode.placement import decoding
+
+_VIRTUAL: Final = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
+
+
+def read_policy(path: str, namespace: str) -> Object:
+    """Return the policy in a file ("-": standard input); ConfigError if it is none.
+
+    A PlacementPolicy that names no namespace is for that one.
+    """
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
+        obj = documents.parse(text)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no policy: {error}") from error
+
+    return _checked(obj, path, namespace)
+
+
+def _checked(obj: Any, path: str, namespace: str) -> Object:
+    known = {kind.kind: kind for kind in decoding.KINDS}
+    kind = known.get(obj.get("kind", "")) if isinstance(obj, dict) else None
+    if kind is None or obj.get("apiVersion") != kind.api_version:
+        raise ConfigError(
+            f"{path} has no policy: write apiVersion {decoding.KINDS[0].api_version} and "
+            f"kind {' or '.join(known)}"
+        )
+
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        raise ConfigError(f"{path}: metadata.name is missing")
+
+    if unknown := sorted(obj.keys() - {"apiVersion", "kind", "metadata", "spec", "status"}):
+        raise ConfigError(f'{path}: unknown field "{unknown[0]}"; the policy is below "spec"')
+
+    home = str(metadata.get("namespace") or namespace) if kind.namespaced else ""
+    return {**obj, "metadata": {"name": metadata["name"], **({"namespace": home} if home else {})}}
+
+
+async def read_cluster(client: Client, namespace: str | None) -> ClusterView:
+    """Read virtual nodes, policies, and the proxy pods of a namespace (None: of all)."""
+    nodes = await client.list(kinds.NODES, label_selector=_VIRTUAL)
+    pods = await client.list(kinds.PODS, namespace)
+    policies: Objects = []
+    for kind in decoding.KINDS:
+        try:
+            policies += await client.list(kind, namespace if kind.namespaced else None)
+        except (Denied, NotFound):
+            continue  # then it is planned as if there were none of that kind
+
+    return ClusterView(nodes, [pod for pod in pods if status_text.is_proxy(pod)], policies)

@@ -1,0 +1,171 @@
+"""Compares what each cluster has of a workload with what it is to have, for status and for people.
+
+What it is to have depends on the policy, the virtual nodes and the number of replicas alone
+(`vnode.scheduling.placement.seats`), so the agent and `vnode plan` come to the same numbers as the
+scheduler. Pure.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+from vnode.placement.counting import WorkloadTally
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.seats import Plan, plan
+
+MOST_WORKLOADS: Final = 50
+"""Workloads in a status; of others there is only the number."""
+MOST_TARGETS: Final = 1000
+"""Entries for clusters in a status, in all workloads together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A virtual node, as far as plans look at it."""
+
+    name: str
+    labels: Mapping[str, str]
+    takes_pods: bool = True
+    """It is ready and not cordoned, so that more pods may be planned for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccount:
+    """One cluster's part of a workload."""
+
+    cluster: str
+    """The virtual node."""
+    planned: int | None
+    """None where there is no plan."""
+    running: int
+    waiting: int
+
+    @property
+    def difference(self) -> int | None:
+        """How many more are planned than are there; negative for too many."""
+        return None if self.planned is None else self.planned - self.running - self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAccount:
+    """A workload, and the clusters that have a part of it or are to have one."""
+
+    workload: str
+    replicas: int
+    targets: tuple[ClusterAccount, ...]
+    unplaced: int = 0
+
+
+def planned_node(node: Object) -> PlannedNode:
+    """Return what plans look at of a Node."""
+    ready = (objects.condition(node, "Ready") or {}).get("status", "True") == "True"
+    takes_pods = ready and not objects.spec(node).get("unschedulable")
+    return PlannedNode(objects.name(node), objects.labels(node), takes_pods)
+
+
+def covering(nodes: Iterable[PlannedNode], namespace: str) -> list[PlannedNode]:
+    """Return the virtual nodes that are for pods of that namespace."""
+    return [n for n in nodes if n.labels.get(keys.TARGET_NAMESPACE) in (None, "", namespace)]
+
+
+def account(
+    policy: Policy,
+    workload: str,
+    tally: WorkloadTally,
+    nodes: Iterable[PlannedNode],
+    *,
+    candidates: Mapping[str, int] | None = None,
+    weights: Mapping[str, int] | None = None,
+) -> WorkloadAccount:
+    """Return the account of a workload.
+
+    `candidates` has how many of its pods that are not bound wait in which cluster, `weights` what
+    each cluster weighs for a policy without weights, where that is known: else it has no plan.
+    """
+    waiting = tally.starting + Counter(candidates or {})
+    there = tally.running + waiting
+    made = _plan(policy, workload, tally, covering(nodes, tally.namespace), weights)
+    planned = {} if made is None else made.planned
+    return WorkloadAccount(
+        workload,
+        tally.replicas,
+        tuple(
+            ClusterAccount(
+                name,
+                None if made is None else planned.get(name, 0),
+                tally.running[name],
+                waiting[name],
+            )
+            for name in sorted(planned.keys() | there.keys())
+        ),
+        0 if made is None else made.unplaced,
+    )
+
+
+def _plan(
+    policy: Policy,
+    workload: str,
+    tally: WorkloadTally,
+    nodes: list[PlannedNode],
+    weights: Mapping[str, int] | None,
+) -> Plan | None:
+    """Plan as scheduling does: pods on clusters that take no more keep their places."""
+    if policy.mode is Mode.ANY or (weighs_capacity(policy) and weights is None):
+        return None
+
+    bound = tally.running + tally.starting
+    if policy.mode is Mode.SINGLE:
+        if not bound:
+            return None
+
+        return Plan({min(bound, key=lambda name: (-bound[name], name)): tally.replicas})
+
+    shares = policy.shares(nodes, weights if weighs_capacity(policy) else None)
+    takes_pods = {node.name for node in nodes if node.takes_pods}
+    closed = {s.node: bound[s.node] for s in shares if s.node not in takes_pods and bound[s.node]}
+    included = {share.node for share in shares}
+    staying = sum(closed.values()) + sum(n for node, n in bound.items() if node not in included)
+    open_shares = [share for share in shares if share.node in takes_pods]
+    made = plan(max(0, tally.replicas - staying), open_shares, workload)
+    return Plan({**made.planned, **closed}, made.unplaced)
+
+
+def weighs_capacity(policy: Policy) -> bool:
+    """Tell whether the weights of clusters depend on what they have free."""
+    return policy.mode is Mode.SPREAD and policy.by_capacity
+
+
+def largest(tallies: Mapping[str, WorkloadTally]) -> list[tuple[str, WorkloadTally]]:
+    """Return the workloads that a status has, the largest first."""
+    return heapq.nsmallest(MOST_WORKLOADS, tallies.items(), lambda e: (-e[1].replicas, e[0]))
+
+
+def status(tallies: Mapping[str, WorkloadTally], accounts: Iterable[WorkloadAccount]) -> Object:
+    """Build the status of a policy but for its conditions."""
+    room, workloads = MOST_TARGETS, []
+    for each in accounts:
+        targets = [_entry(target) for target in each.targets[:room]]
+        room -= len(targets)
+        entry: Object = {"workload": each.workload, "replicas": each.replicas, "targets": targets}
+        workloads.append(entry | ({"unplaced": each.unplaced} if each.unplaced else {}))
+
+    return {
+        "workloadCount": len(tallies),
+        "replicas": sum(tally.replicas for tally in tallies.values()),
+        "workloads": workloads,
+    }
+
+
+def _entry(target: ClusterAccount) -> Object:
+    entry: Object = {
+        "cluster": target.cluster,
+        "running": target.running,
+        "waiting": target.waiting,
+    }
+    return entry if target.planned is None else entry | {"planned": target.planned}

@@ -1,0 +1,193 @@
+"""Keeps the placement policies that are in force: valid ones whose clusters exist.
+
+All replicas watch both kinds. A cluster without their CRDs, or an agent without the right to list
+them, has no policies, and nothing else waits for them: who has none pays nothing. Who schedules
+learns by `subscribe` that a policy has begun, changed or ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vnode.api import objects, visible
+from vnode.api.errors import MESSAGE_LIMIT, ConfigError
+from vnode.api.listeners import Listeners
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.placement import decoding
+from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement.policy import Policy
+
+ACCEPTED: Final = "Accepted"
+INVALID: Final = "Invalid"
+UNKNOWN_CLUSTER: Final = "UnknownCluster"
+_NAMES_SHOWN: Final = 10
+
+
+class KnownClusters(Protocol):
+    """The Targets of this cluster, as far as policies name them."""
+
+    async def wait_synced(self) -> None:
+        """Return once all are known."""
+
+    def cluster_names(self, namespace: str) -> frozenset[str] | None:
+        """Return the names that a policy of that namespace may use; None while unknown."""
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """The informers of Targets and ClusterTargets."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVerdict:
+    """Whether a policy is in force; if not, the message says what to do."""
+
+    policy: Policy | None
+    reason: str = ACCEPTED
+    message: str = "the policy is in force"
+
+
+class PlacementPolicies:
+    """The policies that are in force; implements `vnode.scheduling.placement.policy.Policies`."""
+
+    def __init__(self, client: Client, clusters: KnownClusters) -> None:
+        self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
+        self._clusters = clusters
+        self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
+        self._in_force: dict[str, Policy] = {}
+        self._index: PolicyIndex | None = None  # of those in force; None if it must be built
+        self._listeners: Listeners[[]] = Listeners()
+        for informer in self.informers:
+            informer.subscribe(self._on_policy)
+
+        for informer in clusters.informers:
+            informer.subscribe(self._on_target)
+
+    def __bool__(self) -> bool:
+        """Return whether any is in force."""
+        return bool(self._in_force)
+
+    async def run(self) -> None:
+        """Watch them until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self.informers:
+                group.create_task(informer.run(), name=informer.kind.plural)
+
+            await self._clusters.wait_synced()
+            self._judge_all()
+
+    async def wait_known(self) -> None:
+        """Return once all are known, or it is known that there can be none."""
+        for informer in self.informers:
+            await informer.answered.wait()
+
+        await self._clusters.wait_synced()
+
+    def of(self, pod: Object) -> Policy | None:
+        """Return the policy of a pod, None if there is none for it."""
+        if not self._in_force:
+            return None
+
+        if self._index is None:
+            self._index = PolicyIndex(self._in_force.values())
+
+        return self._index.of(pod)
+
+    def get(self, key: str) -> Object | None:
+        """Return the object of that key: NAMESPACE/NAME, or NAME for a cluster-wide one."""
+        local, cluster_wide = self.informers
+        return (local if "/" in key else cluster_wide).store.get(key)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all policies that there are, in force or not."""
+        return list(self._verdicts)
+
+    def verdict(self, key: str) -> PolicyVerdict | None:
+        """Return whether the policy of that key is in force; None if there is no such policy."""
+        return self._verdicts.get(key)
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever a policy begins or ceases to be in force, or is another one."""
+        self._listeners.add(changed)
+
+    def _on_policy(self, _old: Object | None, new: Object | None) -> None:
+        key = objects.key(new or _old or {})
+        if new is None:
+            self._verdicts.pop(key, None)
+        else:
+            self._verdicts[key] = self._judge(new)
+
+        if self._enforce(key):
+            self._listeners.call()
+
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None:
+            self._judge_all()
+
+    def _judge_all(self) -> None:
+        """Judge the policies that name clusters again: a Target has come or gone."""
+        changed = False
+        known: dict[str, frozenset[str] | None] = {}
+        for key, verdict in list(self._verdicts.items()):
+            policy = verdict.policy
+            if verdict.reason == INVALID or (policy and not any(decoding.named(policy))):
+                continue
+
+            if (obj := self.get(key)) is not None:
+                self._verdicts[key] = self._judge(obj, known)
+                changed |= self._enforce(key)
+
+        if changed:
+            self._listeners.call()
+
+    def _enforce(self, key: str) -> bool:
+        """Put the policy into force, or out of it; return whether that changed anything."""
+        verdict, before = self._verdicts.get(key), self._in_force.get(key)
+        policy = verdict.policy if verdict else None
+        if policy == before:
+            return False
+
+        self._index = None
+        if policy is None:
+            del self._in_force[key]
+        else:
+            self._in_force[key] = policy
+
+        return True
+
+    def _judge(
+        self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
+    ) -> PolicyVerdict:
+        try:
+            policy = decoding.decode(obj)
+        except ConfigError as error:
+            return PolicyVerdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
+
+        names = {} if names is None else names
+        if policy.namespace not in names:
+            names[policy.namespace] = self._clusters.cluster_names(policy.namespace)
+
+        known = names[policy.namespace]
+        missing = None if known is None else missing_cluster(policy, known)
+        return (
+            PolicyVerdict(policy)
+            if missing is None
+            else PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
+        )
+
+
+def missing_cluster(policy: Policy, known: frozenset[str]) -> str | None:
+    """Return what is wrong if the policy names a cluster that does not exist, else None."""
+    for field, name in decoding.named(policy):
+        if name not in known:
+            listed = ", ".join(sorted(known, key=lambda name: (len(name), name))[:_NAMES_SHOWN])
+            return (
+                f"{field}: there is no Target or ClusterTarget {name}: create it, or take it "
+                f"out of the policy (there are: {listed or 'none'})"
+            )[:MESSAGE_LIMIT]
+
+    return None

@@ -1,0 +1,141 @@
+"""Counts the pods of each workload of each policy, one change at a time. Pure.
+
+A pod that has finished, or is ending, is none of its workload's replicas: its owner has made
+another one, or will.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.workloads import workload_of
+
+
+class CountedPod(NamedTuple):
+    """What is counted of a pod."""
+
+    policy: str
+    """The key of the policy's object."""
+    workload: str
+    namespace: str
+    uid: str
+    node: str
+    """"" while it is not bound."""
+    runs: bool
+
+
+@dataclass(slots=True)
+class WorkloadTally:
+    """The pods of a workload."""
+
+    namespace: str
+    replicas: int = 0
+    running: Counter[str] = field(default_factory=Counter)
+    """Virtual node -> pods that run there."""
+    starting: Counter[str] = field(default_factory=Counter)
+    """Virtual node -> pods that are bound to it and do not run yet."""
+    unbound: dict[str, str] = field(default_factory=dict)
+    """Keys of the others -> their UIDs."""
+
+    def add(self, key: str, pod: CountedPod) -> None:
+        """Count a pod."""
+        self.replicas += 1
+        if pod.node:
+            (self.running if pod.runs else self.starting)[pod.node] += 1
+        else:
+            self.unbound[key] = pod.uid
+
+    def remove(self, key: str, pod: CountedPod) -> None:
+        """Undo `add`."""
+        self.replicas -= 1
+        if pod.node:
+            counts = self.running if pod.runs else self.starting
+            counts[pod.node] -= 1
+            if not counts[pod.node]:
+                del counts[pod.node]
+        else:
+            self.unbound.pop(key, None)
+
+
+def key_of(policy: Policy) -> str:
+    """Return the key of the object that a policy was made from."""
+    return objects.join_key(policy.namespace, policy.name.partition("/")[2])
+
+
+def counted(pod: Object, policy_of: Callable[[Object], Policy | None]) -> CountedPod | None:
+    """Return what is counted of a pod, None for one that does not count or has no policy."""
+    if objects.is_finished(pod) or objects.is_terminating(pod):
+        return None
+
+    policy = policy_of(pod)
+    if policy is None:
+        return None
+
+    return CountedPod(
+        key_of(policy),
+        workload_of(pod, policy.group_by),
+        objects.namespace(pod),
+        objects.uid(pod),
+        objects.node_name(pod),
+        objects.status(pod).get("phase") == "Running",
+    )
+
+
+class WorkloadCounts:
+    """The pods of all workloads that have a policy."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, CountedPod] = {}
+        # Policy -> workload -> its pods. No empty tallies or dicts.
+        self._tallies: dict[str, dict[str, WorkloadTally]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def keys(self) -> list[str]:
+        """Return the keys of the pods that are counted."""
+        return list(self._pods)
+
+    def policy_of(self, key: str) -> str:
+        """Return the policy by which a pod is counted, "" if it is not."""
+        pod = self._pods.get(key)
+        return pod.policy if pod else ""
+
+    def of(self, policy: str) -> Mapping[str, WorkloadTally]:
+        """Return the workloads of a policy; do not change them."""
+        return self._tallies.get(policy, {})
+
+    def set(self, key: str, pod: CountedPod | None) -> set[str]:
+        """Count a pod so from now on, or not at all; return the policies whose counts changed."""
+        before = self._pods.get(key)
+        if pod == before:
+            return set()
+
+        changed = set()
+        if before is not None:
+            self._remove(key, before)
+            changed.add(before.policy)
+
+        if pod is not None:
+            workloads = self._tallies.setdefault(pod.policy, {})
+            workloads.setdefault(pod.workload, WorkloadTally(pod.namespace)).add(key, pod)
+            self._pods[key] = pod
+            changed.add(pod.policy)
+
+        return changed
+
+    def _remove(self, key: str, pod: CountedPod) -> None:
+        del self._pods[key]
+        workloads = self._tallies[pod.policy]
+        tally = workloads[pod.workload]
+        tally.remove(key, pod)
+        if not tally.replicas:
+            del workloads[pod.workload]
+            if not workloads:
+                del self._tallies[pod.policy]

@@ -1,0 +1,243 @@
+"""Writes into the status of each policy whether it is in force, and what came of it.
+
+Pods are counted one change at a time, all again when a policy begins or ends. A policy whose counts
+changed is reconciled after a second, so that a burst of pods is one write, and no more often than
+in intervals (`vnode.runtime.write_limits`); only what differs is written. Without policies nothing
+is counted. Only the leader writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from vnode.api import objects, status_conditions
+from vnode.api.clock import Clock
+from vnode.api.identity import parent_key
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.informer import Handler, Informer
+from vnode.placement import accounts, counting, decoding
+from vnode.placement.accounts import PlannedNode, WorkloadAccount
+from vnode.placement.collection import ACCEPTED, PlacementPolicies
+from vnode.placement.counting import WorkloadCounts, WorkloadTally
+from vnode.runtime import write_limits
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link, Links
+from vnode.runtime.write_limits import WriteLimiter
+from vnode.scheduling.placement.policy import Policy
+
+SETTLING: Final = 1.0  # seconds from a change of counts to the write
+_BATCH: Final = 200  # pods that are counted, or looked for in targets, at a time
+_RECOUNT: Final = ""  # the key that stands for all pods
+
+log = logging.getLogger(__name__)
+
+
+class OtherBoundPods(Protocol):
+    """The pods that others bound to virtual nodes."""
+
+    def get(self, key: str) -> Object | None:
+        """Return the pod of that key."""
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler(old, new)` for every change."""
+
+    def pods_on(self, node_name: str) -> Iterator[Object]:
+        """Iterate over those on one virtual node."""
+
+
+class PolicyStatusController:
+    """Keeps the status of all policies; one for each term of a leader.
+
+    `proxies` and `nodes` are informers that others run. `weights` returns what each virtual node
+    weighs for a workload (by its key) whose policy has no weights, None if it is not known.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        policies: PlacementPolicies,
+        proxies: Informer,
+        bound: OtherBoundPods,
+        nodes: Informer,
+        links: Links,
+        *,
+        weights: Callable[[Policy, str], Mapping[str, int] | None] = lambda _policy, _key: None,
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._policies = policies
+        self._proxies = proxies
+        self._bound = bound
+        self._nodes = nodes
+        self._links = links
+        self._weights = weights
+        self._events = events
+        self._clock = clock
+        self._is_open = False  # pods are counted one by one; before that, all at once
+        self._counts = WorkloadCounts()
+        self._expectations = Expectations(self._wake)
+        self._limiter: WriteLimiter[str] = WriteLimiter(
+            "placementpolicies", write_limits.PLACEMENT_POLICIES, clock
+        )
+        self._controller: Controller[str] = Controller(
+            "placement-status",
+            self._reconcile,
+            workers=2,
+            lane=lambda key: objects.split_key(key)[0],
+            total=8,
+        )
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        self._policies.subscribe(self._recount)
+        for informer in self._policies.informers:
+            informer.subscribe(lambda old, new: self._wake(objects.key(new or old or {})))
+
+        self._proxies.subscribe(self._on_pod)
+        self._bound.subscribe(self._on_pod)
+        self._nodes.subscribe(self._on_node)
+        self._links.subscribe(self._on_link, lambda _link: self._settle(self._policies.keys()))
+        self._is_open = True
+        self._recount()
+        await self._controller.run()
+
+    def _wake(self, key: str) -> None:
+        self._controller.add(key)
+
+    def _settle(self, policies: Iterable[str]) -> None:
+        """Reconcile these policies once their counts have settled."""
+        for key in policies:
+            self._controller.add_after(key, SETTLING)
+
+    def _recount(self) -> None:
+        self._controller.add(_RECOUNT)
+
+    def _on_pod(self, old: Object | None, new: Object | None) -> None:
+        if not self._is_open or not (self._policies or self._counts):
+            return
+
+        pod = counting.counted(new, self._policies.of) if new is not None else None
+        self._settle(self._counts.set(objects.key(new or old or {}), pod))
+
+    def _on_node(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or objects.labels(old) != objects.labels(new):
+            self._settle(self._policies.keys())
+
+    def _on_link(self, link: Link) -> None:
+        link.chaperons.subscribe(self._on_chaperon)
+
+    def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
+        if self._counts and (old is None or new is None):
+            policy = self._counts.policy_of(parent_key(new or old or {}))
+            if policy:
+                self._settle((policy,))
+
+    async def _reconcile(self, key: str) -> float | None:
+        if key == _RECOUNT:
+            await self._count_all()
+            return None
+
+        obj, verdict = self._policies.get(key), self._policies.verdict(key)
+        if obj is None or verdict is None:
+            self._expectations.forget(key)
+            self._limiter.forget(key)
+            return None
+
+        if self._expectations.pending(key, obj):
+            return None  # our last write is not in the informer yet; its event wakes this key
+
+        now, holds = self._clock.now(), verdict.policy is not None
+        condition = status_conditions.build(
+            obj, ACCEPTED, holds, verdict.reason, verdict.message, now
+        )
+        wanted = await self._account(key, verdict.policy)
+        present = objects.status(obj)
+        news = {field: value for field, value in wanted.items() if present.get(field) != value}
+        if (merged := status_conditions.merged(obj, condition)) is not None:
+            news["conditions"] = merged
+
+        if not news:
+            return None
+
+        if wait := self._limiter.wait(key):
+            return wait
+
+        self._limiter.written(key)
+        await self._write(key, obj, news, condition)
+        return None
+
+    async def _write(self, key: str, obj: Object, news: Object, condition: Object) -> None:
+        kind = decoding.kind_of(obj)
+        body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+        after = await self._expectations.patch(
+            self._client, kind, obj, body, key=key, subresource="status"
+        )
+        if after is not None and status_conditions.turned(obj, condition):
+            type_ = NORMAL if condition["status"] == "True" else WARNING
+            reason, message = condition["reason"], condition["message"]
+            log.info("%s: %s: %s", decoding.reference(obj), reason, message)
+            about = objects.reference(obj, kind.kind, kind.api_version)
+            self._events.event(about, type_, reason, message)
+
+    async def _account(self, key: str, policy: Policy | None) -> Object:
+        tallies = self._counts.of(key) if policy is not None else {}
+        found: list[WorkloadAccount] = []
+        if policy is not None and tallies:
+            nodes = [accounts.planned_node(node) for node in self._nodes.store.values()]
+            for workload, tally in accounts.largest(tallies):
+                found.append(await self._workload(policy, workload, tally, nodes))
+
+        return accounts.status(tallies, found)
+
+    async def _workload(
+        self, policy: Policy, workload: str, tally: WorkloadTally, nodes: list[PlannedNode]
+    ) -> WorkloadAccount:
+        candidates = await self._candidates(dict(tally.unbound))
+        await asyncio.sleep(0)  # a plan of thousands of pods takes milliseconds
+        return accounts.account(
+            policy,
+            workload,
+            tally,
+            nodes,
+            candidates=candidates,
+            weights=self._weights(policy, workload),
+        )
+
+    async def _candidates(self, unbound: Mapping[str, str]) -> Counter[str]:
+        """Count the candidates of these pods by virtual node."""
+        found = Counter[str]()
+        links = list(self._links)
+        for number, (key, uid) in enumerate(unbound.items(), 1):
+            for link in links:
+                if link.candidate(key, uid) is not None:
+                    found[link.node_name] += 1
+
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+
+        return found
+
+    async def _count_all(self) -> None:
+        """Count all pods again, by the policies as they are now."""
+        found = {*self._counts.keys(), *(self._proxies.store if self._policies else ())}
+        if self._policies:
+            for node in self._nodes.store:
+                found |= {objects.key(pod) for pod in self._bound.pods_on(node)}
+
+        changed = set[str]()
+        for number, key in enumerate(found, 1):
+            pod = self._proxies.store.get(key) or self._bound.get(key)
+            entry = counting.counted(pod, self._policies.of) if pod is not None else None
+            changed |= self._counts.set(key, entry)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+
+        self._settle(changed)
