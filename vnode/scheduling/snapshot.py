@@ -16,6 +16,7 @@ from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placements
+from vnode.scheduling.workload_counts import Workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,14 @@ class VirtualNodeInfo:
 class Snapshot:
     """All virtual nodes, by name, and the counts of proxies on them."""
 
-    __slots__ = ("nodes", "placements")
+    __slots__ = ("nodes", "placements", "workloads")
 
-    def __init__(self, nodes: tuple[VirtualNodeInfo, ...], placements: Placements) -> None:
+    def __init__(
+        self, nodes: tuple[VirtualNodeInfo, ...], placements: Placements, workloads: Workloads
+    ) -> None:
         self.nodes = nodes
         self.placements = placements
+        self.workloads = workloads
 
     def __len__(self) -> int:
         return len(self.nodes)
