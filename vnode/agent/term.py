@@ -38,15 +38,24 @@ from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
+from vnode.scheduling.plugin import CandidatesOf
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 
 
 def make_framework(
-    config: AgentConfig, clock: Clock, namespace_refusal: Callable[[str], str]
+    config: AgentConfig,
+    clock: Clock,
+    namespace_refusal: Callable[[str], str],
+    policies: Policies = NO_POLICIES,
+    candidates: CandidatesOf = lambda _pod: (),
 ) -> Framework:
-    """Make the plugins of the configured profile; ConfigError if that is not possible."""
+    """Make the plugins of the configured profile; ConfigError if that is not possible.
+
+    The other arguments are what plugins get in their `Handle`.
+    """
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
     return registry.build(
         config.scheduling.profile,
@@ -54,6 +63,8 @@ def make_framework(
         defaults.WEIGHTS,
         clock,
         namespace_refusal=namespace_refusal,
+        policies=policies,
+        candidates=candidates,
     )
 
 
@@ -214,7 +225,13 @@ class Term:
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(config, shared.clock, shared.enabled_namespaces.refusal)
+        framework = make_framework(
+            config,
+            shared.clock,
+            shared.enabled_namespaces.refusal,
+            shared.policies,
+            shared.links.candidates_of,
+        )
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,
@@ -226,6 +243,7 @@ class Term:
         event_handlers = EventHandlers(
             shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
         )
+        event_handlers.follow(shared.policies)
         assumptions = Assumptions(framework, cache, queue, shared.clock)
         candidate_phase = CandidatePhase(
             shared.client,

@@ -21,11 +21,14 @@ class EventKind(enum.Enum):
     NODE_ALLOCATABLE = "allocatable of a target changed"
     TARGET_FREE = "a target has more free than before"
     TARGET_HEALTH = "a target can be reached again"
+    TARGET_LOST = "a target cannot be reached any more, or has gone"
     TARGET_CHANGED = "a Target, its credentials or its namespaces changed"
     NAMESPACE_LABEL = "a namespace got the label that lets its pods leave the cluster"
     POD_ADD = "a proxy was placed on a node"
     POD_DELETE = "a proxy left its node, finished there, or began to end"
     POD_FORGOTTEN = "a proxy is no longer on its way to a node"
+    PLAN_FREED = "a proxy that a placement policy had planned for a node does not go there"
+    POLICY_CHANGED = "a placement policy was added, changed or deleted"
 
 
 @dataclass(frozen=True, slots=True)
