@@ -27,6 +27,7 @@ from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.delegate_events import DelegateEventReporter
+from vnode.pods.source.deletion_costs import DeletionCosts
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
@@ -78,6 +79,7 @@ class Term:
         self._following = self._make_following()
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
+        self._cache = Cache()
         self._scheduler, self._event_handlers = self._make_scheduler()
 
     async def run(self) -> None:
@@ -106,6 +108,7 @@ class Term:
                 self._follow(tasks)
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
+                tasks.start(self._make_deletion_costs().run(), "deletion-costs")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -223,6 +226,17 @@ class Term:
             delegate_events=shared.options.config.delegate_events,
         )
 
+    def _make_deletion_costs(self) -> DeletionCosts:
+        shared = self._shared
+        return DeletionCosts(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
         framework = make_framework(
@@ -239,7 +253,7 @@ class Term:
             pre_enqueue=framework.pre_enqueue,
             settings=config.scheduling.queue.settings(),
         )
-        cache = Cache()
+        cache = self._cache
         event_handlers = EventHandlers(
             shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
         )

@@ -206,25 +206,3 @@ async def test_without_policies_no_pod_is_looked_at(clock: Clock) -> None:
         world.add_pods("db", A, 3)
         await asyncio.sleep(SETTLED)
         assert asked == []
-
-
-async def test_a_namespace_of_many_policies_does_not_keep_back_that_of_another(
-    clock: Clock,
-) -> None:
-    world = World(clock, "a")
-    stuck = 30
-    world.server.fail(
-        None,
-        verb="patch",
-        kind=kinds.PLACEMENT_POLICIES,
-        when=lambda request: request.namespace == "many",
-        times=None,
-        delay=1000.0,
-    )
-    for number in range(stuck):
-        world.add_policy(f"p{number}", "many")
-
-    world.add_policy(selector=WEB)
-    async with world.running():
-        assert world.accepted()[0] == "True"
-        assert world.status("p0", "many") == {}
