@@ -85,6 +85,9 @@ class DeletionCosts:
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}
+        if old is not None and new is not None and _concerns(old) == _concerns(new):
+            return
+
         if self._policies or keys.DELETION_COST in objects.annotations(pod):
             self._check(pod)
 
@@ -121,19 +124,27 @@ class DeletionCosts:
         if sample is None or policy is None or policy.mode not in _PLANNED:
             return None
 
-        written = 0
-        for pod, cost in self._wanted(sample, policy):
-            if written == _BATCH:
+        finished = False
+        try:
+            finished = await self._write_batch(self._wanted(sample, policy))
+        finally:
+            if not finished:
                 self._samples.setdefault(key, sample)
-                return 0.0
 
-            if self._expectations.pending(objects.key(pod), pod):
-                continue
+        return None if finished else 0.0
 
-            await self._write(pod, str(cost))
-            written += 1
+    async def _write_batch(self, wanted: Iterable[tuple[Object, int]]) -> bool:
+        """Write costs; return False if some are left for the next time."""
+        written = 0
+        for pod, cost in wanted:
+            if written == _BATCH:
+                return False
 
-        return None
+            if not self._expectations.pending(objects.key(pod), pod):
+                await self._write(pod, str(cost))
+                written += 1
+
+        return True
 
     def _wanted(self, sample: Object, policy: Policy) -> list[tuple[Object, int]]:
         """Return the pods of a workload that need another cost, those to stay longest first."""
@@ -177,6 +188,19 @@ class DeletionCosts:
         annotations = {keys.POD_DELETION_COST: cost, keys.DELETION_COST: cost}
         body = {"metadata": {"uid": objects.uid(pod), "annotations": annotations}}
         await self._expectations.patch(self._client, kinds.PODS, pod, body)
+
+
+def _concerns(pod: Object) -> tuple[object, ...]:
+    """Return what costs depend on."""
+    annotations = objects.annotations(pod)
+    return (
+        objects.node_name(pod),
+        objects.is_terminating(pod),
+        objects.is_finished(pod),
+        objects.labels(pod),
+        annotations.get(keys.POD_DELETION_COST),
+        annotations.get(keys.DELETION_COST),
+    )
 
 
 def is_ours(pod: Object) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from tests.apiserver import links
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, places, spread
 from vnode.api import keys, kinds, objects
+from vnode.api.errors import Unreachable
 from vnode.kube.informer import Informer
 from vnode.pods.source import deletion_costs
 from vnode.pods.source.deletion_costs import DeletionCosts
@@ -144,3 +145,12 @@ async def test_a_burst_is_written_at_a_bounded_rate(clock):
         assert source.server.count("patch", kinds.PODS) < deletion_costs.BURST + 150
         await source.server.until(lambda: all(cost_of(source, pod) for pod in pods))
         assert clock.monotonic() > 8
+
+
+async def test_writes_that_fail_are_tried_again(clock):
+    source = fleet(clock, 9, 9, 9)
+    async with running(source, clock):
+        pods = add_replicas(source, 3)
+        await source.until_bound(*pods)
+        source.server.fail(Unreachable("away"), verb="patch", kind=kinds.PODS)
+        await source.server.until(lambda: all(cost_of(source, pod) for pod in pods))
