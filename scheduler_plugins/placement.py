@@ -60,12 +60,12 @@ class _Verdict:
     workload: Workload
     member: Member
     shares: Mapping[str, Share]
-    home: str
-    """Mode Single: the only node; "" if there is none yet."""
+    home: str | None
+    """Mode Single: the only node; "" if any will do, None if none will as yet."""
     choice: Choice | None
     """Modes with a plan: where the pod may go."""
     waits: str
-    """For messages: `; waiting for c1 until 2026-01-01T00:02:00Z`, or ` in c1` in mode Single."""
+    """For messages: `; waiting for c1 until 2026-01-01T00:02:00Z`; of Single ` in c1`."""
 
     def of(self, node: str) -> Status:
         """Return the verdict on a node."""
@@ -79,7 +79,7 @@ class _Verdict:
         if share.maximum is not None and self.workload.others(self.member, node) >= share.maximum:
             return status.unschedulable(f"at its maximum of {share.maximum} by {name}{self.waits}")
 
-        if self.home and node != self.home:
+        if self.home is None or (self.home and node != self.home):
             return status.unschedulable(
                 f"{name} keeps the pods of {self.workload.key} together{self.waits}"
             )
@@ -129,10 +129,11 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
             shares = _weighted(workload, shares, snapshot, state.requests(pod))
 
         by_node = {share.node: share for share in shares}
-        home, choice, waits = "", None, ""
+        home: str | None = ""
+        choice, waits = None, ""
         if policy.mode is Mode.SINGLE:
             home = choosing.home(workload, member, by_node)
-            waits = f" in {_shown(home, snapshot)}"
+            waits = f" in {_shown(home, snapshot)}" if home else ": waiting for its first one"
         elif policy.mode is not Mode.ANY:
             able = self._able(state, pod, snapshot, by_node)
             choice = self._choose(state, policy, workload, member, able)

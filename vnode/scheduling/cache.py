@@ -135,8 +135,8 @@ class Cache:
         """Count a proxy as the API server has it: its binding, labels and phase matter.
 
         A bound pod counts on its node and on no other, a finished one nowhere; a pod that is not
-        bound leaves the assumptions about it alone. Return True if a place that a placement policy
-        had planned for it is free again.
+        bound leaves the assumptions about it alone. Return True if placement policies may now let
+        others go elsewhere.
         """
         uid = objects.uid(pod)
         bound = objects.node_name(pod)

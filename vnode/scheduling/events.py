@@ -27,7 +27,7 @@ class EventKind(enum.Enum):
     POD_ADD = "a proxy was placed on a node"
     POD_DELETE = "a proxy left its node, finished there, or began to end"
     POD_FORGOTTEN = "a proxy is no longer on its way to a node"
-    PLAN_FREED = "a proxy that a placement policy had planned for a node does not go there"
+    PLAN_FREED = "a proxy does not go where it was planned, or is the first of its workload"
     POLICY_CHANGED = "a placement policy was added, changed or deleted"
 
 

@@ -104,14 +104,18 @@ class Workload:
         return seats
 
     def put(self, pod: Object, assumed: Collection[str] = ()) -> bool:
-        """Count a live pod, or its newer version; return True if its aim is free again."""
+        """Count a live pod, or its newer version; return True if others may go elsewhere now.
+
+        That is so if its aim is free again, and when the first pod of the workload is bound.
+        """
         uid, node = objects.uid(pod), objects.node_name(pod)
         member = self.members.get(uid)
         if member is None:
             member = self.members[uid] = Member(pod, uid, assumed=frozenset(assumed))
             freed = False
         else:
-            freed = bool(node and not member.node and member.aim not in ("", node))
+            is_news = bool(node and not member.node)
+            freed = is_news and (member.aim not in ("", node) or not self.bound)
             self._count(member, -1)
 
         member.pod, member.node = pod, node

@@ -68,7 +68,7 @@ class Workloads:
         self._groups.clear()
 
     def set(self, pod: Object) -> bool:
-        """Take a pod as the API server has it; return True if a planned place is free again."""
+        """Take a pod as the API server has it; return True if others may go elsewhere now."""
         uid, namespace = objects.uid(pod), objects.namespace(pod)
         if objects.is_finished(pod) or objects.is_terminating(pod):
             return self.remove(uid)
@@ -85,7 +85,7 @@ class Workloads:
         return freed
 
     def remove(self, uid: str) -> bool:
-        """Stop counting a pod; return True if a place that was planned for it is free again."""
+        """Stop counting a pod; return True if a place planned for it is free again."""
         namespace = self._namespaces.pop(uid, None)
         if namespace is None:
             return False

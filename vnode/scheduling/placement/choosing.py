@@ -77,18 +77,22 @@ def choose(
     return Choice(aim, tuple(opened), search.planned, search.replicas, until)
 
 
-def home(workload: Workload, member: Member, nodes: Collection[str]) -> str:
-    """Return which of the nodes all pods of a workload go to; "" as long as any will do.
+def home(workload: Workload, member: Member, nodes: Collection[str]) -> str | None:
+    """Return which of the nodes all pods of a workload go to, by where most are bound.
 
-    It is where most of them are. Pods that are on their way at once may be on their way to
-    different nodes: then it is the same node for all of them.
+    "" if any will do: this pod may find the first place. None while another one is looking for it;
+    then this one has to wait. Should two look at once, both get the same node.
     """
     bound = {node: count for node, count in workload.bound.items() if node in nodes}
     if bound:
         return _most(bound)
 
     held = {node: count for node, count in workload.held.items() if node in nodes}
-    return _most(held) if any(workload.others(member, node) for node in held) else ""
+    if not any(workload.others(member, node) for node in held):
+        return ""
+
+    looks = member.uid in workload.members and not member.holds().isdisjoint(nodes)
+    return _most(held) if looks else None
 
 
 class _Search:
