@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from scheduler_plugins import resources_fit
 from vnode.api import objects
@@ -38,6 +38,8 @@ from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
 from vnode.scheduling.workload import Member, Workload, unschedulable_since
 
 _POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
+
+_KnownShares: TypeAlias = tuple[Policy, tuple[Object, ...], tuple[Share, ...]]
 
 _KINDS: Final = (
     EventKind.NODE_ADD,
@@ -105,8 +107,8 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
-        # Name of a policy -> the policy, the nodes as they were, and the shares of these.
-        self._shares: dict[str, tuple[Policy, tuple[Object, ...], tuple[Share, ...]]] = {}
+        # By namespace and name: the policy, the nodes as they were, and the shares of these.
+        self._shares: dict[tuple[str, str], _KnownShares] = {}
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which the plan, or what is counted, may change for any node."""
@@ -166,7 +168,8 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
     def _shares_of(self, policy: Policy, snapshot: Snapshot) -> tuple[Share, ...]:
         """Return the shares of all nodes of the policy, made anew only when one has changed."""
         nodes = tuple(info.virtual.node for info in snapshot.nodes)
-        known = self._shares.get(policy.name)
+        key = policy.namespace, policy.name
+        known = self._shares.get(key)
         if known is not None and known[0] is policy and _are_same(known[1], nodes):
             return known[2]
 
@@ -177,7 +180,7 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         if len(self._shares) >= _POLICIES_KEPT:
             self._shares.clear()
 
-        self._shares[policy.name] = policy, nodes, shares
+        self._shares[key] = policy, nodes, shares
         return shares
 
     def _able(
