@@ -1,8 +1,10 @@
 """Filter by placement policies: each pod goes where the plan of its workload wants one more.
 
-Clusters that other Filter plugins reject for good, since they are cordoned, out of reach or not for
-such a pod, have no share in the plan: so this plugin comes after those in the profile. It rejects
-all but the pod's planned cluster and those opened to it by overflow, so scores only order these.
+Clusters that earlier Filter plugins reject, since they are cordoned, out of reach, at a quota or
+not for such a pod, have no share in the plan: only for room does a pod wait, so NodeResourcesFit
+comes after this plugin. It rejects all but the pod's planned cluster and those opened to it by
+overflow, so scores only order these.
+
 `vnode.scheduling.workload_counts` counts, `vnode.scheduling.placement.choosing` chooses; here is
 what a cycle makes of it.
 """
@@ -34,7 +36,7 @@ from vnode.scheduling.plugin import (
     ScorePlugin,
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-from vnode.scheduling.status import SKIP, SUCCESS, Code, Status
+from vnode.scheduling.status import SKIP, SUCCESS, Status
 from vnode.scheduling.workload import Member, Workload, unschedulable_since
 
 _POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
@@ -186,16 +188,13 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
     def _able(
         self, state: CycleState, pod: Object, snapshot: Snapshot, shares: Mapping[str, Share]
     ) -> tuple[Share, ...]:
-        """Return the shares of the clusters that can take the pod now, or could make room."""
+        """Return the shares of the clusters that can take the pod, given room."""
         rejection = self.handle.filters[self.NAME]
-        found = []
-        for node in snapshot.nodes:
-            if (share := shares.get(node.name)) is not None:
-                verdict = rejection(state, pod, node)
-                if verdict is None or verdict.code is Code.UNSCHEDULABLE:
-                    found.append(share)
-
-        return tuple(found)
+        return tuple(
+            shares[node.name]
+            for node in snapshot.nodes
+            if node.name in shares and rejection(state, pod, node) is None
+        )
 
     def _choose(
         self,

@@ -121,15 +121,16 @@ class Planned(Source):
                 target.remove(candidate)
 
 
-def add_replicas(source: Source, count: int, first: int = 0, owner: str = "web-1") -> list[str]:
+def add_replicas(
+    source: Source, count: int, first: int = 0, owner: str = "web-1", **fields: Any
+) -> list[str]:
     """Create pods of a Deployment, as its ReplicaSet controller does."""
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
     labels = {"app": "web", "pod-template-hash": owner.rpartition("-")[2]}
     made = [f"{owner}-{number}" for number in range(first, first + count)]
     for name in made:
-        source.add(
-            name, cpu="1", labels=labels, ownerReferences=[{**reference, "controller": True}]
-        )
+        owners = [{**reference, "controller": True}]
+        source.add(name, cpu="1", labels=labels, ownerReferences=owners, **fields)
 
     return made
 

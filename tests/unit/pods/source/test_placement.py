@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.unit.pods.clusters import apart
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, places, spread
 from vnode.api import keys, kinds, objects
 from vnode.scheduling.placement.policy import Mode
@@ -334,6 +335,16 @@ async def test_clusters_that_a_pod_itself_excludes_have_no_share_in_its_plan(clo
 
         await source.until_bound(*(f"p{number}" for number in range(4)))
         assert clock.monotonic() < 2
+
+
+async def test_pods_that_keep_each_other_off_do_not_wait_for_a_cluster_that_has_one(clock):
+    targets = clouds(clock, 99, 99, 99)
+    source = Planned(clock, weighted(targets, (98, 1, 1)), *targets)
+    async with source.running():
+        pods = add_replicas(source, 3, spec=apart("web"))
+        await source.until_bound(*pods)
+        assert places(source, pods) == {"c1": 1, "c2": 1, "c3": 1}
+        assert clock.monotonic() < 5
 
 
 async def test_weights_that_are_left_out_come_from_free_capacity(clock):
