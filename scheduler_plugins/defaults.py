@@ -17,6 +17,7 @@ from scheduler_plugins.inter_pod_affinity import InterPodAffinity
 from scheduler_plugins.namespace_enabled import NamespaceEnabled
 from scheduler_plugins.node_affinity import NodeAffinity
 from scheduler_plugins.node_unschedulable import NodeUnschedulable
+from scheduler_plugins.placement import PlacementPolicy
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
 from scheduler_plugins.priority_sort import PrioritySort
 from scheduler_plugins.resources_fit import NodeResourcesFit
@@ -42,6 +43,7 @@ _WEIGHTED: Final[tuple[tuple[type[Plugin], int], ...]] = (
     (NodeAffinity, 2),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
+    (PlacementPolicy, 100),
     (NodeResourcesFit, 1),
     (NodeResourcesBalancedAllocation, 1),
     (EvenSpread, 2),

@@ -1,7 +1,8 @@
 """Microseconds that a scheduling cycle takes: `python tests/bench/scheduling_cycle.py`.
 
 For 2, 10 and 50 virtual nodes and 10,000 proxies already placed; each cycle ends as a real one
-does, with the pod assumed on the best node.
+does, with the pod assumed on the best node. Without constraints, with topology spread, and with a
+placement policy for all nodes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from vnode.api.clock import SystemClock
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
+from vnode.scheduling.placement.policy import (
+    NO_POLICIES,
+    Clusters,
+    PlacementTarget,
+    Policies,
+    Policy,
+)
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.snapshot import VirtualNode
 
@@ -70,16 +78,37 @@ def world(nodes: int) -> Cache:
     return cache
 
 
-def measure(nodes: int, **spec: Any) -> float:
+class ByWeight:
+    """A policy for all pods, with another weight for each node."""
+
+    def __init__(self, nodes: int) -> None:
+        names = (frozenset((f"admiralty-c{number}",)) for number in range(nodes))
+        targets = (PlacementTarget(Clusters(names=name), 1 + n % 5) for n, name in enumerate(names))
+        self._policy = Policy("placementpolicy/web", "default", None, targets=tuple(targets))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def of(self, _pod: object) -> Policy:
+        return self._policy
+
+
+def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
     """The median of a cycle with its assumption, in microseconds of CPU."""
     known = Registry(defaults.PLUGINS)
     framework = registry.build(
-        Profile(), known, defaults.WEIGHTS, SystemClock(), namespace_refusal=any_namespace
+        Profile(),
+        known,
+        defaults.WEIGHTS,
+        SystemClock(),
+        namespace_refusal=any_namespace,
+        policies=policies,
     )
     cache = world(nodes)
     taken = []
     for number in range(PLACED, PLACED + CYCLES):
-        pending = pod(number, **spec)
+        pending = {**pod(number, **spec), "status": {"phase": "Pending"}}
+        cache.set_pod(pending)
         start = time.process_time()
         result = framework.schedule(pending, cache.snapshot(0.0))
         cache.assume(pending, result.feasible[0].name, 0.0)
@@ -92,7 +121,11 @@ def main() -> None:
     print(f"median of {CYCLES} cycles, {PLACED} pods placed, default profile")
     for nodes in (2, 10, 50):
         plain, spread = measure(nodes), measure(nodes, **SPREAD)
-        print(f"{nodes:3} nodes: {plain:6.0f} us, with topology spread {spread:6.0f} us")
+        policy = measure(nodes, ByWeight(nodes))
+        print(
+            f"{nodes:3} nodes: {plain:6.0f} us, with topology spread {spread:6.0f} us, "
+            f"with a policy {policy:6.0f} us"
+        )
 
 
 if __name__ == "__main__":

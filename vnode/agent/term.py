@@ -29,6 +29,7 @@ from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.delegate_events import DelegateEventReporter
+from vnode.pods.source.deletion_costs import DeletionCosts
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
@@ -41,6 +42,8 @@ from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
+from vnode.scheduling.plugin import CandidatesOf
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
@@ -51,8 +54,13 @@ def make_framework(
     clock: Clock,
     namespace_refusal: Callable[[str], str],
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
+    policies: Policies = NO_POLICIES,
+    candidates: CandidatesOf = lambda _pod: (),
 ) -> Framework:
-    """Make the plugins of the configured profile; ConfigError if that is not possible."""
+    """Make the plugins of the configured profile; ConfigError if that is not possible.
+
+    The other arguments are what plugins get in their `Handle`.
+    """
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
     return registry.build(
         config.scheduling.profile,
@@ -61,6 +69,8 @@ def make_framework(
         clock,
         namespace_refusal=namespace_refusal,
         is_charged=is_charged,
+        policies=policies,
+        candidates=candidates,
     )
 
 
@@ -74,6 +84,7 @@ class Term:
         self._following = self._make_following()
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
+        self._cache = Cache()
         self._scheduler, self._event_handlers = self._make_scheduler()
 
     async def run(self) -> None:
@@ -103,6 +114,7 @@ class Term:
                 self._follow(tasks)
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
+                tasks.start(self._make_deletion_costs().run(), "deletion-costs")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -229,6 +241,17 @@ class Term:
             delegate_events=shared.options.config.delegate_events,
         )
 
+    def _make_deletion_costs(self) -> DeletionCosts:
+        shared = self._shared
+        return DeletionCosts(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
         framework = make_framework(
@@ -236,6 +259,8 @@ class Term:
             shared.clock,
             shared.enabled_namespaces.refusal,
             lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+            shared.policies,
+            shared.links.candidates_of,
         )
         queue = SchedulingQueue(
             shared.clock,
@@ -245,10 +270,11 @@ class Term:
             settings=config.scheduling.queue.settings(),
         )
         shared.overrides.subscribe(lambda _key: queue.move(ClusterEvent(EventKind.OVERRIDES)))
-        cache = Cache()
+        cache = self._cache
         event_handlers = EventHandlers(
             shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
         )
+        event_handlers.follow(shared.policies)
         assumptions = Assumptions(framework, cache, queue, shared.clock)
         candidate_phase = CandidatePhase(
             shared.client,

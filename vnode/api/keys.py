@@ -83,6 +83,9 @@ FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vn
 CLASSES: Final = OWN_PREFIX + "classes"  # on a ClusterSummary: JSON, see vnode.api.class_names
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 
+DELETION_COST: Final = OWN_PREFIX + "deletion-cost"  # on a proxy: the POD_DELETION_COST we set
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # read by ReplicaSets
+
 AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it
 KUBELET_CERTIFICATE: Final = OWN_PREFIX + "KubeletCertificate"  # a condition of virtual nodes
 
@@ -118,8 +121,8 @@ def is_foreign(key: str) -> bool:
 
 
 def travels(key: str) -> bool:
-    """Tell whether an annotation goes to targets: neither ours nor of a queue here."""
-    return is_foreign(key) and not is_of_queue(key)
+    """Tell whether an annotation goes to targets: not ours, nor for a queue or ReplicaSet here."""
+    return is_foreign(key) and key != POD_DELETION_COST and not is_of_queue(key)
 
 
 def is_of_queue(key: str) -> bool:

@@ -23,7 +23,8 @@ RECREATE_AFTER: Final = timedelta(seconds=60)
 docs/admiralty-contract.md, section 9.
 """
 
-_REJECTIONS: Final = ("Unschedulable", "SchedulingGated")
+UNSCHEDULABLE: Final = "Unschedulable"
+_REJECTIONS: Final = (UNSCHEDULABLE, "SchedulingGated")
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _REAL_NODE: Final[Object] = {
@@ -229,7 +230,7 @@ def rejected(message: str, since: str | None = None) -> Object:
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": _REJECTIONS[0],
+        "reason": UNSCHEDULABLE,
         "message": visible.line(message),
     }
     return {**condition, "lastTransitionTime": since} if since else condition

@@ -275,6 +275,21 @@ class Links:
         """Return the links that pods of that namespace may use."""
         return [link for link in self._links.values() if link.covers(namespace)]
 
+    def candidates_of(self, pod: Object) -> list[tuple[str, float]]:
+        """Return the nodes where a proxy pod has a candidate, oldest first.
+
+        With each comes the moment at which it was created, by its target's wall clock.
+        """
+        key, uid, found = objects.key(pod), objects.uid(pod), []
+        for link in self.covering(objects.namespace(pod)):
+            candidate = link.candidate(key, uid)
+            if candidate is not None and not objects.is_terminating(candidate):
+                text = str(objects.metadata(candidate).get("creationTimestamp", ""))
+                created = objects.parse_timestamp(text)
+                found.append((link.node_name, created.timestamp() if created else 0.0))
+
+        return sorted(found, key=lambda entry: entry[1])
+
     def add(self, link: Link) -> None:
         """Add a link; there must be none of its name."""
         self._links[link.node_name] = link

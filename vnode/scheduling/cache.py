@@ -18,6 +18,7 @@ from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placement, Placements
 from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
+from vnode.scheduling.workload_counts import Workloads
 
 PROMISE_SECONDS: Final = 15.0
 """How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
@@ -66,6 +67,7 @@ class Cache:
         # Promises that the target's next report includes. A subset of `_promises`.
         self._observed: set[tuple[str, str]] = set()
         self._placements = Placements()
+        self.workloads = Workloads(lambda uid: self._placed.get(uid, ()))
         # The nodes of the last snapshot; None if any of them changed.
         self._snapshot_nodes: tuple[VirtualNodeInfo, ...] | None = ()
         self._generation = 0
@@ -114,6 +116,7 @@ class Cache:
         node_info.promised = resources.add(node_info.promised, requests)
         self.quotas.promise(pod, node)
         self._changed(node_info)
+        self.workloads.assume(uid)
 
     def observe(self, uid: str, node: str) -> None:
         """Note that the target itself counts the pod: reserved or bound, its next report has it."""
@@ -128,28 +131,35 @@ class Cache:
         """Undo `assume`: the pod will not go there. Return False if it was not counted."""
         counted = self.has(uid, node)
         self._displace(uid, node)
+        self.workloads.assume(uid)
         return counted
 
-    def set_pod(self, pod: Object) -> None:
+    def set_pod(self, pod: Object) -> bool:
         """Count a proxy as the API server has it: its binding, labels and phase matter.
 
         A bound pod counts on its node and on no other, a finished one nowhere; a pod that is not
-        bound leaves the assumptions about it alone.
+        bound leaves the assumptions about it alone. Return True if placement policies may now let
+        others go elsewhere.
         """
         uid = objects.uid(pod)
         bound = objects.node_name(pod)
         if objects.is_finished(pod):
-            self.remove_pod(uid)
-        elif bound:
+            return self.remove_pod(uid)
+
+        if bound:
             for node in [node for node in self._placed.get(uid, ()) if node != bound]:
                 self._displace(uid, node)
 
             self._place(uid, bound, pod)
 
-    def remove_pod(self, uid: str) -> None:
-        """Stop counting a proxy that is gone."""
+        return self.workloads.set(pod)
+
+    def remove_pod(self, uid: str) -> bool:
+        """Stop counting a proxy that is gone; return like `set_pod`."""
         for node in list(self._placed.get(uid, ())):
             self._displace(uid, node)
+
+        return self.workloads.remove(uid)
 
     def snapshot(self, now: float) -> Snapshot:
         """Return the state at this moment; costs nothing where nothing changed."""
@@ -160,7 +170,7 @@ class Cache:
             infos = (_info(self._node_infos[name]) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)
 
-        return Snapshot(self._snapshot_nodes, self._placements, self.quotas)
+        return Snapshot(self._snapshot_nodes, self._placements, self.workloads, self.quotas)
 
     def _place(self, uid: str, node: str, pod: Object) -> None:
         counted = not objects.is_terminating(pod)

@@ -21,13 +21,25 @@ _NOT_ASKED: Final[Mapping[str, float]] = MappingProxyType({})
 class CycleState:
     """A dict of what plugins remember, and the names of plugins that skip this pod."""
 
-    __slots__ = ("_data", "_requests", "asked", "skip_filter", "skip_score")
+    __slots__ = (
+        "_data",
+        "_requests",
+        "asked",
+        "kept",
+        "retry_at",
+        "skip_filter",
+        "skip_score",
+    )
 
     def __init__(self, asked: Mapping[str, float] = _NOT_ASKED) -> None:
         # Node -> when (monotonic) an attempt that failed last asked its target for this pod.
         self.asked = asked
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
+        # Nodes whose candidates stay, however many wait: plugins have chosen them.
+        self.kept: frozenset[str] = frozenset()
+        # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
+        self.retry_at: float | None = None
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.
         self.skip_filter: set[str] = set()
         # Likewise for PreScore and Score.
@@ -40,6 +52,10 @@ class CycleState:
     def read(self, key: str) -> Any:
         """Return what was written under `key`; None if nothing was."""
         return self._data.get(key)
+
+    def retry_by(self, moment: float) -> None:
+        """Have the pod tried again at that moment (monotonic), if it is rejected now."""
+        self.retry_at = moment if self.retry_at is None else min(self.retry_at, moment)
 
     def requests(self, pod: Object) -> Resources:
         """Return the pod's requests, computed once in a cycle."""

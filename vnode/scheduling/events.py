@@ -22,12 +22,15 @@ class EventKind(enum.Enum):
     TARGET_FREE = "a target has more free than before"
     TARGET_QUOTA = "a quota of a target has room, or a limit there changed"
     TARGET_HEALTH = "a target can be reached again"
+    TARGET_LOST = "a target cannot be reached any more, or has gone"
     TARGET_CHANGED = "a Target, its credentials or its namespaces changed"
     NAMESPACE_LABEL = "a namespace got the label that lets its pods leave the cluster"
     OVERRIDES = "an override policy changed"
     POD_ADD = "a proxy was placed on a node"
     POD_DELETE = "a proxy left its node, finished there, or began to end"
     POD_FORGOTTEN = "a proxy is no longer on its way to a node"
+    PLAN_FREED = "a proxy does not go where it was planned, or is the first of its workload"
+    POLICY_CHANGED = "a placement policy was added, changed or deleted"
 
 
 @dataclass(frozen=True, slots=True)

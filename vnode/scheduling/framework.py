@@ -21,6 +21,7 @@ from vnode.scheduling.events import ClusterEventWithHint
 from vnode.scheduling.plugin import (
     BindPlugin,
     FilterPlugin,
+    FilterRunner,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -80,6 +81,16 @@ class Framework:
         self.queue_sort: QueueSortPlugin = sorts[0]
         # How many cycles found a node: where the next tie is broken.
         self._turn = itertools.count()
+
+    def filters_before(self, name: str) -> FilterRunner:
+        """Return what runs the Filter plugins that come before the plugin of that name."""
+        earlier = list(itertools.takewhile(lambda plugin: name != plugin.NAME, self._filter))
+
+        def run(state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status | None:
+            filters = [plugin for plugin in earlier if plugin.NAME not in state.skip_filter]
+            return plugin_calls.first_rejection(filters, state, pod, node)
+
+        return run
 
     def registrations(self) -> dict[str, frozenset[ClusterEventWithHint]]:
         """Return plugin -> the events that may undo its rejections, for the queue."""

@@ -20,14 +20,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from vnode.api.clock import Clock, SystemClock
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.status import Status
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a plugin that takes none."""
 
 
+FilterRunner = Callable[[CycleState, Object, "VirtualNodeInfo"], "Status | None"]
+"""Returns the first rejection of a node; None if it passes."""
+
+CandidatesOf = Callable[[Object], Sequence[tuple[str, float]]]
+"""Returns the nodes where a pod has a candidate, oldest first, with the moments of creation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handle:
     """What a plugin may use of the scheduler around it."""
@@ -53,6 +62,13 @@ class Handle:
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
     """Whether the quotas of a node's target count a pod already, which has its delegate there."""
+    policies: Policies = NO_POLICIES
+    """The placement policies."""
+    candidates: CandidatesOf = lambda _pod: ()
+    """Where a pod waits already, perhaps by a former leader."""
+    clock: Clock = field(default_factory=SystemClock)
+    filters: dict[str, FilterRunner] = field(default_factory=dict)
+    """By the name of a plugin: runs the Filter plugins before it, whose PreFilter has run."""
 
 
 class Plugin(ABC):

@@ -159,8 +159,8 @@ class SchedulingQueue:
         """Drop the pod in flight, which has its node."""
         self.delete(uid)
 
-    def reject(self, uid: str, rejections: Rejections) -> None:
-        """Put the pod in flight aside until an event may help it to a node.
+    def reject(self, uid: str, rejections: Rejections, retry_at: float | None = None) -> None:
+        """Put the pod in flight aside until an event may help it to a node, or until `retry_at`.
 
         If one came, or the pod was changed, since it was popped, it is tried again after its
         back-off. A pod deleted meanwhile is ignored.
@@ -182,7 +182,11 @@ class SchedulingQueue:
         queued.rejected = rejected
         self._put(queued, UNSCHEDULABLE)
         self._unschedulable.add(uid, rejected)
-        self._flush.push(self._clock.monotonic() + self._settings.max_unschedulable, queued)
+        flush_at = self._clock.monotonic() + self._settings.max_unschedulable
+        if retry_at is not None:
+            flush_at = min(flush_at, max(retry_at, queued.ready_at))
+
+        self._flush.push(flush_at, queued)
         self._changed.set()
 
     def retry(self, uid: str) -> None:

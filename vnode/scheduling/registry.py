@@ -17,7 +17,8 @@ from vnode.api.objects import Object
 from vnode.scheduling import config
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.plugin import Handle, Plugin
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
+from vnode.scheduling.plugin import CandidatesOf, Handle, Plugin
 from vnode.scheduling.waiting_pods import WaitingPods
 
 ENTRY_POINT_GROUP: Final = "vnode.scheduler_plugins"
@@ -85,10 +86,12 @@ def build(
     *,
     namespace_refusal: Callable[[str], str],
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
+    policies: Policies = NO_POLICIES,
+    candidates: CandidatesOf = lambda _pod: (),
 ) -> Framework:
     """Build the framework of a profile; `defaults` are the default plugins and their weights.
 
-    `namespace_refusal` and `is_charged` are those of `Handle`.
+    `namespace_refusal`, `is_charged`, `policies` and `candidates` are those of `Handle`.
     ConfigError if the profile names a plugin that does not exist, or arguments do not decode.
     """
     weights = _weights(profile, registry, defaults)
@@ -98,14 +101,16 @@ def build(
         raise ConfigError(f'pluginConfig: "{name}" is not enabled; enabled are: {known}')
 
     waiting = WaitingPods()
-    handle = Handle(waiting, namespace_refusal, is_charged)
+    handle = Handle(waiting, namespace_refusal, is_charged, policies, candidates, clock)
     plugins: list[tuple[Plugin, int]] = []
     for name, weight in weights.items():
         plugin = registry.get(name)
         args = config.decode(plugin.Args, arguments.get(name, {}), f"arguments of {name}")
         plugins.append((plugin(args, handle), weight))
 
-    return Framework(plugins, waiting, clock)
+    framework = Framework(plugins, waiting, clock)
+    handle.filters.update((name, framework.filters_before(name)) for name in weights)
+    return framework
 
 
 def _weights(profile: Profile, registry: Registry, defaults: Mapping[str, int]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placements
 from vnode.scheduling.quotas import Quotas
+from vnode.scheduling.workload_counts import Workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,18 @@ class VirtualNodeInfo:
 class Snapshot:
     """All virtual nodes, by name, the counts of proxies on them, and the quotas of targets."""
 
-    __slots__ = ("nodes", "placements", "quotas")
+    __slots__ = ("nodes", "placements", "quotas", "workloads")
 
     def __init__(
         self,
         nodes: tuple[VirtualNodeInfo, ...],
         placements: Placements,
+        workloads: Workloads,
         quotas: Quotas | None = None,
     ) -> None:
         self.nodes = nodes
         self.placements = placements
+        self.workloads = workloads
         self.quotas = quotas or Quotas()
 
     def __len__(self) -> int:

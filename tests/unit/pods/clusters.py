@@ -36,6 +36,7 @@ from vnode.runtime.links import Link, Links
 from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
 
@@ -51,8 +52,10 @@ class Source:
         settings: CandidateSettings | None = None,
         label_required: bool = False,
         overrides: Overrides | None = None,
+        policies: Policies = NO_POLICIES,
+        server: APIServer | None = None,
     ) -> None:
-        self.server = APIServer("c1", clock, latency=lambda: LATENCY)
+        self.server = server or APIServer("c1", clock, latency=lambda: LATENCY)
         self.targets = targets
         self.links = Links()
         self.bound: dict[str, float] = {}
@@ -79,14 +82,16 @@ class Source:
             clock,
             namespace_refusal=namespaces.refusal,
             is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
+            policies=policies,
+            candidates=self.links.candidates_of,
         )
-        queue = SchedulingQueue(
+        self.queue = queue = SchedulingQueue(
             clock,
             framework.queue_sort.sort_key,
             framework.registrations() | scheduler.REGISTRATIONS,
             pre_enqueue=framework.pre_enqueue,
         )
-        cache = Cache()
+        self.cache = cache = Cache()
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
@@ -129,7 +134,8 @@ class Source:
         for target in self.targets:
             metadata = {"name": target.node, "labels": {"target": target.node}}
             spec = {"taints": target.taints}
-            self.server.add(kinds.NODES, {"metadata": metadata, "spec": spec})
+            if not self.server.find(kinds.NODES, target.node):
+                self.server.add(kinds.NODES, {"metadata": metadata, "spec": spec})
 
         connected = [target.link for target in self.targets]
         async with (

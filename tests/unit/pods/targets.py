@@ -62,8 +62,13 @@ class Target:
         self.created_at: list[float] = []
         self._clock = clock
         self.set_room(**room)
-        self.link = links.link_to(self.server, TargetKey(home, name), US, clock)
+        self._key = TargetKey(home, name)
+        self.reconnect()
         self.server.store.changed.add(self._on_change)
+
+    def reconnect(self) -> None:
+        """Make another connection, as an agent does that has started again."""
+        self.link = links.link_to(self.server, self._key, US, self._clock)
 
     @property
     def node(self) -> str:

@@ -246,3 +246,29 @@ class LoopClock(SystemClock):
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+async def test_a_rejected_pod_may_name_the_moment_at_which_it_is_tried_again(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    queue.add(pod("p"))
+    assert await pop(queue) == "p"
+    queue.reject("p", FULL, 7.0)
+    clock.seconds = 6.9
+    queue.add(pod("other"))
+    assert await pop(queue) == "other"
+    clock.seconds = 7.0
+    assert await pop(queue) == "p"
+
+
+async def test_a_rejected_pod_is_not_tried_again_before_its_back_off(
+    queue: SchedulingQueue, clock: ManualClock
+) -> None:
+    queue.add(pod("p"))
+    assert await pop(queue) == "p"
+    queue.reject("p", FULL, 0.0)
+    clock.seconds = 0.9
+    queue.add(pod("other"))
+    assert await pop(queue) == "other"
+    clock.seconds = 1.0
+    assert await pop(queue) == "p"

@@ -309,7 +309,8 @@ class CandidatePhase:
                 self._measure(attempt, node, "silent")
 
         asked = {**attempt.asked, **dict.fromkeys(attempt.created, attempt.started)}
-        surplus = candidates.surplus(attempt.ranked, known, asked, self._settings)
+        others = {node: found for node, found in known.items() if node not in attempt.kept}
+        surplus = candidates.surplus(attempt.ranked, others, asked, self._settings)
         self._delete(attempt, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
         self._delete(attempt, lost, start, expected=False)  # so that its pod is tried again then

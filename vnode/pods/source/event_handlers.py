@@ -21,6 +21,7 @@ from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.placement.policy import WatchedPolicies
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.snapshot import VirtualNode
 
@@ -52,8 +53,19 @@ class EventHandlers:
         """Subscribe to nodes and links; those that exist are added at once."""
         self._nodes.subscribe(self._on_node)
         self._namespaces.subscribe(self._on_namespace)
-        self._links.subscribe(self._on_link, lambda link: self._cache.remove_node(link.node_name))
+        self._links.subscribe(self._on_link, lambda link: self._remove(link.node_name))
         self._quota_events.open()
+
+    def follow(self, policies: WatchedPolicies) -> None:
+        """Have pods tried again by the placement policies that are in force now."""
+
+        def changed() -> None:
+            if not policies:
+                self._cache.workloads.forget()
+
+            self._queue.move(ClusterEvent(EventKind.POLICY_CHANGED))
+
+        policies.subscribe(changed)
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
         """Return the targets of that namespace's pods that have no connection, and why.
@@ -75,12 +87,16 @@ class EventHandlers:
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         name = objects.name(new or old or {})
         if new is None:
-            self._cache.remove_node(name)
+            self._remove(name)
             return
 
         self._update(name)
         for kind in _changes(old, new):
             self._queue.move(ClusterEvent(kind, name))
+
+    def _remove(self, name: str) -> None:
+        self._cache.remove_node(name)
+        self._queue.move(ClusterEvent(EventKind.TARGET_LOST, name))
 
     def _on_namespace(self, _name: str) -> None:
         self._queue.move(ClusterEvent(EventKind.NAMESPACE_LABEL))
@@ -97,8 +113,8 @@ class EventHandlers:
         if link.lacks_vnode != (link.node_name in self._without_vnode):
             self._update_free(link)
 
-        if link.health.healthy:
-            self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, link.node_name))
+        kind = EventKind.TARGET_HEALTH if link.health.healthy else EventKind.TARGET_LOST
+        self._queue.move(ClusterEvent(kind, link.node_name))
 
     def _on_summary(self, link: Link, old: Object | None, new: Object | None) -> None:
         self._update(link.node_name)

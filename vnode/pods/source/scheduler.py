@@ -122,9 +122,12 @@ class ProxyScheduler:
             if attempt := self._attempts.get(uid):
                 self._forget_all_but(attempt, "")  # whom it kept off is to hear of it
 
-            self._cache.remove_pod(uid)
+            freed = self._cache.remove_pod(uid)
         else:
-            self._cache.set_pod(new)
+            freed = self._cache.set_pod(new)
+
+        if freed:
+            self._queue.move(ClusterEvent(EventKind.PLAN_FREED), by=uid)
 
         if event := event_handlers.proxy_event(old, new):
             self._queue.move(event)
@@ -216,6 +219,7 @@ class ProxyScheduler:
             excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,
             generation=self._cache.generation,
+            kept=result.state.kept,
         )
         if result.feasible and chaperons.skips_reservation(pod):
             attempt.winner = attempt.ranked[0]
@@ -285,7 +289,7 @@ class ProxyScheduler:
             refusal = attempt.refused.get(node)
             rejections[node] = frozenset({refusal.plugin if refusal else CANDIDATES})
 
-        self._queue.reject(queued.uid, rejections)
+        self._queue.reject(queued.uid, rejections, result.state.retry_at)
 
     async def _explain(self, pod: Object, result: CycleResult, reasons: dict[str, str]) -> None:
         """Report on the pod, for each target of its namespace, why it is pending."""
@@ -304,7 +308,10 @@ class ProxyScheduler:
         if known.get("message") == message:
             return
 
-        since = known.get("lastTransitionTime") or objects.timestamp(self._clock.now())
+        since = known.get("lastTransitionTime")
+        if known.get("reason") != delegate.UNSCHEDULABLE or not since:
+            since = objects.timestamp(self._clock.now())  # of placement policies, the clock
+
         condition = delegate.rejected(message, since)
         if generation := objects.metadata(pod).get("generation"):
             condition[observed_generation.FIELD] = generation

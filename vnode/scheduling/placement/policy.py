@@ -7,7 +7,7 @@ and planners see of them. Policies are values: one that was changed is another o
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -170,3 +170,24 @@ class Policies(Protocol):
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod: one of its namespace before a cluster-wide one, then the
         highest priority, then the first by name; None if there is none for it."""
+
+
+class WatchedPolicies(Policies, Protocol):
+    """The policies that are in force, and news of them."""
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after each change."""
+
+
+class _NoPolicies:
+    """Policies where there are none."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def of(self, pod: Object) -> Policy | None:
+        """Return None."""
+        return None
+
+
+NO_POLICIES: Final[Policies] = _NoPolicies()

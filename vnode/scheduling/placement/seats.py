@@ -55,22 +55,40 @@ class Seats:
     """
 
     def __init__(self, shares: Iterable[Share], workload: str) -> None:
-        self._next = _order(tuple(shares), workload)
+        self.ranked = _ranked(shares, workload)
+        """The shares, best first."""
+        self._next = _order(self.ranked, workload)
         # The nodes of the first replicas, in order.
         self._given: list[str] = []
         self._complete = False
+        # The last plan: pods come and go one by one, and so do seats.
+        self._planned: Counter[str] = Counter()
+        self._seats = 0
 
-    def plan(self, replicas: int) -> Plan:
-        """Return the plan for so many replicas."""
-        while len(self._given) < replicas and not self._complete:
+    def first(self, count: int) -> Sequence[str]:
+        """Return the nodes of the first `count` replicas, in order; fewer where all are full."""
+        while len(self._given) < count and not self._complete:
             node = next(self._next, None)
             if node is None:
                 self._complete = True
             else:
                 self._given.append(node)
 
-        planned = Counter(self._given[:replicas])
-        return Plan(planned, max(0, replicas - len(self._given)))
+        return self._given[:count]
+
+    def plan(self, replicas: int) -> Plan:
+        """Return the plan for so many replicas."""
+        if len(self._given) < replicas:
+            self.first(replicas)
+
+        seats = max(0, min(replicas, len(self._given)))
+        if seats != self._seats:
+            planned = self._planned.copy()
+            planned.update(self._given[self._seats : seats])
+            planned.subtract(self._given[seats : self._seats])
+            self._planned, self._seats = +planned, seats
+
+        return Plan(self._planned, max(0, replicas - seats))
 
 
 def plan(replicas: int, shares: Iterable[Share], workload: str) -> Plan:
@@ -78,17 +96,20 @@ def plan(replicas: int, shares: Iterable[Share], workload: str) -> Plan:
     return Seats(shares, workload).plan(replicas)
 
 
-def _order(shares: Sequence[Share], workload: str) -> Iterator[str]:
+def _ranked(shares: Iterable[Share], workload: str) -> tuple[Share, ...]:
+    return tuple(sorted(shares, key=lambda s: (-s.tier, -s.weight, _tie(workload, s.node))))
+
+
+def _order(best_first: Sequence[Share], workload: str) -> Iterator[str]:
     """Yield the node of each next replica, until all are at their maximum."""
-    ties = {share.node: _tie(workload, share.node) for share in shares}
+    ties = {share.node: _tie(workload, share.node) for share in best_first}
     seats = Counter[str]()
-    best_first = sorted(shares, key=lambda s: (-s.tier, -s.weight, ties[s.node]))
     for share in best_first:
         for _ in range(_bounded(share.minimum, share)):
             seats[share.node] += 1
             yield share.node
 
-    for tier in sorted({share.tier for share in shares}, reverse=True):
+    for tier in sorted({share.tier for share in best_first}, reverse=True):
         yield from _by_weight([s for s in best_first if s.tier == tier], seats, ties)
 
 

@@ -1,0 +1,141 @@
+"""Placement policies for tests, and targets with room for so many pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tests.apiserver.store import Change
+from tests.unit.pods.clusters import Source
+from tests.unit.pods.targets import Target, rejects, reserves
+from vnode.api import kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.placement.policy import (
+    Clusters,
+    Mode,
+    Overflow,
+    PlacementTarget,
+    Policy,
+)
+
+
+class Fixed:
+    """One policy for all pods, or none."""
+
+    def __init__(self, policy: Policy | None) -> None:
+        self.policy = policy
+        self.listeners: list[Callable[[], None]] = []
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        self.listeners.append(changed)
+
+    def __bool__(self) -> bool:
+        return self.policy is not None
+
+    def of(self, _pod: Object) -> Policy | None:
+        return self.policy
+
+
+def entry(node: str, **fields: Any) -> PlacementTarget:
+    return PlacementTarget(Clusters(names=frozenset((node,))), **fields)
+
+
+def spread(*targets: PlacementTarget, after: float = 120, **fields: Any) -> Policy:
+    fields.setdefault("mode", Mode.SPREAD)
+    overflow = Overflow(after, fields.pop("max_candidates", 3))
+    return Policy(
+        "placementpolicy/web", "default", None, targets=targets, overflow=overflow, **fields
+    )
+
+
+class Room(Target):
+    """Has places for so many pods, which its own scheduler knows only."""
+
+    def __init__(self, name: str, clock: Clock, places: int) -> None:
+        self.places = places
+        self.taken: set[str] = set()
+        super().__init__(name, clock, _by_room, cpu="1000")
+
+    def grow(self, places: int) -> None:
+        """Get places for so many, as by an autoscaler, for those that wait there first."""
+        self.places = places
+        self._fill()
+
+    def remove(self, candidate: Object) -> None:
+        super().remove(candidate)
+        self.taken.discard(objects.name(candidate))
+        self._fill()
+
+    def _fill(self) -> None:
+        for candidate in self.server.all(kinds.POD_CHAPERONS):
+            if len(self.taken) >= self.places:
+                break
+
+            if objects.name(candidate) not in self.taken:
+                self.taken.add(objects.name(candidate))
+                reserves(self, candidate)
+
+
+def _by_room(target: Target, candidate: Object) -> None:
+    assert isinstance(target, Room)
+    if len(target.taken) < target.places:
+        target.taken.add(objects.name(candidate))
+        reserves(target, candidate)
+    else:
+        rejects(target, candidate)
+
+
+class Planned(Source):
+    """A source with a policy. Candidates that have lost go, and so do pods that are deleted."""
+
+    def __init__(
+        self, clock: Clock, policy: Policy | None, *targets: Target, **fields: Any
+    ) -> None:
+        self.policy = Fixed(policy)
+        super().__init__(clock, *targets, policies=self.policy, **fields)
+        self.server.store.changed.add(self._on_pod)
+        self.policy.subscribe(lambda: self.queue.move(ClusterEvent(EventKind.POLICY_CHANGED)))
+
+    def change_policy(self, policy: Policy | None) -> None:
+        self.policy.policy = policy
+        for changed in self.policy.listeners:
+            changed()
+
+    def remove(self, name: str) -> None:
+        self.server.remove(kinds.PODS, name, "default")
+
+    def _on_pod(self, kind: Kind, change: Change) -> None:
+        if kind is not kinds.PODS:
+            return
+
+        pod = change.new or change.old or {}
+        node = objects.node_name(pod) if change.new else "none"
+        for target in self.targets:
+            name = objects.name(pod)
+            candidate = target.find(name)
+            if node and target.node != node and candidate is not None:
+                target.remove(candidate)
+
+
+def add_replicas(
+    source: Source, count: int, first: int = 0, owner: str = "web-1", **fields: Any
+) -> list[str]:
+    """Create pods of a Deployment, as its ReplicaSet controller does."""
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
+    labels = {"app": "web", "pod-template-hash": owner.rpartition("-")[2]}
+    made = [f"{owner}-{number}" for number in range(first, first + count)]
+    for name in made:
+        owners = [{**reference, "controller": True}]
+        source.add(name, cpu="1", labels=labels, ownerReferences=owners, **fields)
+
+    return made
+
+
+def places(source: Source, pods: Iterable[str]) -> dict[str, int]:
+    """Count pods by target; those that wait are under ""."""
+    known = {target.node: target.link.target.name for target in source.targets}
+    return dict(Counter(known.get(source.node_of(pod), "") for pod in pods))

@@ -1,0 +1,164 @@
+"""What the plugin makes of a policy in one cycle; tests/unit/pods/source has whole fleets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler_plugins import defaults
+from tests.permitted import any_namespace
+from tests.unit.pods.policies import Fixed, entry, spread
+from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from vnode.scheduling import registry
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.config import Profile
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.placement import choosing
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.registry import Registry
+from vnode.scheduling.result import CycleResult
+from vnode.scheduling.status import Code
+from vnode.scheduling.workload import Workload
+
+FULL = {"cpu": 0, "pods": 100}
+AMPLE = {"cpu": 10_000, "pods": 100}
+
+
+class World:
+    """Nodes with so much free, and the real default profile with one policy."""
+
+    def __init__(self, policy: Policy | None, **free: dict[str, int]) -> None:
+        self.clock = ManualClock()
+        self.cache = Cache()
+        self.policy = Fixed(policy)
+        self.framework: Framework = registry.build(
+            Profile(),
+            Registry(defaults.PLUGINS),
+            defaults.WEIGHTS,
+            self.clock,
+            namespace_refusal=any_namespace,
+            policies=self.policy,
+        )
+        for name, amounts in free.items():
+            self.cache.update_node(virtual_node(name))
+            self.cache.update_free(name, amounts, amounts)
+
+    def cycle(self, one: dict[str, Any], **asked: float) -> CycleResult:
+        return self.framework.schedule(one, self.cache.snapshot(self.clock.monotonic()), asked)
+
+
+def of_web(uid: str, node: str = "", since: str = "") -> dict[str, Any]:
+    made = pod(uid, owner="web", cpu="1", node=node)
+    made["metadata"]["ownerReferences"][0] |= {"kind": "Job", "name": "web"}
+    if since:
+        said = {"status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+        made["status"]["conditions"] = [{"type": "PodScheduled", **said}]
+
+    return made
+
+
+def test_without_policies_nothing_is_counted_and_nobody_is_rejected() -> None:
+    world = World(None, a=AMPLE, b=AMPLE)
+    result = world.cycle(of_web("p"))
+    assert {node.name for node in result.feasible} == {"a", "b"}
+    assert all("PlacementPolicy" not in node.scores for node in result.feasible)
+    assert not world.cache.workloads._groups
+
+
+def test_nodes_that_are_not_the_policys_are_out_for_good() -> None:
+    world = World(spread(entry("a")), a=AMPLE, b=AMPLE)
+    result = world.cycle(of_web("p"))
+    assert [node.name for node in result.feasible] == ["a"]
+    rejection = result.statuses["b"]
+    assert rejection.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert rejection.message == "didn't match placementpolicy/web"
+    assert result.excluded == {"b"}
+
+
+def test_a_full_planned_cluster_is_probed_and_no_other() -> None:
+    world = World(spread(entry("a", weight=9), entry("b", weight=1)), a=FULL, b=FULL, c=FULL)
+    world.cache.set_pod(of_web("p"))
+    result = world.cycle(of_web("p"))
+    assert result.nominated == ("a",)
+    assert result.excluded == {"b", "c"}
+    assert world.cycle(of_web("p"), a=1.0).nominated == ("a",)
+
+
+def test_once_a_cluster_is_opened_it_is_probed_too() -> None:
+    world = World(spread(entry("a", weight=9), entry("b", weight=1), after=60), a=FULL, b=FULL)
+    waiting = of_web("p", since="2026-01-01T00:00:00Z")
+    world.cache.set_pod(waiting)
+    assert world.cycle(waiting).state.retry_at == 60
+    world.clock.seconds = 60
+    result = world.cycle(waiting, a=1.0)
+    assert result.nominated == ("b",)
+    assert not result.excluded
+    assert result.state.kept == {"a", "b"}
+    assert result.state.retry_at is None
+
+
+def test_two_cycles_on_unchanged_input_give_the_same_choice() -> None:
+    entries = (entry(name, weight=3) for name in "abcde")
+    world = World(spread(*entries), **dict.fromkeys("abcde", AMPLE))
+    pods = [of_web(f"p{number}") for number in range(12)]
+    for each in pods:
+        world.cache.set_pod(each)
+
+    first = [[node.name for node in world.cycle(each).feasible] for each in pods]
+    assert all(len(nodes) == 1 for nodes in first)
+    again = [[node.name for node in world.cycle(each).feasible] for each in reversed(pods)]
+    assert again[::-1] == first
+
+
+def test_scores_do_not_put_another_cluster_before_the_planned_one() -> None:
+    policy = spread(entry("a", weight=99), entry("b", weight=1), after=60)
+    world = World(policy, a=AMPLE, b=AMPLE)
+    for number in range(5):
+        world.cache.set_pod(of_web(f"q{number}", node="a"))
+
+    waiting = of_web("p", since="2026-01-01T00:00:00Z")
+    world.cache.set_pod(waiting)
+    world.clock.seconds = 70
+    assert [node.name for node in world.cycle(waiting).feasible] == ["a", "b"]
+
+
+def test_a_maximum_that_was_lowered_keeps_a_reserved_pod_out() -> None:
+    world = World(spread(entry("a")), a=AMPLE)
+    for uid in ("p", "q"):
+        world.cache.set_pod(of_web(uid))
+        assert world.cycle(of_web(uid)).feasible
+        world.cache.assume(of_web(uid), "a", 0.0)
+
+    world.policy.policy = spread(entry("a", maximum=1))
+    world.cache.set_pod(of_web("q", node="a"))
+    refusal = world.framework.check(of_web("p"), world.cache.snapshot(0), "a")
+    assert refusal.message == "at its maximum of 1 by placementpolicy/web"
+
+
+def test_a_cordoned_cluster_has_no_share_and_its_pods_are_not_planned() -> None:
+    entries = (entry(name, weight=1) for name in "ab")
+    world = World(spread(*entries), a=AMPLE, b=AMPLE, c=AMPLE)
+    world.cache.set_pod(of_web("q", node="a"))
+    world.cache.update_node(virtual_node("a", cordoned=True))
+    world.cache.set_pod(of_web("p"))
+    result = world.cycle(of_web("p"))
+    assert [node.name for node in result.feasible] == ["b"]
+    assert result.statuses["a"].plugin == "NodeUnschedulable"
+
+
+def test_pods_that_are_to_stay_together_agree_on_one_cluster() -> None:
+    world = World(spread(mode=Mode.SINGLE), a=AMPLE, b=AMPLE, c=AMPLE)
+    for uid in ("p", "q"):
+        world.cache.set_pod(of_web(uid))
+        world.cycle(of_web(uid))
+
+    workload: Workload = world.cache.workloads.of(of_web("p"), "")
+    p, q = workload.members["p"], workload.members["q"]
+    assert choosing.home(workload, p, ("a", "b")) == ""
+    world.cache.assume(of_web("p"), "b", 0.0)
+    assert choosing.home(workload, p, ("a", "b")) == "", "it may still go elsewhere"
+    assert choosing.home(workload, q, ("a", "b")) is None, "until that one has a place"
+    world.cache.assume(of_web("q"), "a", 0.0)
+    assert choosing.home(workload, p, ("a", "b")) == choosing.home(workload, q, ("a", "b")) == "a"
+    world.cache.set_pod(of_web("r", node="c"))
+    assert choosing.home(workload, p, ("a", "b", "c")) == "c"
+    assert choosing.home(workload, p, ("a", "b")) == "a", "c is not the policy's any more"

@@ -1,0 +1,185 @@
+"""Chooses the clusters of one pod of a planned workload: the planned one, and overflow. Pure.
+
+A pod goes where the gap between planned and counted pods is largest. That is its aim until it is
+bound, as long as the plan has room for it there: so pods that wait for full clusters are divided by
+the plan, too, and none moves while nothing changes.
+
+A pod that has been unschedulable for the policy's threshold gets one more cluster, another after
+the next threshold, and so on; its candidates in the former stay. Which one, a second plan says, in
+which clusters that are full for the workload have no more than what runs there: what they cannot
+take is divided by the weights of the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api.clock import TICK
+from vnode.scheduling.placement.policy import Overflow
+from vnode.scheduling.placement.seats import Share
+from vnode.scheduling.workload import Member, Workload
+
+_SETTLED: Final = 5.0
+"""Seconds after which a pod that still waits in a cluster shows others that it is full.
+
+The pods of a burst reach their threshold together: none may then take for free a cluster where
+another is about to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a pod may go, and the plan that says so."""
+
+    aim: str
+    """The node that it is planned for; "" if maximums leave it over."""
+    opened: tuple[tuple[str, float], ...]
+    """Nodes by overflow, in order, each with the moment since which it may go there."""
+    planned: Mapping[str, int]
+    """Node -> pods of the workload; do not change."""
+    replicas: int
+    """The pods that are planned."""
+    until: float | None
+    """When one more cluster is opened, if the pod is still pending then; wall clock."""
+
+    def nodes(self) -> tuple[str, ...]:
+        """Return all nodes where it may go, best first."""
+        return (self.aim, *(node for node, _ in self.opened)) if self.aim else ()
+
+
+def choose(
+    workload: Workload, member: Member, shares: tuple[Share, ...], overflow: Overflow, now: float
+) -> Choice:
+    """Choose for a pending pod, which need not be counted yet.
+
+    `shares` are those of the clusters that can take it now. Pods elsewhere keep their places and
+    are not planned.
+    """
+    search = _Search(workload, member, shares)
+    aim = search.aim()
+    opened = [entry for entry in member.opened if entry[0] in search.open and entry[0] != aim]
+    since = math.floor(now) if member.since is None else min(member.since, now)
+    limit = min(overflow.max_candidates, len(shares)) - 1 if aim else 0
+    opened = opened[:limit]
+    due = min(limit, _passed(now - since, overflow.after)) if member.since is not None else 0
+    while len(opened) < due:
+        node = search.overflow({aim, *(node for node, _ in opened)}, overflow.after, now)
+        if not node:
+            break
+
+        opened.append((node, now))
+
+    waits = due <= len(opened) < limit
+    until = since + (len(opened) + 1) * overflow.after if waits else None
+    return Choice(aim, tuple(opened), search.planned, search.replicas, until)
+
+
+def home(workload: Workload, member: Member, nodes: Collection[str]) -> str | None:
+    """Return which of the nodes all pods of a workload go to, by where most are bound.
+
+    "" if any will do: this pod may find the first place. None while another one is looking for it;
+    then this one has to wait. Should two look at once, both get the same node.
+    """
+    bound = {node: count for node, count in workload.bound.items() if node in nodes}
+    if bound:
+        return _most(bound)
+
+    held = {node: count for node, count in workload.held.items() if node in nodes}
+    if not any(workload.others(member, node) for node in held):
+        return ""
+
+    looks = member.uid in workload.members and not member.holds().isdisjoint(nodes)
+    return _most(held) if looks else None
+
+
+class _Search:
+    """Finds the best of the clusters for one pod, which itself counts nowhere."""
+
+    def __init__(self, workload: Workload, member: Member, shares: tuple[Share, ...]) -> None:
+        self._workload = workload
+        self._member = member
+        self._shares = shares
+        self.open = {share.node: share for share in shares}
+        is_counted = member.uid in workload.members
+        self._own = member if is_counted else Member({}, "")
+        elsewhere = sum(n for node, n in workload.bound.items() if node not in self.open)
+        self.replicas = len(workload.members) + (not is_counted) - elsewhere
+        self._seats = workload.seats(shares)
+        self.planned = self._seats.plan(self.replicas).planned
+
+    def aim(self) -> str:
+        """Return the node that the pod keeps, or else the one with the largest gap."""
+        counted = {s.node: self._counted(s.node) for s in self._shares}
+        kept = self._member.aim
+        if kept in self.open and counted[kept] < self.planned.get(kept, 0):
+            return kept
+
+        return self._widest(self._seats.ranked, self.planned, counted)
+
+    def overflow(self, own: Collection[str], after: float, now: float) -> str:
+        """Return the next cluster for a pod that waits in its `own` ones; "" if there is none.
+
+        At best no pod of the workload waits there; at least none for as long as this one has.
+        """
+        workload = self._workload
+        workload.saturated.update(dict.fromkeys(own, now))
+        saturated = {node for node, at in workload.saturated.items() if now - at < after}
+        for patience in (min(after / 2, _SETTLED), after):
+            full = {n for n in self.open if now - workload.waiting_since(n) >= patience - TICK}
+            if node := self._instead_of(full.union(saturated, own)):
+                return node
+
+        return ""
+
+    def _instead_of(self, full: Collection[str]) -> str:
+        bound, opened = self._workload.bound, self._workload.opened
+        shares = tuple(_capped(s, bound[s.node]) if s.node in full else s for s in self._shares)
+        seats = self._workload.seats(shares)
+        others = [share for share in seats.ranked if share.node not in full]
+        own = {node for node, _ in self._own.opened}
+        counted = {s.node: self._counted(s.node) + opened[s.node] - (s.node in own) for s in others}
+        return self._widest(others, seats.plan(self.replicas).planned, counted)
+
+    def _counted(self, node: str) -> int:
+        bound, aimed = self._workload.bound[node], self._workload.aimed[node]
+        return bound + aimed - (self._own.aim == node)
+
+    def _widest(
+        self, ranked: Iterable[Share], planned: Mapping[str, int], counted: Mapping[str, int]
+    ) -> str:
+        """Return the node with the largest gap in the best tier that has one; "" if none has."""
+        best, tier, widest = "", 0, 0
+        for share in ranked:
+            node = share.node
+            if best and share.tier != tier:
+                break
+
+            gap = planned.get(node, 0) - counted[node]
+            if gap > widest and self._has_room(share):
+                best, tier, widest = node, share.tier, gap
+
+        return best
+
+    def _has_room(self, share: Share) -> bool:
+        """Tell whether the pod may go there without breaking the maximum."""
+        if share.maximum is None:
+            return True
+
+        return self._workload.others(self._member, share.node) < share.maximum
+
+
+def _capped(share: Share, count: int) -> Share:
+    maximum = count if share.maximum is None else min(count, share.maximum)
+    return dataclasses.replace(share, maximum=maximum)
+
+
+def _passed(age: float, after: float) -> int:
+    """Return how many thresholds have passed."""
+    return int((age + TICK) / max(after, TICK))
+
+
+def _most(counts: Mapping[str, int]) -> str:
+    return min(counts, key=lambda node: (-counts[node], node))

@@ -1,0 +1,197 @@
+"""Counts the pods of one workload: where they are, and where those without a node are to go.
+
+A pod that has no node yet may have an aim, the node that it is planned for, and further nodes that
+were opened for it since it waits. Both are chosen by the plugin PlacementPolicy, and stay until the
+pod is bound or gone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.objects import Object
+from vnode.scheduling.placement.seats import Seats, Share
+
+_SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full for some of its pods
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A live pod of a workload. Moments are seconds of the wall clock, as conditions have them."""
+
+    pod: Object
+    uid: str
+    node: str = ""
+    """Where it is bound; "" while it is pending."""
+    since: float | None = None
+    """Since when it is unschedulable, by its condition PodScheduled."""
+    assumed: frozenset[str] = frozenset()
+    aim: str = ""
+    opened: tuple[tuple[str, float], ...] = ()
+    """Further nodes, with the moment since which it may go there."""
+
+    def holds(self) -> set[str]:
+        """Return the nodes on which it has a place, or may get one."""
+        if self.node:
+            return {self.node}
+
+        return {node for node in (self.aim, *(n for n, _ in self.opened), *self.assumed) if node}
+
+    def waits(self) -> Iterator[tuple[str, float]]:
+        """Yield the nodes where it waits for a place, with the moment since which it does."""
+        if not self.node and self.since is not None:
+            if self.aim:
+                yield self.aim, self.since
+
+            yield from self.opened
+
+
+class Workload:
+    """The live pods of one workload. Counters have no negative numbers; do not change them."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.members: dict[str, Member] = {}
+        self.bound: Counter[str] = Counter()
+        self.aimed: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+        self.held: Counter[str] = Counter()
+        """Node -> pods that have a place there or may get one."""
+        self.saturated: dict[str, float] = {}
+        """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
+        one is bound there it counts as full for a while, also when no pod waits there any more."""
+        self.restored = False
+        """Whether pods got back the aims that they had before this process."""
+        self.weighted: tuple[object, tuple[Share, ...]] | None = None
+        """Shares by free capacity, and what they were made of."""
+        # Node -> since when a pod waits there; nodes that are not known are absent.
+        self._oldest: dict[str, float] = {}
+        self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
+
+    def pending(self) -> Iterator[Member]:
+        """Yield the pods that have no node."""
+        return (member for member in self.members.values() if not member.node)
+
+    def others(self, member: Member, node: str) -> int:
+        """Return how many other pods have a place on the node, or may get one."""
+        known = self.members.get(member.uid)
+        return self.held[node] - (known is not None and node in known.holds())
+
+    def waiting_since(self, node: str) -> float:
+        """Return since when a pod has been waiting for a place on the node; infinity if none is."""
+        oldest = self._oldest.get(node)
+        if oldest is None:
+            waits = (since for m in self.pending() for n, since in m.waits() if n == node)
+            oldest = self._oldest[node] = min(waits, default=math.inf)
+
+        return oldest
+
+    def seats(self, shares: tuple[Share, ...]) -> Seats:
+        """Return the order of the workload's seats for these shares; the last few are kept."""
+        seats = self._seats.get(shares)
+        if seats is None:
+            seats = self._seats[shares] = Seats(shares, self.key)
+            if len(self._seats) > _SEATS_KEPT:
+                self._seats.popitem(last=False)
+        else:
+            self._seats.move_to_end(shares)
+
+        return seats
+
+    def put(self, pod: Object, assumed: Collection[str] = ()) -> bool:
+        """Count a live pod, or its newer version; return True if others may go elsewhere now.
+
+        That is so if its aim is free again, and when the first pod of the workload is bound.
+        """
+        uid, node = objects.uid(pod), objects.node_name(pod)
+        member = self.members.get(uid)
+        if member is None:
+            member = self.members[uid] = Member(pod, uid, assumed=frozenset(assumed))
+            freed = False
+        else:
+            is_news = bool(node and not member.node)
+            freed = is_news and (member.aim not in ("", node) or not self.bound)
+            self._count(member, -1)
+
+        member.pod, member.node = pod, node
+        member.since = None if node else unschedulable_since(pod)
+        if node:
+            member.aim, member.opened, member.assumed = "", (), frozenset()
+            self.saturated.pop(node, None)
+
+        self._count(member, 1)
+        return freed
+
+    def remove(self, uid: str) -> bool:
+        """Stop counting a pod; return True if a place that it was planned for is free again."""
+        member = self.members.pop(uid)
+        self._count(member, -1)
+        return bool(member.aim)
+
+    def assume(self, uid: str, nodes: Collection[str]) -> None:
+        """Record the nodes that a pending pod is on its way to."""
+        member = self.members[uid]
+        if not member.node:
+            self._count(member, -1)
+            member.assumed = frozenset(nodes)
+            self._count(member, 1)
+
+    def plan(self, member: Member, aim: str, opened: tuple[tuple[str, float], ...]) -> None:
+        """Record where a pending pod is to go; no effect on the counts if it is not a member."""
+        if (member.aim, member.opened) == (aim, opened):
+            return
+
+        known = self.members.get(member.uid) is member
+        if known:
+            self._count(member, -1)
+
+        member.aim, member.opened = aim, opened
+        if known:
+            self._count(member, 1)
+
+    def _count(self, member: Member, step: int) -> None:
+        for node in member.holds():
+            _step(self.held, node, step)
+
+        if member.node:
+            _step(self.bound, member.node, step)
+        elif member.aim:
+            _step(self.aimed, member.aim, step)
+
+        for node, _ in member.opened:
+            _step(self.opened, node, step)
+
+        for node, since in member.waits():
+            oldest = self._oldest.get(node)
+            if oldest is None:
+                continue
+
+            if step > 0:
+                self._oldest[node] = min(oldest, since)
+            elif since <= oldest:
+                del self._oldest[node]
+
+
+def unschedulable_since(pod: Object) -> float | None:
+    """Return the moment since which a pod is unschedulable; None if it was not tried in vain yet.
+
+    Its condition says so, which survives a restart. A pod that a scheduling gate holds has that
+    condition for another reason.
+    """
+    condition = objects.condition(pod, "PodScheduled") or {}
+    if condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+        return None
+
+    since = objects.parse_timestamp(str(condition.get("lastTransitionTime") or ""))
+    return since.timestamp() if since else None
+
+
+def _step(counts: Counter[str], node: str, step: int) -> None:
+    counts[node] += step
+    if not counts[node]:
+        del counts[node]
