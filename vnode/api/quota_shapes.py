@@ -32,14 +32,14 @@ class _RulesMetadata(msgspec.Struct, rename="camel"):
     namespace: str = ""
 
 
-class _Expression(msgspec.Struct, rename="camel"):
+class _QuotaScope(msgspec.Struct, rename="camel"):
     scope_name: str
     operator: str
     values: list[str] | None = None
 
 
 class _ScopeSelector(msgspec.Struct, rename="camel"):
-    match_expressions: list[_Expression] | None = None
+    match_expressions: list[_QuotaScope] | None = None
 
 
 class _QuotaSpec(msgspec.Struct, rename="camel"):

@@ -87,7 +87,13 @@ class PolicyStatusController:
         self._limiter: WriteLimiter[str] = WriteLimiter(
             "placementpolicies", write_limits.PLACEMENT_POLICIES, clock
         )
-        self._controller: Controller[str] = Controller("placement-status", self._reconcile)
+        self._controller: Controller[str] = Controller(
+            "placement-status",
+            self._reconcile,
+            workers=2,
+            lane=lambda key: objects.split_key(key)[0],
+            total=8,
+        )
 
     async def run(self) -> None:
         """Write until cancelled."""
