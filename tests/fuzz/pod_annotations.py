@@ -100,7 +100,9 @@ async def _settle(world: World) -> list[Finding]:
             forged = [
                 condition
                 for condition in status.get("conditions") or ()
-                if condition["type"] == "Ready" and condition["status"] == "True" and not address
+                if condition.get("type") == "Ready"
+                and condition.get("status") == "True"
+                and not address
             ]
             wrong = address not in (None, *given) or phase not in (None, "Pending", "Running")
             if wrong or forged or (phase == "Running" and not address):
