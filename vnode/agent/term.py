@@ -203,6 +203,7 @@ class Term:
             shared.links,
             events=self._events,
             clock=shared.clock,
+            weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
         )
 
     def _make_orphans(self) -> OrphanController:

@@ -10,7 +10,7 @@ place, so the plan of a Job is about the pods that it runs at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from vnode.api import objects
@@ -62,6 +62,19 @@ class Workloads:
         """Return the workload of a pod, which need not be known."""
         key = workload_of(pod, group_by)
         return self._group(objects.namespace(pod), group_by).workloads.get(key) or Workload(key)
+
+    def weights(self, key: str, group_by: str) -> Mapping[str, int] | None:
+        """Return what each node weighs for a workload whose shares go by free capacity.
+
+        None if none of its pods was planned so since it is counted.
+        """
+        namespace = key.split("/", 2)[1]
+        group = self._groups.get(namespace, {}).get(group_by)
+        workload = group.workloads.get(key) if group else None
+        if workload is None or workload.weighted is None:
+            return None
+
+        return {share.node: share.weight for share in workload.weighted[1]}
 
     def forget(self) -> None:
         """Count nothing until somebody asks again: there are no policies any more."""

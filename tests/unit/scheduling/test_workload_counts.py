@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.workload import Workload, unschedulable_since
 
 NODES = ("a", "b")
@@ -50,6 +51,16 @@ def test_terminating_and_finished_pods_do_not_count() -> None:
     cache.set_pod(pod("q", node="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
     assert not web(cache).members
     assert not web(cache).bound
+
+
+def test_weights_by_capacity_are_told_once_a_pod_was_planned_by_them() -> None:
+    cache = Cache()
+    cache.set_pod(pod("p"))
+    assert cache.workloads.weights("job/default/web", "") is None
+    web(cache).weighted = (), (Share("a", weight=30), Share("b", weight=10))
+    assert cache.workloads.weights("job/default/web", "") == {"a": 30, "b": 10}
+    assert cache.workloads.weights("job/default/other", "") is None
+    assert cache.workloads.weights("job/elsewhere/web", "") is None
 
 
 def test_a_pod_that_is_bound_where_it_was_not_planned_frees_its_place() -> None:
