@@ -24,6 +24,7 @@ from vnode.scheduling.placement.policy import (
     Policies,
     Policy,
 )
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.snapshot import VirtualNode
 
@@ -100,9 +101,7 @@ def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
         Profile(),
         known,
         defaults.WEIGHTS,
-        SystemClock(),
-        namespace_refusal=any_namespace,
-        policies=policies,
+        Handle(namespace_refusal=any_namespace, policies=policies, clock=SystemClock()),
     )
     cache = world(nodes)
     taken = []

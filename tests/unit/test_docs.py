@@ -30,7 +30,7 @@ from vnode.cli import main
 from vnode.overrides import policy
 from vnode.placement import decoding
 from vnode.scheduling import registry
-from vnode.scheduling.plugin import Plugin
+from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate
 
@@ -168,8 +168,7 @@ def test_configurations_load_and_make_a_framework(
         loaded.scheduling.profile,
         plugins,
         defaults.WEIGHTS,
-        SystemClock(),
-        namespace_refusal=any_namespace,
+        Handle(namespace_refusal=any_namespace, clock=SystemClock()),
     )
 
 

@@ -29,6 +29,7 @@ from vnode.runtime.certs.authority import Authority
 from vnode.runtime.health import ProcessHealth
 from vnode.runtime.leader import AGENT_LEASE, Elector
 from vnode.runtime.supervisor import Supervisor, supervise
+from vnode.scheduling.plugin import Handle
 from vnode.telemetry import metrics
 
 STARTING: Final = "starting"
@@ -52,9 +53,8 @@ class Agent:
     ) -> None:
         self._connect = connect
         self._shared = Shared(client, identity, options, health)
-        make_framework(  # fail at the start for a bad profile
-            options.config, self._shared.clock, self._shared.enabled_namespaces.refusal
-        )
+        handle = Handle(namespace_refusal=self._shared.enabled_namespaces.refusal)
+        make_framework(options.config, handle)  # fail at the start for a bad profile
         self._authority = Authority(client, options.namespace, clock=self._shared.clock)
         self._events = EventRecorder(client, "vnode", self._shared.clock)
         self._kubelet = KubeletApi(self._shared, self._authority, self._events)

@@ -8,15 +8,11 @@ end with it (`vnode.api.listeners.subscription_scope`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from scheduler_plugins import defaults
 from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.shared import Shared, trim_pod
 from vnode.api import renaming
-from vnode.api.clock import Clock
-from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
@@ -42,35 +38,20 @@ from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.placement.policy import NO_POLICIES, Policies
-from vnode.scheduling.plugin import CandidatesOf
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.sources import SourceController
 from vnode.telemetry import metrics
 
 
-def make_framework(
-    config: AgentConfig,
-    clock: Clock,
-    namespace_refusal: Callable[[str], str],
-    is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
-    policies: Policies = NO_POLICIES,
-    candidates: CandidatesOf = lambda _pod: (),
-) -> Framework:
-    """Make the plugins of the configured profile; ConfigError if that is not possible.
-
-    The other arguments are what plugins get in their `Handle`.
-    """
+def make_framework(config: AgentConfig, handle: Handle) -> Framework:
+    """Make the plugins of the configured profile; ConfigError if that is not possible."""
     plugins = registry.Registry(defaults.PLUGINS, registry.installed())
     return registry.build(
         config.scheduling.profile,
         plugins,
         defaults.WEIGHTS,
-        clock,
-        namespace_refusal=namespace_refusal,
-        is_charged=is_charged,
-        policies=policies,
-        candidates=candidates,
+        handle,
     )
 
 
@@ -257,11 +238,13 @@ class Term:
         shared, config = self._shared, self._shared.options.config
         framework = make_framework(
             config,
-            shared.clock,
-            shared.enabled_namespaces.refusal,
-            lambda pod, node: quota_events.is_charged(shared.links, pod, node),
-            shared.policies,
-            shared.links.candidates_of,
+            Handle(
+                namespace_refusal=shared.enabled_namespaces.refusal,
+                is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+                policies=shared.policies,
+                candidates=shared.links.candidates_of,
+                clock=shared.clock,
+            ),
         )
         queue = SchedulingQueue(
             shared.clock,

@@ -31,11 +31,11 @@ from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import EVERYTHING, ClusterEventWithHint
 from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.scheduling.status import Status
+from vnode.scheduling.waiting_pods import WaitingPods
 
 if TYPE_CHECKING:
     from vnode.scheduling.queued_pod import QueuedPod
     from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-    from vnode.scheduling.waiting_pods import WaitingPods
 
 MAX_SCORE: Final = 100
 """The best that Score may give; the worst is 0 (kube-scheduler's range)."""
@@ -52,12 +52,10 @@ CandidatesOf = Callable[[Object], Sequence[tuple[str, float]]]
 """Returns the nodes where a pod has a candidate, oldest first, with the moments of creation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
     """What a plugin may use of the scheduler around it."""
 
-    waiting: WaitingPods
-    """The pods that Permit holds."""
     namespace_refusal: Callable[[str], str]
     """Why pods of the namespace of that name cannot go to targets; "" if they can."""
     is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False
@@ -67,6 +65,8 @@ class Handle:
     candidates: CandidatesOf = lambda _pod: ()
     """Where a pod waits already, perhaps by a former leader."""
     clock: Clock = field(default_factory=SystemClock)
+    waiting: WaitingPods = field(default_factory=WaitingPods)
+    """The pods that Permit holds."""
     filters: dict[str, FilterRunner] = field(default_factory=dict)
     """By the name of a plugin: runs the Filter plugins before it, whose PreFilter has run."""
 

@@ -7,19 +7,15 @@ the command line), and the installed packages' entry points in the group `vnode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Final
 
-from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError
-from vnode.api.objects import Object
 from vnode.scheduling import config
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
-from vnode.scheduling.placement.policy import NO_POLICIES, Policies
-from vnode.scheduling.plugin import CandidatesOf, Handle, Plugin
-from vnode.scheduling.waiting_pods import WaitingPods
+from vnode.scheduling.plugin import Handle, Plugin
 
 ENTRY_POINT_GROUP: Final = "vnode.scheduler_plugins"
 
@@ -82,16 +78,10 @@ def build(
     profile: Profile,
     registry: Registry,
     defaults: Mapping[str, int],
-    clock: Clock,
-    *,
-    namespace_refusal: Callable[[str], str],
-    is_charged: Callable[[Object, str], bool] = lambda _pod, _node: False,
-    policies: Policies = NO_POLICIES,
-    candidates: CandidatesOf = lambda _pod: (),
+    handle: Handle,
 ) -> Framework:
     """Build the framework of a profile; `defaults` are the default plugins and their weights.
 
-    `namespace_refusal`, `is_charged`, `policies` and `candidates` are those of `Handle`.
     ConfigError if the profile names a plugin that does not exist, or arguments do not decode.
     """
     weights = _weights(profile, registry, defaults)
@@ -100,15 +90,13 @@ def build(
         known = ", ".join(weights)
         raise ConfigError(f'pluginConfig: "{name}" is not enabled; enabled are: {known}')
 
-    waiting = WaitingPods()
-    handle = Handle(waiting, namespace_refusal, is_charged, policies, candidates, clock)
     plugins: list[tuple[Plugin, int]] = []
     for name, weight in weights.items():
         plugin = registry.get(name)
         args = config.decode(plugin.Args, arguments.get(name, {}), f"arguments of {name}")
         plugins.append((plugin(args, handle), weight))
 
-    framework = Framework(plugins, waiting, clock)
+    framework = Framework(plugins, handle.waiting, handle.clock)
     handle.filters.update((name, framework.filters_before(name)) for name in weights)
     return framework
 

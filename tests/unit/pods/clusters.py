@@ -37,6 +37,7 @@ from vnode.scheduling import config, registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.placement.policy import NO_POLICIES, Policies
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
 
@@ -79,11 +80,13 @@ class Source:
             profile,
             Registry(defaults.PLUGINS),
             defaults.WEIGHTS,
-            clock,
-            namespace_refusal=namespaces.refusal,
-            is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
-            policies=policies,
-            candidates=self.links.candidates_of,
+            Handle(
+                namespace_refusal=namespaces.refusal,
+                is_charged=lambda pod, node: quota_events.is_charged(self.links, pod, node),
+                policies=policies,
+                candidates=self.links.candidates_of,
+                clock=clock,
+            ),
         )
         self.queue = queue = SchedulingQueue(
             clock,

@@ -11,6 +11,7 @@ from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 
 FULL = {"cpu": 0, "pods": 100}
@@ -23,8 +24,7 @@ def framework(**args: Any) -> Framework:
         profile,
         Registry(defaults.PLUGINS),
         defaults.WEIGHTS,
-        ManualClock(),
-        namespace_refusal=any_namespace,
+        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
 
 

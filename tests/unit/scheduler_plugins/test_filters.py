@@ -13,6 +13,7 @@ from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.snapshot import VirtualNode
@@ -27,8 +28,7 @@ def framework() -> Framework:
         Profile(),
         Registry(defaults.PLUGINS),
         defaults.WEIGHTS,
-        ManualClock(),
-        namespace_refusal=any_namespace,
+        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
 
 
@@ -178,7 +178,10 @@ def test_nothing_is_probed_that_more_room_would_not_help(framework: Framework) -
 def test_a_gated_pod_is_not_ready() -> None:
     known = Registry(defaults.PLUGINS)
     framework = registry.build(
-        Profile(), known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+        Profile(),
+        known,
+        defaults.WEIGHTS,
+        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
     gated = framework.pre_enqueue(pod("p", schedulingGates=[{"name": "kueue"}]))
     assert gated.message == "waiting for scheduling gates: kueue"

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_plugins.inter_pod_affinity import InterPodAffinity
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import pod, virtual_node
 from vnode.api.objects import Object
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle, NoArgs
-from vnode.scheduling.waiting_pods import WaitingPods
 
 WEB, DATABASE = {"app": "web"}, {"app": "db"}
 ALL = {"a", "b", "c", "nowhere"}
@@ -20,7 +20,7 @@ ALL = {"a", "b", "c", "nowhere"}
 
 @pytest.fixture
 def plugin() -> InterPodAffinity:
-    return InterPodAffinity(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
+    return InterPodAffinity(NoArgs(), Handle(namespace_refusal=any_namespace))
 
 
 def term(labels: dict[str, str] | None = None, **fields: Any) -> Object:

@@ -14,6 +14,7 @@ from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.placement import choosing
 from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.result import CycleResult
 from vnode.scheduling.status import Code
@@ -34,9 +35,7 @@ class World:
             Profile(),
             Registry(defaults.PLUGINS),
             defaults.WEIGHTS,
-            self.clock,
-            namespace_refusal=any_namespace,
-            policies=self.policy,
+            Handle(namespace_refusal=any_namespace, policies=self.policy, clock=self.clock),
         )
         for name, amounts in free.items():
             self.cache.update_node(virtual_node(name))

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_plugins.pod_topology_spread import PodTopologySpread
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import pod, virtual_node
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.plugin import Handle, NoArgs
-from vnode.scheduling.waiting_pods import WaitingPods
 
 WEB = {"app": "web"}
 
 
 @pytest.fixture
 def plugin() -> PodTopologySpread:
-    return PodTopologySpread(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
+    return PodTopologySpread(NoArgs(), Handle(namespace_refusal=any_namespace))
 
 
 def constraint(**fields: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_an_unreadable_selector_is_a_rejection(plugin: PodTopologySpread) -> Non
 
 @given(st.integers(1, 3), st.integers(1, 30))
 def test_the_skew_never_exceeds_its_limit_whatever_node_is_chosen(skew: int, pods: int) -> None:
-    plugin = PodTopologySpread(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
+    plugin = PodTopologySpread(NoArgs(), Handle(namespace_refusal=any_namespace))
     cache = world()
     for number in range(pods):
         allowed = sorted(passing(plugin, cache, constraint(maxSkew=skew)))

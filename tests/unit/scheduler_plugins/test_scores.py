@@ -10,6 +10,7 @@ from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 
 
@@ -27,7 +28,10 @@ def scores(plugin: str, cache: Cache, candidate: dict[str, Any], **args: object)
     profile = config.load(section).profile
     known = Registry(defaults.PLUGINS)
     framework = registry.build(
-        profile, known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+        profile,
+        known,
+        defaults.WEIGHTS,
+        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
     result = framework.schedule(candidate, cache.snapshot(0))
     assert result.status.is_success, result.status

@@ -13,6 +13,7 @@ from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.queue import SchedulingQueue
 from vnode.scheduling.registry import Registry
 
@@ -28,8 +29,7 @@ class World:
             Profile(),
             Registry(defaults.PLUGINS),
             defaults.WEIGHTS,
-            self.clock,
-            namespace_refusal=any_namespace,
+            Handle(namespace_refusal=any_namespace, clock=self.clock),
         )
         self.queue = SchedulingQueue(
             self.clock, framework.queue_sort.sort_key, framework.registrations()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
@@ -125,7 +126,7 @@ class Gate(PermitPlugin):
 
 
 def handle() -> Handle:
-    return Handle(WaitingPods(), lambda _namespace: "")
+    return Handle(namespace_refusal=any_namespace)
 
 
 def framework(*plugins: Plugin, weight: int = 1, shared: Handle | None = None) -> Framework:

@@ -15,6 +15,7 @@ from vnode.api.errors import ConfigError
 from vnode.scheduling import config, registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.framework import Framework
+from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "scheduler_plugin"
@@ -43,7 +44,10 @@ def build(section: object = None) -> Framework:
     known = Registry(defaults.PLUGINS, registry.installed())
     profile = config.load(section).profile
     return registry.build(
-        profile, known, defaults.WEIGHTS, ManualClock(), namespace_refusal=any_namespace
+        profile,
+        known,
+        defaults.WEIGHTS,
+        Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
 
 

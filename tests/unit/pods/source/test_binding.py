@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler_plugins.priority_sort import PrioritySort
+from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod
 from vnode.api.objects import Object
 from vnode.pods.source.binding import Binder
@@ -14,7 +15,6 @@ from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import BindPlugin, Handle, NoArgs, PreBindPlugin, ReservePlugin
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
-from vnode.scheduling.waiting_pods import WaitingPods
 
 
 class Recorder(ReservePlugin, PreBindPlugin, BindPlugin):
@@ -23,7 +23,7 @@ class Recorder(ReservePlugin, PreBindPlugin, BindPlugin):
     NAME = "Recorder"
 
     def __init__(self) -> None:
-        super().__init__(NoArgs(), Handle(WaitingPods(), lambda _namespace: ""))
+        super().__init__(NoArgs(), Handle(namespace_refusal=any_namespace))
         self.asked: list[str] = []
         self.before = SUCCESS
 
