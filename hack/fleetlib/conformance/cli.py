@@ -67,8 +67,7 @@ def parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="FOLDER",
-        default=cachefolder.path() / "conformance",
-        help="where logs and reports of the suite go (%(default)s)",
+        help="where logs and reports of the suite go (`conformance` in the cache folder)",
     )
     return made
 
@@ -76,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run the suite; whatever happens, the clusters are taken down unless they are to stay."""
     arguments = parser().parse_args(argv)
+    arguments.output = arguments.output or folder(arguments.part)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         comparison = _run(arguments)
@@ -91,6 +91,11 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if comparison.ok else 1
 
 
+def folder(part: Part) -> Path:
+    """Return where logs and reports go; the brief suite may run beside another one."""
+    return cachefolder.path() / ("conformance-brief" if part == "brief" else "conformance")
+
+
 def _run(arguments: argparse.Namespace) -> Comparison:
     chosen = selected(arguments.focus, arguments.part)
     programs = binaries.locate(suite.PROGRAMS)
@@ -102,8 +107,8 @@ def _run(arguments: argparse.Namespace) -> Comparison:
         started = arrange.start(arguments.keep.resolve())
         progress.say(f"to end the clusters: hack/fleet down {started.directory}")
         return session.compare(started, chosen, arguments.once)
-    with tempfile.TemporaryDirectory(prefix="vnode-conformance-") as folder:
-        started = arrange.start(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="vnode-conformance-") as directory:
+        started = arrange.start(Path(directory))
         try:
             return session.compare(started, chosen, arguments.once)
         finally:

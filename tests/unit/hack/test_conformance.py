@@ -56,6 +56,10 @@ def test_a_focus_on_the_command_line_takes_the_place_of_the_lists():
     assert cli.selected(["one", "two"], "short") == Selection(("one", "two"), ())
 
 
+def test_the_brief_suite_writes_beside_the_others():
+    assert cli.folder("brief") != cli.folder("focus") == cli.folder("short")
+
+
 @pytest.mark.parametrize(
     "text",
     [
