@@ -102,7 +102,7 @@ class Leaver:
     async def _look_for_rest(self, target: str) -> None:
         """Nothing of any source is left where vnode was uninstalled with its delegates.
 
-        The hostile source does not count: it goes on planting meanwhile, with an administrator's rights.
+        The hostile source does not count: it goes on planting, with an administrator's rights.
         """
         client = self._harness.clients[target]
         while True:
