@@ -103,6 +103,16 @@ async def until_there(source: Client, seconds: float = 40, **expected: int) -> d
     )
 
 
+async def until_costs_are_written(source: Client) -> None:
+    await kit.until(
+        source,
+        kinds.PODS,
+        lambda pods: all(keys.DELETION_COST in objects.annotations(p) for p in pods.values()),
+        namespace="default",
+        label_selector="app=web",
+    )
+
+
 async def test_a_deployment_is_divided_by_weight_grows_and_shrinks(
     source: Client, policy: Policy, rooms: Rooms
 ) -> None:
@@ -113,13 +123,7 @@ async def test_a_deployment_is_divided_by_weight_grows_and_shrinks(
     await scale(source, 12)
     pods = await until_there(source, c2=8, c3=4)
     assert len(pods) == 12
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda pods: all(keys.DELETION_COST in objects.annotations(p) for p in pods.values()),
-        namespace="default",
-        label_selector="app=web",
-    )
+    await until_costs_are_written(source)
     await scale(source, 3)
     await until_there(source, c2=2, c3=1)
 
@@ -148,13 +152,7 @@ async def test_pods_overflow_after_the_threshold_and_shrink_to_the_plan(
     plan = r"c3: planned elsewhere by placementpolicy/web: [12] of [3-6] here, by weight 1"
     assert re.search(rf"{plan}; waiting for c2 until 2\S+Z", message), message
     await until_there(source, c2=2, c3=4)
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda pods: all(keys.DELETION_COST in objects.annotations(p) for p in pods.values()),
-        namespace="default",
-        label_selector="app=web",
-    )
+    await until_costs_are_written(source)
     await scale(source, 3)
     await until_there(source, c2=2, c3=1)
 
