@@ -234,18 +234,19 @@ class Term:
             shared.clock,
         )
 
+    def _make_handle(self) -> Handle:
+        shared = self._shared
+        return Handle(
+            namespace_refusal=shared.enabled_namespaces.refusal,
+            is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+            policies=shared.policies,
+            candidates=shared.links.candidates_of,
+            clock=shared.clock,
+        )
+
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(
-            config,
-            Handle(
-                namespace_refusal=shared.enabled_namespaces.refusal,
-                is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
-                policies=shared.policies,
-                candidates=shared.links.candidates_of,
-                clock=shared.clock,
-            ),
-        )
+        framework = make_framework(config, self._make_handle())
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,
