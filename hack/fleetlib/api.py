@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 _NODES = "/api/v1/nodes"
+_SHOWN = 30  # objects in the message of a timeout
 
 
 class Api:
@@ -97,9 +98,11 @@ class Api:
     ) -> dict[str, Object]:
         """List and watch `path` until `done(objects by name)` is true; return these objects.
 
-        Survives watches that end and a server that is away. TimeoutError after `seconds`.
+        Survives watches that end and a server that is away. TimeoutError, which shows what there
+        was, after `seconds`.
         """
         deadline = time.monotonic() + seconds
+        objects: dict[str, Object] = {}
         while True:
             try:
                 for objects in self._following(path, selector or {}, deadline):
@@ -110,7 +113,9 @@ class Api:
                 if time.monotonic() < deadline:
                     time.sleep(0.2)
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"{path}: not as wanted within {seconds:.0f} s")
+                found = list(objects.items())[:_SHOWN]
+                shown = "".join(f"\n{name}: {_shown(item)}" for name, item in found)
+                raise TimeoutError(f"{path}: not as wanted within {seconds:.0f} s{shown}")
 
     def _following(
         self, path: str, selector: dict[str, str], deadline: float
@@ -149,6 +154,20 @@ class Api:
         """Wait until all of these nodes are Ready."""
         if names:
             self.wait(_NODES, lambda nodes: all(is_ready(nodes.get(n)) for n in names), seconds)
+
+
+def _shown(item: Object) -> str:
+    """Return the taints, conditions and resources of an object, as far as it has any."""
+    status = item.get("status", {})
+    found = {
+        "taints": item.get("spec", {}).get("taints"),
+        "conditions": [
+            {field: c.get(field) for field in ("type", "status", "reason", "message")}
+            for c in status.get("conditions") or ()
+        ],
+        "allocatable": status.get("allocatable"),
+    }
+    return json.dumps({field: value for field, value in found.items() if value})
 
 
 def _key(item: Object) -> str:

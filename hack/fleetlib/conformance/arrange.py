@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +36,8 @@ _TARGETS: Final = "/apis/multicluster.admiralty.io/v1alpha1/clustertargets"
 _READER: Final = "kubelet-reader"
 _NAMESPACES: Final = "vnode-source-namespaces"
 _NODE_SECONDS: Final = 60.0
+_POLICY_SECONDS: Final = 60.0
+_TAINT: Final = "virtual-kubelet.io/provider"
 
 
 def start(directory: Path) -> Fleet:
@@ -67,6 +70,7 @@ def _connect(known: Fleet) -> None:
     api = known.api(SOURCE)
     for policy in yaml.safe_load_all(POLICIES.read_text()):
         _enforce(api, policy)
+    _await_enforcement(api)
     _give_rights(known.api(TARGET))
     files = ["--source", str(known.kubeconfig(SOURCE)), "--target", str(known.kubeconfig(TARGET))]
     agents.vnode("connect", *files, "--cluster-wide", "--name", TARGET, "--cluster-name", SOURCE)
@@ -89,6 +93,24 @@ def _enforce(api: Api, policy: Object) -> None:
         "spec": {"policyName": name},
     }
     api.call("POST", f"{_ADMISSION}/mutatingadmissionpolicybindings", binding)
+
+
+def _await_enforcement(api: Api) -> None:
+    """Wait until the policies are applied: a node made before would keep its taint.
+
+    The API server reads policies some time after they were made, and no watch tells when.
+    """
+    space = {"metadata": {"name": "probe"}}
+    node = {**space, "spec": {"taints": [{"key": _TAINT, "effect": "NoSchedule"}]}}
+    deadline = time.monotonic() + _POLICY_SECONDS
+    while True:
+        made = api.call("POST", "/api/v1/namespaces?dryRun=All", space)
+        tainted = api.call("POST", "/api/v1/nodes?dryRun=All", node)["spec"].get("taints") or ()
+        if "annotations" in made["metadata"] and _TAINT not in {t["key"] for t in tainted}:
+            return
+        if time.monotonic() > deadline:
+            raise FleetError(f"{POLICIES.name} has no effect after {_POLICY_SECONDS:.0f} s")
+        time.sleep(0.1)
 
 
 def _give_rights(api: Api) -> None:
