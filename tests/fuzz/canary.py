@@ -78,7 +78,9 @@ async def admit(world: World, manifest: Object) -> Object | None:
     if not typed.is_pod(patched):
         return None
 
-    return world.source.writer.create(kinds.PODS, patched, objects.namespace(manifest))
+    return world.source.writer.create(
+        kinds.PODS, typed.storable(patched), objects.namespace(manifest)
+    )
 
 
 async def check(world: World) -> list[Finding]:

@@ -91,11 +91,11 @@ async def _feed(world: World, dice: random.Random, name: str) -> object:
     def change(old: Object) -> Object:
         annotations = changed["metadata"]["annotations"]
         metadata = {**objects.metadata(old), "annotations": annotations}
-        return {**old, "metadata": metadata, "spec": changed["spec"]}
+        return typed.storable({**old, "metadata": metadata, "spec": changed["spec"]})
 
     writer = world.honest.writer
     try:
-        writer.create(kinds.POD_CHAPERONS, made, namespace)
+        writer.create(kinds.POD_CHAPERONS, typed.storable(made), namespace)
         await asyncio.sleep(dice.choice((0.0, 0.02, 0.1)))
         writer.update(kinds.POD_CHAPERONS, f"{namespace}/{name}", change)
     except StatusError as error:

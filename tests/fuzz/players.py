@@ -33,6 +33,7 @@ class TargetPlayers:
     addresses: dict[str, str] = field(default_factory=dict)
     _number: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _stopped: bool = False
 
     def follow(self) -> None:
         """Hear of all changes from now on."""
@@ -40,6 +41,7 @@ class TargetPlayers:
 
     async def stop(self) -> None:
         """Schedule nothing more."""
+        self._stopped = True
         for task in self._tasks:
             task.cancel()
 
@@ -48,6 +50,9 @@ class TargetPlayers:
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         pod = change.new
+        if self._stopped:
+            return
+
         if kind is kinds.POD_CHAPERONS and pod is None:
             self._collect(objects.uid(change.old or {}))
 
@@ -57,6 +62,7 @@ class TargetPlayers:
         if objects.is_terminating(pod):
             self._later(lambda: self._end(pod))
         elif change.old is None:
+            self._collect_orphan(pod)
             task = asyncio.create_task(self._schedule(pod), name=objects.key(pod))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -124,6 +130,12 @@ class TargetPlayers:
     def _end(self, pod: Object) -> None:
         if objects.metadata(pod).get("deletionGracePeriodSeconds"):
             self.server.writer.delete(kinds.PODS, objects.key(pod), {"gracePeriodSeconds": 0})
+
+    def _collect_orphan(self, pod: Object) -> None:
+        """Delete a pod that was created after its owner had gone, as the collector does."""
+        owner, chaperons = objects.controller_uid(pod), self.server.store.all(kinds.POD_CHAPERONS)
+        if owner and not any(objects.uid(chaperon) == owner for chaperon in chaperons):
+            self._collect(owner)
 
     def _collect(self, owner: str) -> None:
         for pod in self.server.store.all(kinds.PODS):

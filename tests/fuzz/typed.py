@@ -1,12 +1,15 @@
-"""Refuses pods that an API server would refuse because of their types.
+"""Refuses objects that an API server would refuse because of their types or their size.
 
 The API server in memory takes any JSON. A real one knows the types of all fields; here it is those
-of a sample that has something everywhere.
+of a sample that has something everywhere. Nor does etcd store more than 1.5 MiB: an agent that is
+sent more by its own API server lists again and again, which no source or target can bring about.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import msgspec
 
 from tests.apiserver.requests import Request
 from tests.apiserver.status import StatusError
@@ -14,6 +17,7 @@ from vnode.api import kinds, objects, pod_shape, resources
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
 
+_STORED: Final = 1_572_864  # bytes; --max-request-bytes of etcd, by default
 _MAPS: Final = frozenset({"nodeSelector", "requests", "limits", "labels", "annotations"})
 
 CONTAINER: Final[Object] = {
@@ -59,10 +63,18 @@ def fits(sample: Any, value: Any, field: str = "") -> bool:
             return type(value) is type(sample)
 
 
-def refuse_untyped(request: Request, obj: Object) -> Object:
-    """Refuse a pod whose fields have wrong types; an admission."""
+def refuse(request: Request, obj: Object) -> Object:
+    """Refuse a pod whose fields have wrong types, and what is too large; an admission."""
     if request.kind is kinds.PODS and not is_pod(obj):
         raise StatusError(400, "BadRequest", "Pod in version v1 cannot be handled as a Pod")
+
+    return storable(obj)
+
+
+def storable(obj: Object) -> Object:
+    """Return the object; StatusError if it is too large for etcd."""
+    if len(msgspec.json.encode(obj)) > _STORED:
+        raise StatusError(422, "Invalid", "etcdserver: request is too large")
 
     return obj
 

@@ -19,12 +19,11 @@ import yaml
 
 from tests import certificates
 from tests.apiserver.server import APIServer
-from tests.fuzz import agents
+from tests.fuzz import agents, typed
 from tests.fuzz.agents import AgentProcess, Finding
 from tests.fuzz.front import Front
 from tests.fuzz.players import NODE, TargetPlayers
 from tests.fuzz.rules import RequestRules
-from tests.fuzz.typed import refuse_untyped
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.listeners import subscription_scope
@@ -140,7 +139,7 @@ class World:
         webhook = yaml.safe_load((_MANIFESTS / "webhook.yaml").read_text())
         for server in (self.source, self.honest):
             server.add(kinds.MUTATING_WEBHOOKS, webhook)
-            server.admit(refuse_untyped)
+            server.admit(typed.refuse)
 
         for server in self.servers.values():
             for name in ("vnode", "bystander", CANARY, TENANT, OTHER, *HOSTILE):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 
+import aiohttp
 import pytest
 
+from tests.apiserver.status import StatusError
+from tests.fuzz import typed
+from tests.fuzz.players import TargetPlayers
 from tests.fuzz.world import World
 from vnode.api import kinds
 
@@ -34,3 +38,19 @@ async def test_what_does_not_happen_is_told_in_time(world):
     began = asyncio.get_running_loop().time()
     assert not await world.happens(lambda: False, 60)
     assert asyncio.get_running_loop().time() - began == pytest.approx(60, abs=0.1)
+
+
+async def test_a_pod_that_comes_after_the_end_of_its_owner_is_collected(world):
+    owner = {"apiVersion": "v1", "kind": "PodChaperon", "name": "a", "uid": "gone"}
+    metadata = {"name": "a", "namespace": "ns", "ownerReferences": [{**owner, "controller": True}]}
+    async with aiohttp.ClientSession() as session:
+        players = TargetPlayers(world.honest, session, extender="")
+        players.follow()
+        world.honest.add(kinds.PODS, {"metadata": metadata, "spec": {"containers": []}})
+        assert await world.happens(lambda: world.honest.find(kinds.PODS, "a", "ns") is None, 60)
+        await players.stop()
+
+
+async def test_what_etcd_would_not_store_is_refused():
+    with pytest.raises(StatusError, match="too large"):
+        typed.storable({"data": "x" * 1_600_000})
