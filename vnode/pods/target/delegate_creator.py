@@ -12,7 +12,15 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects, pod_shape
 from vnode.api.clock import TICK, Clock
-from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound, ServerError
+from vnode.api.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    ServerError,
+)
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import delegate
@@ -20,6 +28,8 @@ from vnode.runtime.expectations import Expectations
 
 _REFUSED: Final = 30.0  # seconds until a pod that the API server refused is tried again
 _FAILED: Final = 0.05  # seconds until one that it failed to make is, doubled with each failure
+
+_NO_PRIORITY_CLASS: Final = r"no PriorityClass with name \S+ was found"
 
 _CURES: Final = (
     (
@@ -30,7 +40,7 @@ _CURES: Final = (
         ),
     ),
     (r'RuntimeClass "[^"]+" not found', "create it in the target"),
-    (r"no PriorityClass with name \S+ was found", "create it in the target"),
+    (_NO_PRIORITY_CLASS, "create it in the target"),
 )
 """What the API server refuses a pod for, and what the user can do, who reads it in the source."""
 
@@ -71,7 +81,7 @@ class DelegateCreator:
     async def create(self, chaperon: Object) -> float | None:
         """Create the delegate; return in how many seconds to try again, None if that is not needed.
 
-        Raises Conflict and ServerError, which the controller answers by a back-off.
+        Raises errors that may pass, which the controller answers by a back-off.
         """
         left = self._retry_at.get(objects.key(chaperon), 0.0) - self._clock.monotonic()
         if left > TICK:
@@ -91,11 +101,12 @@ class DelegateCreator:
             await self._client.create(kinds.PODS, pod, namespace)
         except AlreadyExists:
             return await self.reject_name(chaperon)
-        except (Denied, Invalid, NotFound) as error:
+        except (Conflict, Denied, Invalid, NotFound, ServerError) as error:
+            if _may_pass(error):
+                await self._fail(chaperon, error)
+                raise
+
             return await self._report(chaperon, explain(error.message, namespace), _REFUSED)
-        except (Conflict, ServerError) as error:
-            await self._fail(chaperon, error)
-            raise
 
         self._failures.pop(objects.key(chaperon), None)
         return None
@@ -108,14 +119,13 @@ class DelegateCreator:
         message = f"another pod is named {objects.name(chaperon)}"
         return await self._report(chaperon, message, _REFUSED)
 
-    async def _fail(self, chaperon: Object, error: Conflict | ServerError) -> None:
+    async def _fail(self, chaperon: Object, error: ApiError) -> None:
         """Report an error that may pass, such as that of a webhook, once it comes twice."""
         key = objects.key(chaperon)
         count = self._failures[key] = self._failures.get(key, 0) + 1
         if count > 1:
-            await self._report(
-                chaperon, error.message, min(_FAILED * 2.0 ** min(count, 16), _REFUSED)
-            )
+            message = explain(error.message, objects.namespace(chaperon))
+            await self._report(chaperon, message, min(_FAILED * 2.0 ** min(count, 16), _REFUSED))
 
     async def _report(self, chaperon: Object, message: str, seconds: float) -> float:
         """Tell why there is no pod, and note when to try again."""
@@ -133,6 +143,16 @@ class DelegateCreator:
             await self._expectations.patch(
                 self._client, kinds.POD_CHAPERONS, chaperon, body, subresource="status"
             )
+
+
+def _may_pass(error: ApiError) -> bool:
+    """Tell whether an error may have gone in a moment.
+
+    The API server's own watch of PriorityClasses may not have seen one that we have seen.
+    """
+    return isinstance(error, (Conflict, ServerError)) or bool(
+        re.search(_NO_PRIORITY_CLASS, error.message)
+    )
 
 
 def explain(message: str, namespace: str) -> str:

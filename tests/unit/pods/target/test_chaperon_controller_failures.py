@@ -23,6 +23,7 @@ BUSY = ServerError(500, "InternalError", "a webhook does not answer")
 CHANGED = Conflict(409, "Conflict", "the quota has changed")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TOLERATED = [{"operator": "Exists"}]
+UNSEEN = Denied(403, "Forbidden", "no PriorityClass with name high was found")
 FORBIDDEN = Denied(403, "Forbidden", "exceeded quota: pods=10")
 
 
@@ -129,6 +130,23 @@ async def test_a_refusal_is_told_at_once_and_tried_again_later(cluster):
         assert cluster.asked == [CREATE, REPORT]
         fault.clear()
         await cluster.until(cluster.pod, 10)
+
+
+async def test_a_priority_class_that_the_server_has_not_seen_yet_is_waited_for(cluster):
+    """The source has read of it in the ClusterSummary before the admission plugin knows it."""
+    cluster.server.fail(UNSEEN, verb="create", kind=kinds.PODS, times=1)
+    cluster.send()
+    async with cluster.running():
+        await cluster.until(cluster.pod, 1)
+        assert cluster.asked == [CREATE, CREATE]
+
+
+async def test_a_priority_class_that_is_lacking_is_told_soon_with_its_cure(cluster):
+    cluster.server.fail(UNSEEN, verb="create", kind=kinds.PODS, times=None)
+    cluster.send()
+    async with cluster.running():
+        await cluster.until(lambda: cluster.told, 1)
+        assert cluster.told == f"{UNSEEN.message}: create it in the target"
 
 
 @pytest.mark.parametrize(
