@@ -21,6 +21,7 @@ import yaml
 from tests.fuzz import measuring
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_CREDENTIALS: Final = ("tls.crt", "tls.key")  # of the candidate scheduler
 _START: Final = 90.0  # seconds
 _GUARDS: Final = (": unexpected ",)
 """Marks of tracebacks of what is caught and becomes an error, since nobody can list it."""
@@ -49,16 +50,17 @@ class AgentProcess:
         self._folder.mkdir(parents=True)
         self._kubeconfig = self._folder / "kubeconfig"
         self._kubeconfig.write_text(json.dumps(kubeconfig(url, token)))
+        self._credentials = self._folder / "credentials"
         self._log = self._folder / "agent.log"
         self._report = self._folder / "callbacks.json"
         self._read: dict[Path, int] = {}
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the process, and wait until it is ready."""
+        """Start the process, and wait until it is ready, and its candidate scheduler could be."""
         arguments = ["--log-format", "json", "agent", "--kubeconfig", str(self._kubeconfig)]
         arguments += ["--cluster-name", self.name, "--advertise-address", self.address]
-        arguments += ["--credentials-dir", str(self._folder / "credentials")]
+        arguments += ["--credentials-dir", str(self._credentials)]
         command = [sys.executable, "-m", measuring.__name__, str(self._report), *arguments]
         with self._log.open("w") as log:
             self._process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
@@ -84,17 +86,18 @@ class AgentProcess:
     async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
         try:
             async with session.get(f"http://{self.address}:8080/readyz") as response:
-                return response.status == 200
+                ready = response.status == 200
         except aiohttp.ClientError:
             return False
+
+        return ready and all((self._credentials / name).exists() for name in _CREDENTIALS)
 
     def client(self, *, certificate: bool) -> aiohttp.ClientSession:
         """Open connections to the agent's TLS ports, with the candidate scheduler's certificate."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate:
-            folder = self._folder / "credentials"
-            context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+            context.load_cert_chain(*(self._credentials / name for name in _CREDENTIALS))
 
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
