@@ -70,9 +70,9 @@ class Informer:
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
     and over time (`pace`). One that is `optional` may be denied, for good: then it asks rarely.
-    `failure` says why the last attempt failed; None after a success. `tried` is set once there was
-    an attempt, `answered` with `synced`, or once the server says that there is no such kind, or
-    that it may not be listed: wait for it where a kind is optional.
+    `failure` says why the last attempt failed; None after a success. `answered` is set with
+    `synced`, or once the server says that there is no such kind, or that it may not be listed: wait
+    for it where a kind is optional.
     """
 
     def __init__(
@@ -93,7 +93,6 @@ class Informer:
         self.kind = kind
         self.store = Store(indexes)
         self.synced = asyncio.Event()
-        self.tried = asyncio.Event()
         self.answered = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
@@ -194,7 +193,6 @@ class Informer:
             log.log(level, "%s of %s: %s", self.kind.plural, self._client.name, error)
 
         self.failure = error
-        self.tried.set()
         if isinstance(error, (Denied, NotFound)):
             self.answered.set()
 
@@ -239,7 +237,6 @@ class Informer:
 
         self._version = version
         self.synced.set()
-        self.tried.set()
         self.answered.set()
 
     async def _watch(self) -> None:
