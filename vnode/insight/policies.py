@@ -1,4 +1,4 @@
-"""Reads placement policies for people: which one a pod has, and what came of it. Pure.
+"""Reads policies for people: which one a pod has, and what came of each. Pure.
 
 All of it stands in the objects: `spec` says what is wanted, `status` what the agent makes of it. So
 whoever may read the policies sees the same, in a terminal or in a browser.
@@ -13,6 +13,8 @@ from typing import Any, Final
 from vnode.api import objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
+from vnode.overrides import policy as override_policy
+from vnode.overrides import reporting
 from vnode.placement import decoding
 from vnode.placement.collection import ACCEPTED
 from vnode.placement.matching import PolicyIndex
@@ -60,6 +62,17 @@ class ShownPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOverride:
+    """An override policy with its conditions; `message` names the cure if it `is_good` not."""
+
+    name: str
+    rules: int
+    is_good: bool
+    state: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodPlan:
     """The policies of one pod."""
 
@@ -97,6 +110,24 @@ def shown(obj: Object) -> ShownPolicy:
         _number(status.get("replicas")),
         tuple(_workload(each) for each in _objects(status.get("workloads"))),
         policy,
+    )
+
+
+def shown_override(obj: Object) -> ShownOverride:
+    """Read an override policy with its conditions; the first that is False counts."""
+    state, message = "", ""
+    for type_ in (reporting.ACCEPTED, reporting.APPLICABLE):
+        condition = objects.condition(obj, type_) or {}
+        if condition.get("status") == "False" and not message:
+            state = str(condition.get("reason") or type_)
+            message = str(condition.get("message") or "")
+
+    return ShownOverride(
+        override_policy.name_of(objects.key(obj)),
+        len(_objects(objects.spec(obj).get("rules"))),
+        not state,
+        state or "In force",
+        message,
     )
 
 
