@@ -81,7 +81,8 @@ class Binder:
         if status.is_success:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
-                return await self._hold_and_bind(pod, node)
+                explain = state.explain_place
+                return await self._hold_and_bind(pod, node, explain(node) if explain else "")
 
             if status.is_success:
                 return True
@@ -102,14 +103,14 @@ class Binder:
 
         return SUCCESS
 
-    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
+    async def _hold_and_bind(self, pod: Object, node: str, reason: str) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
             pod = now  # `stale_finalizers` may have removed a finalizer since
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
-        return held and await create_binding(self._client, pod, node)
+        return held and await create_binding(self._client, pod, node, reason)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
@@ -138,12 +139,19 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     return True
 
 
-async def create_binding(client: Client, pod: Object, node: str) -> bool:
-    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
+async def create_binding(client: Client, pod: Object, node: str, reason: str = "") -> bool:
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
+
+    The API server copies the annotations of a Binding to the pod: a `reason` costs no request.
+    """
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
+        "metadata": {
+            "name": objects.name(pod),
+            "uid": objects.uid(pod),
+            **({"annotations": {keys.PLACED: reason}} if reason else {}),
+        },
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     try:
