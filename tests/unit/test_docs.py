@@ -207,6 +207,9 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
         case "PlacementPolicy" | "ClusterPlacementPolicy":
             assert decoding.decode(document)
+        case "PropagationPolicy":
+            group = document["apiVersion"].partition("/")[0]
+            assert group in ("core.kubeadmiral.io", "policy.karmada.io")
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:
