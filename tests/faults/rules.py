@@ -21,6 +21,7 @@ from tests.faults.snapshot import (
     virtual_node,
 )
 from vnode.api import keys, names, objects
+from vnode.api.objects import Object
 from vnode.nodes import virtual
 
 
@@ -41,8 +42,13 @@ def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
             proxy = proxies.get(objects.labels(chaperon).get(keys.PARENT_UID, ""))
             if proxy is None:
                 yield f"chaperon {key} in {cluster} has no proxy"
-            elif node_of(proxy) and node_of(proxy) != virtual_node(cluster):
+            elif is_bound_elsewhere(proxy, cluster):
                 yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
+
+
+def is_bound_elsewhere(proxy: Object, cluster: str) -> bool:
+    """Tell whether a proxy's candidate in a cluster is left over; there are no placeholders."""
+    return bool(node_of(proxy)) and node_of(proxy) != virtual_node(cluster)
 
 
 def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:
