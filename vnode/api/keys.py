@@ -25,6 +25,7 @@ GLOBAL: Final = PREFIX + "global"
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
+PRIORITY_CLASSES: Final = OWN_PREFIX + "priority-classes"  # Target: class in it; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"

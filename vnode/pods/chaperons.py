@@ -24,6 +24,7 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import annotation_merge, downward_api, overriding, token_volumes
 from vnode.pods.overriding import Override
@@ -54,6 +55,7 @@ def build(
     source_api: tuple[str, str] | None = None,
     tokens: Collection[str] = (),
     override: Override | None = None,
+    priorities: PriorityMapping = BY_NAME,
 ) -> Object:
     """Build the chaperon of a proxy pod.
 
@@ -67,6 +69,7 @@ def build(
     """
     pod = manifests.source_pod(proxy)
     plain = _travelling(pod, proxy, identity, target)
+    priorities.translate(plain["spec"])
     travelling = override.apply(plain) if override else plain
     renamed, annotations = objects.labels(travelling), dict(objects.annotations(travelling))
     spec = dict(objects.spec(travelling))
@@ -183,6 +186,7 @@ def for_link(
         source_api=link.options.source_api,
         tokens=tokens,
         override=override,
+        priorities=link.priorities,
     )
 
 
@@ -191,6 +195,7 @@ def overridden(
 ) -> Object:
     """Return a proxy with the spec that its delegate is to have, for what it refers to."""
     plain = _travelling(manifests.source_pod(proxy), proxy, identity, str(link.target))
+    link.priorities.translate(plain["spec"])
     kept = {f: v for f, v in objects.spec(proxy).items() if f in ("nodeName", "schedulerName")}
     return {**proxy, "spec": {**objects.spec(override.apply(plain)), **kept}}
 
@@ -217,7 +222,7 @@ def _spec(pod: Object, proxy: Object, target: str) -> Object:
     node = virtual_constraints.virtual_node(*objects.split_key(target))
     spec = dict(virtual_constraints.without(objects.spec(pod), node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
-    for field in ("priority", "nodeName", "schedulingGates"):
+    for field in ("nodeName", "schedulingGates"):
         spec.pop(field, None)
 
     if spec.get("runtimeClassName"):
