@@ -63,6 +63,10 @@ OVERRIDES: Final = OWN_PREFIX + "overrides"
 OVERRIDES_SIGNATURE: Final = OWN_PREFIX + "overrides-signature"
 OVERRIDDEN: Final = OWN_PREFIX + "overridden"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
+# On chaperons and delegates: ASKS or ALLOWED, see vnode.pods.preemption; and what the target's
+# scheduler would preempt, as JSON.
+PREEMPTION: Final = OWN_PREFIX + "preemption"
+VICTIMS: Final = OWN_PREFIX + "victims"
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.
 FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"

@@ -56,6 +56,7 @@ def build(
     tokens: Collection[str] = (),
     override: Override | None = None,
     priorities: PriorityMapping = BY_NAME,
+    preemption: str = "",
 ) -> Object:
     """Build the chaperon of a proxy pod.
 
@@ -64,8 +65,9 @@ def build(
     without further question; `finalizer` has the target's agent hold the chaperon until the
     delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
     delegate has a token of the source, and one for each Secret in `tokens`. `override` has the last
-    word on what travels. Raises ConfigError for annotations that cannot be read, for delegates that
-    are not to be sent on, and if the override fails.
+    word on what travels. `preemption` is that of `vnode.pods.preemption.mark`. Raises ConfigError
+    for annotations that cannot be read, for delegates that are not to be sent on, and if the
+    override fails.
     """
     pod = manifests.source_pod(proxy)
     plain = _travelling(pod, proxy, identity, target)
@@ -96,6 +98,9 @@ def build(
     annotations |= _onward(proxy, identity, target_uid) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy), tokens):
         annotations[keys.TOKEN] = ",".join(sorted(tokens))
+
+    if preemption:
+        annotations[keys.PREEMPTION] = preemption
 
     if allowed:
         annotations[keys.IS_ALLOWED] = "true"
@@ -173,6 +178,7 @@ def for_link(
     allowed: bool,
     tokens: Collection[str] = (),
     override: Override | None = None,
+    preemption: str = "",
 ) -> Object:
     """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
@@ -187,6 +193,7 @@ def for_link(
         tokens=tokens,
         override=override,
         priorities=link.priorities,
+        preemption=preemption,
     )
 
 
