@@ -73,6 +73,9 @@ class PreemptionChooser:
 
     async def choose(self, pod: Object, attempt: Attempt) -> bool:
         """Choose after an attempt that no target has served; return whether to try again soon."""
+        if not self._waits(attempt):
+            return False
+
         candidates = self._candidates(attempt)
         offers = self._updated(attempt.uid, candidates)
         if offers is None or any(preemption.is_preempting(c) for _, c in candidates.values()):
@@ -87,6 +90,10 @@ class PreemptionChooser:
             if self._is_able(node, attempt) and now >= offers.tried.get(node, -math.inf) + AGAIN
         }
         if not able:
+            if offers.chosen:
+                offers.chosen = ""
+                await self._set_nominated(pod, None)
+
             return False
 
         budgets = await self._budgets(able.values())
@@ -96,13 +103,21 @@ class PreemptionChooser:
                 link, candidate = candidates[node]
                 await self._requests.delete(candidate, link)
 
-        offers.chosen = least
+        if offers.chosen != least:
+            offers.chosen = least
+            await self._nominate(pod, least, able[least])
+
         if least in candidates:
             link, candidate = candidates[least]
             await self._requests.delete(candidate, link, expected=False)
 
-        await self._nominate(pod, least, able[least])
         return True
+
+    def _waits(self, attempt: Attempt) -> bool:
+        pod = self._lookup(attempt.key)
+        return (
+            pod is not None and objects.uid(pod) == attempt.uid and not objects.node_name(pod)
+        )
 
     def _candidates(self, attempt: Attempt) -> dict[str, tuple[Link, Object]]:
         found = {}
@@ -155,7 +170,7 @@ class PreemptionChooser:
         return victims.harm(violations(pods, budgets))
 
     async def _nominate(self, pod: Object, node: str, victims: Victims) -> None:
-        """Say on the pod where room is made for it, as kube-scheduler does."""
+        """Tell on the pod where room is made for it, as kube-scheduler does."""
         link = self._links.get(node)
         pods = "1 pod" if victims.pods == 1 else f"{victims.pods} pods"
         message = (
@@ -163,6 +178,9 @@ class PreemptionChooser:
             f"{link.target if link else node}"
         )
         self._events.event(about(pod), NORMAL, "Preempting", message)
+        await self._set_nominated(pod, node)
+
+    async def _set_nominated(self, pod: Object, node: str | None) -> None:
         body = {"metadata": {"uid": objects.uid(pod)}, "status": {"nominatedNodeName": node}}
         name, namespace = objects.name(pod), objects.namespace(pod)
         try:

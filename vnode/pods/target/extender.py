@@ -110,7 +110,7 @@ class Extender:
         return web.json_response({})
 
     async def preempt(self, request: web.Request) -> web.Response:
-        """Say by an ExtenderPreemptionResult on which nodes a delegate may preempt others."""
+        """Return, as an ExtenderPreemptionResult, on which nodes a delegate may preempt others."""
         wanted = preempting.parse(await request.read())
         if wanted is None:
             return web.json_response({"error": "not an ExtenderPreemptionArgs"}, status=400)

@@ -40,7 +40,7 @@ class _SentMetadata(msgspec.Struct, rename="camel"):
     owner_references: list[_SentOwner] | None = None
 
 
-class _SentSpec(msgspec.Struct):
+class _SentSpec(msgspec.Struct, frozen=True):
     priority: int | None = None
 
 
