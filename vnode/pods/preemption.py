@@ -20,7 +20,7 @@ from vnode.api.priorities import NAME, NEVER, POLICY
 ASKS: Final = "asks"
 ALLOWED: Final = "allowed"
 MOST_PROXIES: Final = 50
-"""Victims of the source itself that are named; the rest only counts."""
+"""Delegates among the victims that are named; the rest only counts."""
 
 _LIMIT: Final = 32 * 1024  # bytes of the annotation
 _LOWEST: Final = -(2**31)  # of priorities
@@ -40,7 +40,7 @@ class Victims(msgspec.Struct, frozen=True):
     violations: _Count = 0
     """How many of them a PodDisruptionBudget of the target protects."""
     proxies: tuple[str, ...] = ()
-    """`namespace/name` of proxies in the asking source whose delegates are among them."""
+    """UIDs of the proxies whose delegates are among them; a source knows its own."""
 
     def harm(self, violations: int = 0) -> tuple[int, int, int, int]:
         """Return what to compare, in kube-scheduler's order; less is better.

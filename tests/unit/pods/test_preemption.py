@@ -72,6 +72,6 @@ def test_a_candidate_with_a_node_to_come_is_preempting():
 
 
 def test_an_offer_is_small():
-    victims = preemption.victims([1] * 99, 0, [f"{'n' * 63}/{'p' * 253}"] * 99)
+    victims = preemption.victims([1] * 99, 0, ["0b0a9ff5-0d4e-4cbb-9d4a-8f2f6b0c1d2e"] * 99)
     assert isinstance(victims, Victims)
     assert preemption.read(said(preemption.encode(victims))) == victims

@@ -18,6 +18,7 @@ from typing import Final
 from vnode.api import kinds, objects, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, EventRecorder, about
@@ -25,7 +26,7 @@ from vnode.pods import preemption
 from vnode.pods.preemption import Victims
 from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
-from vnode.runtime.links import Link, Links
+from vnode.runtime.links import PARENT_UID_INDEX, Link, Links
 
 AGAIN: Final = 60.0  # seconds until a target that has not made room may be chosen again
 
@@ -96,8 +97,9 @@ class PreemptionChooser:
 
             return False
 
-        budgets = await self._budgets(able.values())
-        least = min(able, key=lambda node: (*self._harm(able[node], budgets), node))
+        ending = {node: self._proxies(node, victims) for node, victims in able.items()}
+        budgets = await self._budgets(ending) if len(able) > 1 else []
+        least = min(able, key=lambda n: (*able[n].harm(violations(ending[n], budgets)), n))
         for node in allowed:
             if node != least:
                 link, candidate = candidates[node]
@@ -115,9 +117,7 @@ class PreemptionChooser:
 
     def _waits(self, attempt: Attempt) -> bool:
         pod = self._lookup(attempt.key)
-        return (
-            pod is not None and objects.uid(pod) == attempt.uid and not objects.node_name(pod)
-        )
+        return pod is not None and objects.uid(pod) == attempt.uid and not objects.node_name(pod)
 
     def _candidates(self, attempt: Attempt) -> dict[str, tuple[Link, Object]]:
         found = {}
@@ -150,24 +150,32 @@ class PreemptionChooser:
         link = self._links.get(node)
         return link is not None and link.health.healthy and node not in attempt.excluded
 
-    async def _budgets(self, able: Collection[Victims]) -> Objects:
-        """Return the PodDisruptionBudgets that the choice may depend on."""
-        if len(able) < 2:
+    def _proxies(self, node: str, victims: Victims) -> Objects:
+        """Return which pods of this cluster would end with their delegates."""
+        link = self._links.get(node)
+        if link is None:
             return []
 
-        namespaces = {objects.split_key(key)[0] for each in able for key in each.proxies}
+        found = []
+        for uid in victims.proxies:
+            for chaperon in link.chaperons.store.by_index(PARENT_UID_INDEX, uid):
+                pod = self._lookup(parent_key(chaperon))
+                if pod is not None and objects.uid(pod) == uid:
+                    found.append(pod)
+
+        return found
+
+    async def _budgets(self, ending: Mapping[str, Objects]) -> Objects:
+        """Return the PodDisruptionBudgets of the namespaces of these pods."""
+        namespaces = {objects.namespace(pod) for pods in ending.values() for pod in pods}
         found: Objects = []
-        for namespace in sorted(namespaces - {""}):
+        for namespace in sorted(namespaces):
             try:
                 found += await self._client.list(kinds.POD_DISRUPTION_BUDGETS, namespace)
             except VnodeError as error:
                 log.warning("PodDisruptionBudgets of %s do not count: %s", namespace, error)
 
         return found
-
-    def _harm(self, victims: Victims, budgets: Objects) -> tuple[int, int, int, int]:
-        pods = [pod for key in victims.proxies if (pod := self._lookup(key)) is not None]
-        return victims.harm(violations(pods, budgets))
 
     async def _nominate(self, pod: Object, node: str, victims: Victims) -> None:
         """Tell on the pod where room is made for it, as kube-scheduler does."""

@@ -36,6 +36,7 @@ class _SentMetadata(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[_SentOwner] | None = None
 
@@ -75,12 +76,11 @@ def parse(payload: bytes) -> PreemptionRequest | None:
 
 def least(request: PreemptionRequest) -> Victims | None:
     """Return the victims of the node with the least harm; None if there are none."""
-    parent = (request.pod.metadata.annotations or {}).get(keys.PARENT_CLUSTER_UID)
     found = [
         preemption.victims(
             [pod.spec.priority or 0 for pod in each.pods],
             max(0, each.violations),
-            [key for pod in each.pods if parent and (key := _proxy(pod, parent))],
+            [uid for pod in each.pods if (uid := _labels(pod).get(keys.PARENT_UID))],
         )
         for each in (request.victims or {}).values()
         if each.pods
@@ -88,14 +88,8 @@ def least(request: PreemptionRequest) -> Victims | None:
     return min(found, key=Victims.harm) if found else None
 
 
-def _proxy(pod: _SentPod, cluster: str) -> str:
-    """Return the key of the proxy of a delegate that the cluster of this UID has sent, else ""."""
-    annotations = pod.metadata.annotations or {}
-    if annotations.get(keys.PARENT_CLUSTER_UID) != cluster:
-        return ""
-
-    name = annotations.get(keys.PARENT_NAME, "")
-    return objects.join_key(annotations.get(keys.PARENT_NAMESPACE, ""), name) if name else ""
+def _labels(pod: _SentPod) -> dict[str, str]:
+    return pod.metadata.labels or {}
 
 
 def go_on(request: PreemptionRequest) -> dict[str, Any]:
@@ -120,23 +114,25 @@ class Preempting:
     async def answer(self, request: PreemptionRequest) -> dict[str, Any]:
         """Let the delegate preempt, or tell its source what that would cost, and no more."""
         meta = request.pod.metadata
-        if (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
+        owner = next((o.uid for o in meta.owner_references or () if o.controller), "")
+        chaperon: Object = self._chaperons.store.get(f"{meta.namespace}/{meta.name}") or {}
+        if objects.uid(chaperon) != owner:  # this replica has not seen it yet
+            chaperon = {}
+
+        # One that is allowed to run has its proxy here for good: it asks nobody any more.
+        decided = keys.IS_ALLOWED in objects.annotations(chaperon)
+        if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
             return go_on(request)
 
         cheapest = least(request)
-        if cheapest is not None:
-            await self._tell(request, preemption.encode(cheapest))
+        if cheapest is not None and owner:
+            text = preemption.encode(cheapest)
+            if text != objects.annotations(chaperon).get(keys.VICTIMS):
+                await self._tell(meta, owner, text)
 
         return {"NodeNameToMetaVictims": {}}
 
-    async def _tell(self, request: PreemptionRequest, text: str) -> None:
-        meta = request.pod.metadata
-        owner = next((o.uid for o in meta.owner_references or () if o.controller), "")
-        chaperon: Object = self._chaperons.store.get(f"{meta.namespace}/{meta.name}") or {}
-        known = objects.annotations(chaperon).get(keys.VICTIMS)
-        if not owner or (objects.uid(chaperon) == owner and known == text):
-            return
-
+    async def _tell(self, meta: _SentMetadata, owner: str, text: str) -> None:
         body = {"metadata": {"uid": owner, "annotations": {keys.VICTIMS: text}}}
         try:
             await self._client.patch(kinds.POD_CHAPERONS, meta.name, body, meta.namespace)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.pods.clusters import Source
-from tests.unit.pods.targets import Target, rejects, reserves
+from tests.unit.pods.targets import Target, only, rejects, reserves
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
 from vnode.pods import preemption
@@ -75,7 +75,11 @@ async def test_the_target_with_the_least_harm_preempts_and_no_other(clock):
 
 @pytest.mark.parametrize("denied", [False, True])
 async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
-    protected = Target("c1", clock, ends(1, proxies=["default/web"]))
+    def answer(target, candidate):
+        is_web = objects.labels(candidate)[keys.PARENT_UID] == "web"
+        (reserves if is_web else ends(1, proxies=["web"]))(target, candidate)
+
+    protected = Target("c1", clock, answer)
     other = Target("c2", clock, ends(500))
     source = Source(clock, protected, other)
     budget = {"spec": {"selector": {"matchLabels": {"app": "web"}}}}
@@ -90,7 +94,8 @@ async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
         )
 
     async with source.running():
-        source.add("web", labels={"app": "web"}, spec={"nodeSelector": {"nowhere": "1"}})
+        source.add("web", labels={"app": "web"}, spec=only(protected))
+        await source.until_bound("web")
         source.add("p", cpu="1", spec=HIGH)
         await source.until_bound("p")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -24,18 +25,15 @@ def pod(name, priority, **annotations):
     return {"metadata": metadata, "spec": {"priority": priority, "containers": []}}
 
 
-def delegate_of(name, priority, cluster="uid-of-c1"):
-    words = {
-        keys.PARENT_NAMESPACE: "shop",
-        keys.PARENT_NAME: name,
-        keys.PARENT_CLUSTER_UID: cluster,
-    }
-    return pod(f"{name}-x", priority, **words)
+def delegate_of(name, priority):
+    found = pod(f"{name}-x", priority)
+    found["metadata"]["labels"] = {keys.PARENT_UID: name}
+    return found
 
 
-NODES = {
+NODES: dict[str, Any] = {
     "n1": {"Pods": [pod("a", 10), pod("b", 10)], "NumPDBViolations": 0},
-    "n2": {"Pods": [delegate_of("web", 10), delegate_of("db", 5, "else")], "NumPDBViolations": 0},
+    "n2": {"Pods": [delegate_of("web", 10), delegate_of("db", 5)], "NumPDBViolations": 0},
     "n3": {"Pods": [pod("c", 1)], "NumPDBViolations": 1},
 }
 ALL = {
@@ -77,7 +75,7 @@ async def test_a_candidate_that_asks_preempts_nobody_and_its_source_hears_of_the
         assert await asked.answer(NODES) == {}
 
     total = 10 + 5 + 2 * 2**31
-    assert asked.told == Victims(2, 10, total, 0, ("shop/web",))
+    assert asked.told == Victims(2, 10, total, 0, ("db", "web"))
 
 
 async def test_the_same_victims_are_told_once(clock):
@@ -97,6 +95,13 @@ async def test_one_that_is_allowed_or_was_never_to_ask_goes_on_as_the_scheduler_
     async with asked.cluster.informed():
         assert await asked.answer(NODES) == ALL
         assert asked.told is None
+
+
+async def test_one_whose_proxy_is_here_for_good_asks_nobody(clock):
+    asked = Asked(clock, preemption.ASKS)
+    asked.cluster.annotate(is_allowed="true")
+    async with asked.cluster.informed():
+        assert await asked.answer(NODES) == ALL
 
 
 @pytest.mark.parametrize("nodes", [None, {}, {"n1": {"Pods": None}}])
