@@ -97,7 +97,7 @@ async def test_the_least_harm_is_done_in_one_target_and_none_to_equals(
     assert {"c2-0", "c2-1", "vital"} < set(remaining)
     (victim,) = {"c3-0", "c3-1"} - set(remaining)
     what = f"involvedObject.name={victim},reason=Preempted"
-    await kit.until_event(source, "default", what, "Preempted by pod")
+    await kit.until_event(source, "default", what, "in target default/c3: ")
 
     # Without protection, the lower pods are the lesser harm.
     await source.delete(kinds.POD_DISRUPTION_BUDGETS, "c2", "default")

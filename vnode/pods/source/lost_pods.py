@@ -12,7 +12,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.pods.source import feedback
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime import write_limits
@@ -48,6 +48,9 @@ class LostPods:
             return wait
 
         self._turns.done(key, target, 1)
+        if words := feedback.preempted(proxy):
+            self._events.event(about(proxy), NORMAL, "Preempted", f"in target {target}: {words}")
+
         why = f"the delegate pod in target {target} was deleted there"
         await self.delete(proxy, why, disrupted=disrupted)
         return None

@@ -205,15 +205,6 @@ async def test_the_setting_says_what_is_told(world, clock, mode, reasons):
         assert bool(asked(world)) == (mode != "None")
 
 
-async def test_that_a_pod_was_preempted_is_told_by_itself(world, clock):
-    await place(world)
-    async with running(world, clock):
-        report(world, [*start(world), entry(world, "Preempted", "Preempted by pod u on node n1")])
-        await asyncio.sleep(60)
-        assert ("Preempted", "Preempted by pod u on node n1", 1) in told(world)
-        assert ("Started", SUMMARY, 1) in told(world)
-
-
 async def test_a_new_leader_tells_nothing_again_and_nothing_less(world, clock):
     await place(world)
     async with running(world, clock):
