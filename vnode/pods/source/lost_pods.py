@@ -38,18 +38,21 @@ class LostPods:
         """Drop what is known of a pod that is gone."""
         self._turns.forget(key)
 
-    async def delete_of(self, link: Link, proxy: Object, *, disrupted: bool = True) -> float | None:
+    async def delete_of(
+        self, link: Link, proxy: Object, *, disrupted: bool = True, preempted: str = ""
+    ) -> float | None:
         """Delete a pod whose target has lost its delegate; return when it is its turn, if not now.
 
-        `disrupted` is as in `delete`.
+        `disrupted` is as in `delete`; `preempted` what the target's scheduler said as it did so.
         """
         key, target = objects.key(proxy), str(link.target)
         if wait := self._turns.wait(key, target, lambda: 1):
             return wait
 
         self._turns.done(key, target, 1)
-        if words := feedback.preempted(proxy):
-            self._events.event(about(proxy), NORMAL, "Preempted", f"in target {target}: {words}")
+        if preempted:
+            message = f"in target {target}: {preempted}"
+            self._events.event(about(proxy), NORMAL, "Preempted", message)
 
         why = f"the delegate pod in target {target} was deleted there"
         await self.delete(proxy, why, disrupted=disrupted)
