@@ -42,6 +42,10 @@ class Victims(msgspec.Struct, frozen=True):
     proxies: tuple[str, ...] = ()
     """UIDs of the proxies whose delegates are among them; a source knows its own."""
 
+    def __str__(self) -> str:
+        pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
+        return f"{pods} of priority {self.highest} or lower"
+
     def harm(self, violations: int = 0) -> tuple[int, int, int, int]:
         """Return what to compare, in kube-scheduler's order; less is better.
 

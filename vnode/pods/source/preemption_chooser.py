@@ -180,11 +180,7 @@ class PreemptionChooser:
     async def _nominate(self, pod: Object, node: str, victims: Victims) -> None:
         """Tell on the pod where room is made for it, as kube-scheduler does."""
         link = self._links.get(node)
-        pods = "1 pod" if victims.pods == 1 else f"{victims.pods} pods"
-        message = (
-            f"Preempting {pods} of priority {victims.highest} or lower in target "
-            f"{link.target if link else node}"
-        )
+        message = f"Preempting {victims} in target {link.target if link else node}"
         self._events.event(about(pod), NORMAL, "Preempting", message)
         await self._set_nominated(pod, node)
 
