@@ -116,9 +116,6 @@ STARTING_STATES = {
         + "done\n",
         _without("placementpolicy --all") + _without("target/berlin target/paris target/cloud"),
     ),
-    "docs/scheduling.md": StartingState(
-        after="kubectl annotate target gpu vnode.dev/priority-classes-"
-    ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,
         _without("-f web.yaml") + _without("target --all") + _without("target --all", "middle"),
