@@ -307,7 +307,6 @@ class Term:
                 requests,
                 lookup=self._pod,
                 events=self._events,
-                clock=shared.clock,
             ),
             unconnected=event_handlers.unconnected,
             events=self._events,

@@ -130,7 +130,7 @@ class Source:
                 clock=clock,
             ),
             preemption=PreemptionChooser(
-                self._client, self.links, requests, lookup=lookup, events=self.events, clock=clock
+                self._client, self.links, requests, lookup=lookup, events=self.events
             ),
             unconnected=self._books.unconnected,
             events=self.events,

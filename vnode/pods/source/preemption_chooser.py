@@ -9,14 +9,11 @@ first. The candidates themselves say where it is, so that a new leader knows.
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from vnode.api import kinds, objects, selectors
-from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, NotFound, VnodeError
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object, Objects
@@ -28,8 +25,6 @@ from vnode.pods.source.attempt import Attempt
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.runtime.links import PARENT_UID_INDEX, Link, Links
 
-AGAIN: Final = 60.0  # seconds until a target that has not made room may be chosen again
-
 log = logging.getLogger(__name__)
 
 
@@ -38,8 +33,8 @@ class _Offers:
     """What is known of one pod."""
 
     victims: dict[str, Victims] = field(default_factory=dict)  # by node, of targets that said so
-    tried: dict[str, float] = field(default_factory=dict)  # node -> when it did not make room
     chosen: str = ""
+    renewed: str = ""  # the node whose candidate is being deleted, to be made anew
 
 
 class PreemptionChooser:
@@ -53,14 +48,12 @@ class PreemptionChooser:
         *,
         lookup: Callable[[str], Object | None],
         events: EventRecorder,
-        clock: Clock,
     ) -> None:
         self._client = client
         self._links = links
         self._requests = requests
         self._lookup = lookup  # the pod of a key as the informers have it
         self._events = events
-        self._clock = clock
         self._offers: dict[str, _Offers] = {}  # by UID; only of pods that some target would serve
 
     def forget(self, uid: str) -> None:
@@ -72,6 +65,15 @@ class PreemptionChooser:
         offers = self._offers.get(uid)
         return offers.chosen if offers and offers.chosen not in excluded else ""
 
+    def is_renewed(self, uid: str, node: str) -> bool:
+        """Tell whether a candidate is gone to be made anew with permission; once for each."""
+        offers = self._offers.get(uid)
+        if offers is None or offers.renewed != node:
+            return False
+
+        offers.renewed = ""
+        return True
+
     async def choose(self, pod: Object, attempt: Attempt) -> bool:
         """Choose after an attempt that no target has served; return whether to try again soon."""
         if not self._waits(attempt):
@@ -82,14 +84,11 @@ class PreemptionChooser:
         if offers is None or any(preemption.is_preempting(c) for _, c in candidates.values()):
             return False
 
-        now = self._clock.monotonic()
         allowed = [n for n, (_, c) in candidates.items() if preemption.is_allowed(c)]
-        offers.tried.update(dict.fromkeys(allowed, now))
-        able = {
-            node: victims
-            for node, victims in offers.victims.items()
-            if self._is_able(node, attempt) and now >= offers.tried.get(node, -math.inf) + AGAIN
-        }
+        for node in allowed:  # it has not made room: only a new offer counts
+            offers.victims.pop(node, None)
+
+        able = {n: v for n, v in offers.victims.items() if self._is_able(n, attempt)}
         if not able:
             if offers.chosen:
                 offers.chosen = ""
@@ -101,15 +100,15 @@ class PreemptionChooser:
         budgets = await self._budgets(ending) if len(able) > 1 else []
         least = min(able, key=lambda n: (*able[n].harm(violations(ending[n], budgets)), n))
         for node in allowed:
-            if node != least:
-                link, candidate = candidates[node]
-                await self._requests.delete(candidate, link)
+            link, candidate = candidates[node]
+            await self._requests.delete(candidate, link)
 
         if offers.chosen != least:
             offers.chosen = least
             await self._nominate(pod, least, able[least])
 
         if least in candidates:
+            offers.renewed = least
             link, candidate = candidates[least]
             await self._requests.delete(candidate, link, expected=False)
 

@@ -191,7 +191,7 @@ class ProxyScheduler:
         if attempt := self._attempts.get(uid):
             attempt.lost(link.node_name)
 
-        if self._preemption.chosen(uid) == link.node_name:
+        if self._preemption.is_renewed(uid, link.node_name):
             self._queue.activate(uid)
         else:
             self._queue.requeue(uid)

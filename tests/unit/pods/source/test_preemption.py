@@ -128,6 +128,53 @@ async def test_a_permission_is_taken_back_before_another_one_is_given(clock):
     assert (True, True) not in together
 
 
+async def test_thousands_of_pods_that_come_too_late_move_few_candidates(clock):
+    victims = {"left": 5}
+
+    def answer(target, candidate):
+        if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":1}'})
+            rejects(target, candidate)
+        elif victims["left"]:
+            victims["left"] -= 1
+            reserves(target, candidate)
+        else:
+            rejects(target, candidate)
+
+    targets = [Target(f"c{number}", clock, answer) for number in range(2)]
+    source = Source(clock, *targets)
+    async with source.running():
+        for number in range(200):
+            source.add(f"p{number}", cpu="1", spec=HIGH)
+
+        await asyncio.sleep(60)
+        assert len(source.bound) == 5
+        for target in targets:
+            target.answer = rejects  # nobody is left to be preempted
+
+        await asyncio.sleep(120)
+        writes = sum(target.asked() for target in targets)
+        await asyncio.sleep(600)
+        assert sum(target.asked() for target in targets) - writes < 200
+
+
+async def test_a_target_that_deletes_what_it_may_preempt_for_is_not_asked_in_a_loop(clock):
+    def deletes(target, candidate):
+        if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":1}'})
+            rejects(target, candidate)
+        else:
+            asyncio.get_running_loop().call_later(0.1, target.remove, candidate)
+
+    target = Target("c1", clock, deletes)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(300)
+
+    assert target.asked("create") < 60
+
+
 async def test_no_other_target_is_asked_while_one_makes_room(clock):
     def preempts_unasked(target, candidate):
         nominates(target, candidate)
