@@ -23,7 +23,7 @@ from vnode.api.resources import Resources
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.placement import choosing
+from vnode.scheduling.placement import choosing, placeholders
 from vnode.scheduling.placement.choosing import Choice
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.seats import MAX_WEIGHT, Share
@@ -215,6 +215,9 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         choice = choosing.choose(workload, member, shares, policy.overflow, now)
         workload.plan(member, choice.aim, choice.opened)
         state.kept = frozenset(choice.nodes())
+        if placeholders.keeps(policy):
+            state.better = placeholders.better(choice, {share.node: share for share in shares})
+
         if choice.until is not None:
             state.retry_by(clock.monotonic() + choice.until - now)
 

@@ -28,6 +28,7 @@ from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.deletion_costs import DeletionCosts
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
+from vnode.pods.source.placeholders import Placeholders
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.stale_finalizers import StaleFinalizers
@@ -66,6 +67,7 @@ class Term:
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
         self._cache = Cache()
+        self._placeholders = self._make_placeholders()
         self._scheduler, self._event_handlers = self._make_scheduler()
 
     async def run(self) -> None:
@@ -96,6 +98,7 @@ class Term:
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+                tasks.start(self._placeholders.run(), "placeholders")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -229,6 +232,18 @@ class Term:
             shared.client,
             shared.proxies,
             shared.nodes,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
+    def _make_placeholders(self) -> Placeholders:
+        shared = self._shared
+        return Placeholders(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
             self._cache,
             shared.policies,
             shared.clock,

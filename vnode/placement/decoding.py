@@ -72,6 +72,7 @@ class _Target(_SpecPart, frozen=True):
 
 class _Overflow(_SpecPart, frozen=True):
     after_unschedulable_for: str = "1m"
+    keep_unschedulable: bool = True
     max_candidates: Annotated[int, msgspec.Meta(ge=1, le=100)] = 3
 
 
@@ -115,6 +116,7 @@ def decode(obj: Object) -> Policy:
         overflow=Overflow(
             seconds(overflow.after_unschedulable_for, "spec.overflow.afterUnschedulableFor"),
             overflow.max_candidates,
+            overflow.keep_unschedulable,
         ),
     )
 

@@ -16,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
 _NOT_ASKED: Final[Mapping[str, float]] = MappingProxyType({})
+_NONE_BETTER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
 class CycleState:
@@ -25,6 +26,7 @@ class CycleState:
         "_data",
         "_requests",
         "asked",
+        "better",
         "kept",
         "retry_at",
         "skip_filter",
@@ -38,6 +40,8 @@ class CycleState:
         self._requests: Resources | None = None
         # Nodes whose candidates stay, however many wait: plugins have chosen them.
         self.kept: frozenset[str] = frozenset()
+        # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.
+        self.better: Mapping[str, tuple[str, ...]] = _NONE_BETTER
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
         self.retry_at: float | None = None
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.

@@ -7,14 +7,16 @@ decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reser
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
-from vnode.api import keys, kinds, objects, route
+from vnode.api import keys, kinds, objects, placeholders, route
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
+from vnode.pods.source import candidates
+from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.links import Links
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.framework import Framework
@@ -81,7 +83,7 @@ class Binder:
         if status.is_success:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
-                return await self._hold_and_bind(pod, node)
+                return await self._hold_and_bind(pod, node, state.better.get(node, ()))
 
             if status.is_success:
                 return True
@@ -102,14 +104,31 @@ class Binder:
 
         return SUCCESS
 
-    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
+    async def _hold_and_bind(self, pod: Object, node: str, better: Iterable[str]) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
             pod = now  # `stale_finalizers` may have removed a finalizer since
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
-        return held and await create_binding(self._client, pod, node)
+        waiting = [other for other in better if self._waits(pod, other)]
+        return held and await create_binding(self._client, pod, node, waiting)
+
+    def _waits(self, pod: Object, node: str) -> bool:
+        """Tell whether the pod has a candidate on the node that is to stay: it has no room there.
+
+        A pod that may be sent on leaves none: its place would be held in the next cluster.
+        """
+        link = self._links.get(node)
+        found = link.candidate(objects.key(pod), objects.uid(pod)) if link is not None else None
+        if (
+            found is None
+            or objects.is_terminating(found)
+            or keys.FORWARD in objects.annotations(pod)
+        ):
+            return False
+
+        return candidates.read(found, 0.0).state is CandidateState.REJECTED
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
@@ -138,14 +157,23 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     return True
 
 
-async def create_binding(client: Client, pod: Object, node: str) -> bool:
-    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
-    binding = {
+async def create_binding(
+    client: Client, pod: Object, node: str, waiting: Collection[str] = ()
+) -> bool:
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
+
+    The binding also says on which nodes candidates wait on (`vnode.api.placeholders`), whatever a
+    user may have written before.
+    """
+    binding: Object = {
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
+    if waiting or keys.PLACEHOLDERS in objects.annotations(pod):
+        binding["metadata"]["annotations"] = {keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
+
     try:
         await client.create(
             kinds.PODS,

@@ -96,6 +96,8 @@ class Overflow:
     """Seconds for which the pod has been unschedulable."""
     max_candidates: int = 3
     """In so many clusters the pod may be waiting at once."""
+    keep_unschedulable: bool = True
+    """Whether candidates in better clusters stay when the pod has found a place."""
 
 
 @dataclass(frozen=True, slots=True)
