@@ -164,6 +164,7 @@ def test_people_read_a_table_and_programs_an_object() -> None:
             "planned": 2,
             "running": 0,
             "waiting": 0,
+            "placeholders": 0,
             "difference": 2,
         }
     ]
