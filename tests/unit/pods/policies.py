@@ -13,6 +13,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.pods.source import proxy_state
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.placement.policy import (
     Clusters,
@@ -46,7 +47,8 @@ def entry(node: str, **fields: Any) -> PlacementTarget:
 
 def spread(*targets: PlacementTarget, after: float = 120, **fields: Any) -> Policy:
     fields.setdefault("mode", Mode.SPREAD)
-    overflow = Overflow(after, fields.pop("max_candidates", 3))
+    keeps = fields.pop("keep_unschedulable", True)
+    overflow = Overflow(after, fields.pop("max_candidates", 3), keeps)
     return Policy(
         "placementpolicy/web", "default", None, targets=targets, overflow=overflow, **fields
     )
@@ -112,12 +114,12 @@ class Planned(Source):
         if kind is not kinds.PODS:
             return
 
-        pod = change.new or change.old or {}
-        node = objects.node_name(pod) if change.new else "none"
+        name = objects.name(change.new or change.old or {})
         for target in self.targets:
-            name = objects.name(pod)
             candidate = target.find(name)
-            if node and target.node != node and candidate is not None:
+            if candidate is not None and (
+                change.new is None or proxy_state.is_loser(candidate, change.new, target.node)
+            ):
                 target.remove(candidate)
 
 

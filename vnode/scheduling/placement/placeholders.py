@@ -127,8 +127,11 @@ class _Account:
         if room is None or node == own.node or room.most <= 0:
             return False
 
-        tier = self._shares[node].tier
-        return tier > own.tier or (room.gap > 0 and (tier == own.tier or room.gap < math.inf))
+        share = self._shares[node]
+        if share.tier > own.tier and share.weight > 0:
+            return True
+
+        return room.gap > 0 and (share.tier == own.tier or room.gap < math.inf)
 
 
 def _descending(text: str) -> str:
