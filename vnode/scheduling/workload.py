@@ -64,6 +64,8 @@ class Workload:
         self.opened: Counter[str] = Counter()
         self.held: Counter[str] = Counter()
         """Node -> pods that have a place there or may get one, and placeholders."""
+        self.placeholders: Counter[str] = Counter()
+        """Node -> pods that are bound elsewhere and wait for room there."""
         self.saturated: dict[str, float] = {}
         """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
         one is bound there it counts as full for a while, also when no pod waits there any more."""
@@ -170,6 +172,9 @@ class Workload:
 
         for node, _ in member.opened:
             _step(self.opened, node, step)
+
+        for node in member.placeholders:
+            _step(self.placeholders, node, step)
 
         for node, since in member.waits():
             oldest = self._oldest.get(node)
