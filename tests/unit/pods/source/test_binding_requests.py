@@ -6,7 +6,7 @@ import pytest
 
 from tests.apiserver.server import APIServer
 from tests.unit.pods.bound_pods import SPACE, new_pod
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, Invalid, ServerError
 from vnode.pods.source import binding
@@ -63,6 +63,18 @@ async def test_a_pod_that_is_gone_cannot_be_held(server: APIServer) -> None:
 async def test_a_pod_is_bound_to_the_node(server: APIServer) -> None:
     assert await binding.create_binding(server.client(), pod(server), "gpu")
     assert objects.spec(pod(server))["nodeName"] == "gpu"
+
+
+async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
+    assert await binding.create_binding(server.client(), pod(server), "gpu", ["a", "b"])
+    assert placeholders.of(pod(server)) == ("a", "b")
+
+
+async def test_a_binding_replaces_what_users_wrote_as_placeholders(server: APIServer) -> None:
+    mine = {keys.PLACEHOLDERS: "mine"}
+    server.change(kinds.PODS, "web", SPACE, lambda pod: pod["metadata"].update(annotations=mine))
+    assert await binding.create_binding(server.client(), pod(server), "gpu")
+    assert placeholders.of(pod(server)) == ()
 
 
 async def test_a_pod_that_is_bound_stays_where_it_is(server: APIServer) -> None:
