@@ -15,6 +15,7 @@ from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.listeners import subscription_scope
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
+from vnode.pods.source.openings import could_start
 from vnode.pods.source.placeholders import Placeholders
 from vnode.scheduling.placement.policy import Mode
 
@@ -391,3 +392,26 @@ async def test_what_users_write_as_placeholders_counts_for_nothing(clock):
         source.change(pods[0], metadata={"annotations": mine})
         await asyncio.sleep(SETTLED)
         assert source.recorded(pods) == {}
+
+
+def chaperon(*, annotations=None, reason=None, message=""):
+    """A placeholder, as its target reports it."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    status = {"conditions": [condition]} if reason else {}
+    return {"metadata": {"annotations": annotations or {}}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (chaperon(), None),
+        (chaperon(reason="Unschedulable", message="no room"), False),
+        (chaperon(reason="SchedulerError", message=f"bind: ns/p {keys.COULD_START}"), True),
+        (chaperon(reason="SchedulerError", message="etcd is slow"), None),
+        (chaperon(reason="Unschedulable", annotations={keys.IS_RESERVED: "true"}), True),
+        (chaperon(annotations={keys.POD_MISSING_SINCE: "now", keys.IS_RESERVED: "true"}), False),
+        ({"metadata": {"deletionTimestamp": "now"}}, False),
+    ],
+)
+async def test_what_a_target_says_of_a_placeholder(found, says):
+    assert could_start(found) is says
