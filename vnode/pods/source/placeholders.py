@@ -225,7 +225,7 @@ class Placeholders:
             await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
 
     async def _compare(self, key: _PlannedPods) -> float | None:
-        """Strike off the placeholders of a workload that its plan does not want."""
+        """Remove the placeholders of a workload that its plan does not want."""
         sample = next((self._pods[pod] for pod in self._groups.get(key, ())), None)
         policy = self._policies.of(sample) if sample is not None else None
         if sample is None or policy is None or not wanting.keeps(policy):
