@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from vnode.api import keys, objects, placeholders
+from vnode.api import objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.pods import delegate
+from vnode.pods.source import candidates
 from vnode.runtime.links import Link
 from vnode.scheduling.placement.policy import Policies
 from vnode.scheduling.placement.workloads import workload_of
@@ -23,22 +23,6 @@ from vnode.scheduling.placement.workloads import workload_of
 class _Opening(NamedTuple):
     pod: str
     since: float
-
-
-def could_start(chaperon: Object) -> bool | None:
-    """Tell whether a target has room for a placeholder; None if it says nothing about that."""
-    annotations = objects.annotations(chaperon)
-    if objects.is_terminating(chaperon) or keys.POD_MISSING_SINCE in annotations:
-        return False
-
-    if keys.IS_RESERVED in annotations:
-        return True
-
-    if delegate.rejection(objects.status(chaperon)) is not None:
-        return False
-
-    said = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
-    return True if keys.COULD_START in said else None
 
 
 class PlaceholderOpenings:
@@ -73,7 +57,7 @@ class PlaceholderOpenings:
         """Take note of what a target says of a placeholder; None if it is gone."""
         node, uid = link.node_name, objects.uid(pod)
         answers = link.health.healthy and chaperon is not None
-        says = could_start(chaperon) if answers and chaperon is not None else False
+        says = candidates.could_start(chaperon) if answers and chaperon is not None else False
         here = self._openings.get(node, {})
         if says and uid not in here:
             opening = _Opening(objects.key(pod), self._clock.monotonic())

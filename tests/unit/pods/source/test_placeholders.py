@@ -15,7 +15,7 @@ from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.listeners import subscription_scope
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
-from vnode.pods.source.openings import could_start
+from vnode.pods.source.candidates import could_start
 from vnode.pods.source.placeholders import Placeholders
 from vnode.scheduling.placement.policy import Mode
 
