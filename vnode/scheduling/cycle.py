@@ -24,6 +24,7 @@ class CycleState:
     __slots__ = (
         "_data",
         "_requests",
+        "annotations",
         "asked",
         "kept",
         "retry_at",
@@ -38,6 +39,8 @@ class CycleState:
         self._requests: Resources | None = None
         # Nodes whose candidates stay, however many wait: plugins have chosen them.
         self.kept: frozenset[str] = frozenset()
+        # What Reserve plugins have the binding write on the pod.
+        self.annotations: dict[str, str] = {}
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
         self.retry_at: float | None = None
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.

@@ -39,6 +39,12 @@ class Fixed:
     def of(self, _pod: Object) -> Policy | None:
         return self.policy
 
+    def in_force(self) -> dict[str, Policy]:
+        return {"default/web": self.policy} if self.policy else {}
+
+    def get(self, _key: str) -> Object | None:
+        return {"metadata": {"name": "web", "namespace": "default", "uid": "policy"}}
+
 
 def entry(node: str, **fields: Any) -> PlacementTarget:
     return PlacementTarget(Clusters(names=frozenset((node,))), **fields)

@@ -7,7 +7,9 @@ decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reser
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from vnode.api import keys, kinds, objects, route
 from vnode.api.clock import Clock
@@ -21,6 +23,8 @@ from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
+
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +85,7 @@ class Binder:
         if status.is_success:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
-                return await self._hold_and_bind(pod, node)
+                return await self._hold_and_bind(pod, node, state.annotations)
 
             if status.is_success:
                 return True
@@ -102,14 +106,14 @@ class Binder:
 
         return SUCCESS
 
-    async def _hold_and_bind(self, pod: Object, node: str) -> bool:
+    async def _hold_and_bind(self, pod: Object, node: str, annotations: Mapping[str, str]) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
             pod = now  # `stale_finalizers` may have removed a finalizer since
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
-        return held and await create_binding(self._client, pod, node)
+        return held and await create_binding(self._client, pod, node, annotations)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
@@ -138,12 +142,18 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     return True
 
 
-async def create_binding(client: Client, pod: Object, node: str) -> bool:
-    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted."""
+async def create_binding(
+    client: Client, pod: Object, node: str, annotations: Mapping[str, str] = _NO_ANNOTATIONS
+) -> bool:
+    """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
+
+    The API server puts the annotations on the pod.
+    """
+    metadata: Object = {"name": objects.name(pod), "uid": objects.uid(pod)}
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
+        "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     try:
