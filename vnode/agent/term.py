@@ -18,6 +18,7 @@ from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
+from vnode.placement.moves.controller import Moves
 from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods import chains
 from vnode.pods.source import quota_events, scheduler
@@ -66,7 +67,9 @@ class Term:
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
         self._cache = Cache()
+        self._framework = make_framework(shared.options.config, self._make_handle())
         self._scheduler, self._event_handlers = self._make_scheduler()
+        self._moves = self._make_moves()
 
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
@@ -96,6 +99,7 @@ class Term:
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+                tasks.start(self._moves.run(), "moves")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -234,6 +238,20 @@ class Term:
             shared.clock,
         )
 
+    def _make_moves(self) -> Moves:
+        shared = self._shared
+        return Moves(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            self._framework.takers,
+            shared.policies,
+            events=self._events,
+            clock=shared.clock,
+        )
+
     def _make_handle(self) -> Handle:
         shared = self._shared
         return Handle(
@@ -246,7 +264,7 @@ class Term:
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(config, self._make_handle())
+        framework = self._framework
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,

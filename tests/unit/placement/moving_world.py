@@ -26,6 +26,7 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves.controller import Moves
 from vnode.pods.source import proxy_state
+from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.policy import Policy
 
 
@@ -65,22 +66,31 @@ class MovingWorld(Planned):
 
     def __init__(self, clock: Clock, policy: Policy | None, *targets: FrankRoom) -> None:
         super().__init__(clock, policy, *targets)
+        self.rooms = targets
         self.replicas = 0
         self.owner = "web-1"
         self.most_missing = 0
-        self.least: Counter[str] = Counter()
         self._made = 0
         self._ending: set[str] = set()
         self.server.store.changed.add(self._own)
         self.moves: Moves
+        self.placeholders: Openings | None = None
+        self.start_after = 1.0
 
     @asynccontextmanager
     async def moving(self) -> AsyncIterator[None]:
+        """Schedule and move, as one leader does."""
+        async with self.running(), self.leading():
+            yield
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[None]:
+        """Move, with nothing known of what another leader has done."""
         client = self.server.client()
         nodes = Informer(client, kinds.NODES)
         proxies = Informer(client, kinds.PODS, trim=proxy_state.trim)
         events = EventRecorder(client, "vnode", self._clock)
-        async with self.running(), following(nodes, proxies):
+        async with following(nodes, proxies):
             self.moves = Moves(
                 client,
                 proxies,
@@ -91,6 +101,7 @@ class MovingWorld(Planned):
                 self.policy,
                 events=events,
                 clock=self._clock,
+                placeholders=self.placeholders,
             )
             async with background.running(self.moves.run(), events.run()):
                 yield
@@ -102,6 +113,17 @@ class MovingWorld(Planned):
             self._end(objects.name(pod))
 
         self._replace()
+        self.most_missing = 0
+
+    def scale_in(self, replicas: int, kept: dict[str, int]) -> None:
+        """Delete pods down to that, as the owner does by their costs, which keep so many."""
+        self.replicas = replicas
+        left = Counter(kept)
+        for pod in self.pods():
+            name = next(r.link.target.name for r in self.rooms if r.node == objects.node_name(pod))
+            left[name] -= 1
+            if left[name] < 0:
+                self._end(objects.name(pod))
 
     def pods(self) -> list[Object]:
         """Return the live pods, those to be deleted first last."""
@@ -120,7 +142,7 @@ class MovingWorld(Planned):
     def forbid(self, times: int | None = None) -> None:
         """Have a disruption budget refuse evictions."""
         self.server.fail(
-            TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate", 1),
+            TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate"),
             verb="create",
             kind=kinds.PODS,
             when=lambda request: request.subresource == "eviction",
@@ -144,7 +166,7 @@ class MovingWorld(Planned):
             self._end(objects.name(new))
             loop.call_soon(self._replace)
         elif new is not None and objects.node_name(new) and not objects.status(new).get("ready"):
-            loop.call_later(1, self._start, objects.name(new))
+            loop.call_later(self.start_after, self._start, objects.name(new))
 
     def _replace(self) -> None:
         missing = self.replicas - len(self.pods())
@@ -176,5 +198,7 @@ def fleet(clock: Clock, *places: int, minimum: int = 2, **fields: Any) -> Moving
     """Three targets with that room, of weights 40, 40 and 20."""
     rooms = [FrankRoom(f"c{number}", clock, count) for number, count in enumerate(places, 1)]
     weights = (40, 40, 20)
-    entries = [entry(r.node, weight=w, minimum=minimum) for r, w in zip(rooms, weights, strict=True)]
+    entries = [
+        entry(r.node, weight=w, minimum=minimum) for r, w in zip(rooms, weights, strict=True)
+    ]
     return MovingWorld(clock, spread(*entries, **fields), *rooms)

@@ -6,6 +6,7 @@ informers keep of a bound pod is not enough for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -91,24 +92,16 @@ def clusters_of(
 
 
 def room(
-    workload: Workload,
-    snapshot: Snapshot,
-    nodes: Collection[str],
-    requests: Resources,
-    wall: float,
-    patience: float,
+    workload: Workload, snapshot: Snapshot, nodes: Collection[str], requests: Resources
 ) -> dict[str, int]:
     """Return how many more pods of the workload could start on these nodes, which filters accept.
 
-    None could where another one waits, or has waited in vain lately. Pods that were moved there and
-    do not exist yet are taken off.
+    None could where another one waits. Pods that were moved there and are not planned there yet are
+    taken off.
     """
     found = {}
     for node in snapshot.nodes:
-        saturated = workload.saturated.get(node.name)
-        is_full = saturated is not None and wall - saturated < patience
-        waits = any(where == node.name for m in workload.pending() for where, _ in m.waits())
-        if node.name in nodes and not is_full and not waits:
+        if node.name in nodes and math.isinf(workload.waiting_since(node.name)):
             found[node.name] = fits(node, requests) - workload.directed[node.name]
 
     return {node: count for node, count in found.items() if count > 0}

@@ -7,6 +7,7 @@ enough, so the time begins anew then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 
@@ -26,9 +27,14 @@ class ProbedOpenings:
         if nodes:
             self._since[workload] = {node: before.get(node, now) for node in nodes}
 
-    def close(self, workload: str, node: str) -> None:
-        """Forget since when a node is open: a pod that went there did not start."""
+    def begin_at(self, workload: str, node: str, moment: float) -> bool:
+        """Take note that a pod had waited for the node in vain until then.
+
+        Return whether the node was open all the time: then what it says cannot be relied on.
+        """
         known = self._since.get(workload, {})
-        known.pop(node, None)
-        if not known:
-            self._since.pop(workload, None)
+        if known.get(node, math.inf) > moment:
+            return False
+
+        known[node] = moment
+        return True
