@@ -19,6 +19,7 @@ from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.rebalances import Rebalances
 from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods import chains
 from vnode.pods.source import quota_events, scheduler
@@ -100,6 +101,10 @@ class Term:
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
                 tasks.start(self._moves.run(), "moves")
+                rebalances = Rebalances(
+                    shared.client, self._moves, events=self._events, clock=shared.clock
+                )
+                tasks.start(rebalances.run(), "rebalances")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:

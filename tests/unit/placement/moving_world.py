@@ -25,6 +25,7 @@ from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.rebalances import Rebalances
 from vnode.pods.source import proxy_state
 from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.policy import Policy
@@ -103,8 +104,18 @@ class MovingWorld(Planned):
                 clock=self._clock,
                 placeholders=self.placeholders,
             )
-            async with background.running(self.moves.run(), events.run()):
+            rebalances = Rebalances(client, self.moves, events=events, clock=self._clock)
+            async with background.running(self.moves.run(), rebalances.run(), events.run()):
                 yield
+
+    def rebalance(self, name: str = "now", **spec: Any) -> None:
+        metadata = {"name": name, "namespace": "default", "generation": 1}
+        self.server.add(kinds.REBALANCES, {"metadata": metadata, "spec": spec})
+
+    def rebalanced(self, name: str = "now") -> Object:
+        """Return the status of a Rebalance; empty once it is gone."""
+        found = self.server.find(kinds.REBALANCES, name, "default")
+        return objects.status(found) if found else {}
 
     def scale(self, replicas: int) -> None:
         """Make pods, or delete those that wait, then by cost."""

@@ -109,6 +109,20 @@ class Moves:
             if objects.namespace(pod) == namespace:
                 self._check(pod)
 
+    def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
+        """Return the workloads of a namespace that have a plan, and the policies that plan them."""
+        found = {}
+        for pod in self._proxies.store.values() if self._policies else ():
+            if objects.namespace(pod) != namespace or objects.is_finished(pod):
+                continue
+
+            policy = self._policies.of(pod)
+            if policy is not None and policy.mode in _PLANNED:
+                key = PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
+                found[key] = policy.name
+
+        return found
+
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._policies and (old is None or new is None or _concerns(old) != _concerns(new)):
             self._check(new or old or {})
@@ -180,11 +194,10 @@ class Moves:
         view = MovableWorkload(policy, workload, self._clock)
         now = self._clock.monotonic()
         moves.settle(view, self._is_there, now)
-        delays, idle = [moves.under_way.wait(now)], not len(moves.under_way)
+        delays = [moves.under_way.wait(now)]
         for motive in self.demands.motives(key, policy):
             decision = Decision()
             if self._has_candidates(view, motive, moves):
-                idle = False
                 acts, delay, decision = await self._mover.pursue(key, moves, view, motive)
                 delays.append(delay)
                 if acts:
@@ -192,7 +205,9 @@ class Moves:
 
             self.demands.report(key, motive, moves, decision)
 
-        if idle and not moves.under_way.barred(now):
+        motives = self.demands.motives(key, policy)
+        is_idle = not any(self._has_candidates(view, motive, moves) for motive in motives)
+        if is_idle and not moves.under_way and not moves.under_way.barred(now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)

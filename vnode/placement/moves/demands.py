@@ -73,8 +73,13 @@ class Demands:
         self._rescheduled.add(key)
 
     def forget(self, key: PlannedWorkload) -> None:
-        """Drop what a policy asked for about a workload that it has no more."""
+        """Drop what is asked for about a workload that has no pods, or no plan, any more."""
         self._rescheduled.discard(key)
+        for rebalance in self._rebalances:
+            progress = rebalance.progress.get(key)
+            if progress is not None and not progress.is_done:
+                progress.is_known, progress.left, progress.under_way = True, 0, 0
+                rebalance.changed()
 
     def concerns(self, key: PlannedWorkload) -> bool:
         """Tell whether there is a demand for the workload."""
