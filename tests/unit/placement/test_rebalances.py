@@ -77,9 +77,7 @@ async def test_it_fails_where_there_is_no_room_and_says_so(clock: Clock) -> None
         await turned(world)
         world.rebalance()
         await asyncio.sleep(30)
-        assert world.rebalanced()["message"] == (
-            "0 pods were moved, 2 are left: no room in admiralty-default-c3"
-        )
+        assert world.rebalanced()["message"] == ("0 pods were moved, 2 are left: no room in c3")
         await asyncio.sleep(PATIENCE)
         status = world.rebalanced()
         assert (status["phase"], status["remaining"]) == ("Failed", 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from vnode.api import kinds, objects, resources
@@ -132,6 +133,7 @@ class Mover:
             delay = await self._take(key, decision.steps[0], moves, view, motive, snapshot)
             return True, delay, decision
 
+        decision = replace(decision, why=telling.blocked(decision, snapshot))
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
 

@@ -8,7 +8,7 @@ from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.placement import decoding
-from vnode.scheduling.placement.moving import Motive, Step
+from vnode.scheduling.placement.moving import Decision, Motive, Step
 from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.snapshot import Snapshot
 
@@ -30,6 +30,12 @@ def reason(policy: Policy, motive: Motive, step: Step, snapshot: Snapshot) -> st
         f"moved by {policy.name} ({_WHY[motive]}): {step.there} of {step.replicas} run in "
         f"{source}, planned {step.planned}; {target} has room"
     )
+
+
+def blocked(decision: Decision, snapshot: Snapshot) -> str:
+    """Return why pods are left where they are."""
+    names = ", ".join(shown(node, snapshot) for node in decision.full)
+    return f"{decision.why} in {names}" if names else decision.why
 
 
 def shown(node: str, snapshot: Snapshot) -> str:

@@ -98,6 +98,8 @@ class Decision:
     """Pods too many where they are, which these steps do not move."""
     why: str = ""
     """Why these are not moved now, for people; "" if there are none."""
+    full: tuple[str, ...] = ()
+    """Clusters that they could go to if there were room, where that is why."""
 
 
 def decide(now: Situation, motive: Motive) -> Decision:
@@ -111,15 +113,16 @@ def decide(now: Situation, motive: Motive) -> Decision:
 
     left, open_gap, gap = finder.left()
     if not left:
-        why = ""
-    elif not gap:
-        why = "the plan has no place for them in other clusters"
-    elif not open_gap:
-        why = f"no room in {', '.join(gap)}"
-    else:
-        why = f"{max(now.under_way, busy) + len(steps)} of its pods are being moved or started"
+        return Decision(tuple(steps))
 
-    return Decision(tuple(steps), left, why)
+    if not gap:
+        return Decision(tuple(steps), left, "the plan has no place for them in other clusters")
+
+    if not open_gap:
+        return Decision(tuple(steps), left, "no room", tuple(gap))
+
+    count = max(now.under_way, busy) + len(steps)
+    return Decision(tuple(steps), left, f"{count} of its pods are being moved or started")
 
 
 class _StepFinder:

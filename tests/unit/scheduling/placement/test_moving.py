@@ -198,7 +198,7 @@ def test_the_largest_gap_with_room_is_filled_first() -> None:
 
 def test_it_says_why_nothing_moves() -> None:
     now = situation(THREE, placed({"a": 6, "b": 6, "c": 8}))
-    assert decide(replace(now, room={}), Motive.FAILBACK) == Decision((), 4, "no room in a, b")
+    assert decide(replace(now, room={}), Motive.FAILBACK) == Decision((), 4, "no room", ("a", "b"))
     waits = decide(replace(now, under_way=1), Motive.FAILBACK)
     assert waits == Decision((), 4, "1 of its pods are being moved or started")
     drained = [*THREE[:2], THREE[2].capped(0)]
