@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from scheduler_plugins import resources_fit
-from vnode.api import objects
+from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling import status
@@ -33,6 +33,7 @@ from vnode.scheduling.plugin import (
     Handle,
     PreFilterPlugin,
     PreScorePlugin,
+    ReservePlugin,
     ScorePlugin,
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
@@ -102,7 +103,7 @@ class _Verdict:
         )
 
 
-class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
     """Plans by the first policy that is for the pod; pods without one are not looked at."""
 
     NAME = "PlacementPolicy"
@@ -166,6 +167,19 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         assert verdict.choice is not None
         nodes = verdict.choice.nodes()
         return MAX_SCORE - MAX_SCORE * nodes.index(node.name) // len(nodes)
+
+    def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """Have the pod say where it was planned, if it goes elsewhere."""
+        verdict: _Verdict | None = state.read(self.NAME)
+        state.annotations.pop(keys.OVERFLOWED_FROM, None)
+        aim = verdict.choice.aim if verdict is not None and verdict.choice is not None else ""
+        if aim not in ("", node_name):
+            state.annotations[keys.OVERFLOWED_FROM] = aim
+
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Do nothing: only a binding writes."""
 
     def _shares_of(self, policy: Policy, snapshot: Snapshot) -> tuple[Share, ...]:
         """Return the shares of all nodes of the policy, made anew only when one has changed."""

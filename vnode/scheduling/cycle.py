@@ -25,6 +25,7 @@ class CycleState:
     __slots__ = (
         "_data",
         "_requests",
+        "annotations",
         "asked",
         "better",
         "kept",
@@ -42,6 +43,8 @@ class CycleState:
         self.kept: frozenset[str] = frozenset()
         # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.
         self.better: Mapping[str, tuple[str, ...]] = _NONE_BETTER
+        # What Reserve plugins have the binding write on the pod.
+        self.annotations: dict[str, str] = {}
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
         self.retry_at: float | None = None
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.

@@ -69,6 +69,8 @@ class Workload:
         self.saturated: dict[str, float] = {}
         """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
         one is bound there it counts as full for a while, also when no pod waits there any more."""
+        self.directed: Counter[str] = Counter()
+        """Node -> pods that were moved to it, and have no replacement yet that is planned there."""
         self.restored = False
         """Whether pods got back the aims that they had before this process."""
         self.weighted: tuple[object, tuple[Share, ...]] | None = None
@@ -156,6 +158,9 @@ class Workload:
         known = self.members.get(member.uid) is member
         if known:
             self._count(member, -1)
+
+        if aim != member.aim and self.directed[aim]:
+            _step(self.directed, aim, -1)
 
         member.aim, member.opened = aim, opened
         if known:

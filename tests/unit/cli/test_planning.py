@@ -20,6 +20,7 @@ from vnode.runtime.links import TargetKey
 
 SHARES = [{"cluster": name, "weight": weight} for name, weight in (("a", 40), ("b", 40), ("c", 20))]
 WEB = {"matchLabels": {"app": "web"}}
+NOW = 1_700_000_000.0
 
 
 def node_of(name: str) -> str:
@@ -64,7 +65,7 @@ def view(*pods: Object, nodes: Objects | None = None, policies: Objects = []) ->
 def plan(
     obj: Object, seen: ClusterView, workload: str = "", replicas: int | None = None
 ) -> PolicyPlan:
-    return planning.make(PlanRequest(obj, "team-a", workload, replicas), seen)
+    return planning.make(PlanRequest(obj, "team-a", workload, replicas), seen, NOW)
 
 
 def counts(made: PolicyPlan) -> dict[str, list[tuple[str, int | None, int, int | None]]]:

@@ -7,7 +7,9 @@ decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reser
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from vnode.api import keys, kinds, objects, placeholders, route
 from vnode.api.clock import Clock
@@ -23,6 +25,8 @@ from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
+
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +87,8 @@ class Binder:
         if status.is_success:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
-                return await self._hold_and_bind(pod, node, state.better.get(node, ()))
+                better = state.better.get(node, ())
+                return await self._hold_and_bind(pod, node, state.annotations, better)
 
             if status.is_success:
                 return True
@@ -104,7 +109,9 @@ class Binder:
 
         return SUCCESS
 
-    async def _hold_and_bind(self, pod: Object, node: str, better: Iterable[str]) -> bool:
+    async def _hold_and_bind(
+        self, pod: Object, node: str, annotations: Mapping[str, str], better: Iterable[str]
+    ) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
@@ -112,7 +119,10 @@ class Binder:
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
         waiting = [other for other in better if self._waits(pod, other)]
-        return held and await create_binding(self._client, pod, node, waiting)
+        if waiting or keys.PLACEHOLDERS in objects.annotations(pod):  # a user may have written it
+            annotations = {**annotations, keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
+
+        return held and await create_binding(self._client, pod, node, annotations)
 
     def _waits(self, pod: Object, node: str) -> bool:
         """Tell whether the pod has a candidate on the node that is to stay: it has no room there.
@@ -158,22 +168,19 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
 
 
 async def create_binding(
-    client: Client, pod: Object, node: str, waiting: Collection[str] = ()
+    client: Client, pod: Object, node: str, annotations: Mapping[str, str] = _NO_ANNOTATIONS
 ) -> bool:
     """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
 
-    The binding also says on which nodes candidates wait on (`vnode.api.placeholders`), whatever a
-    user may have written before.
+    The API server puts the annotations on the pod.
     """
-    binding: Object = {
+    metadata: Object = {"name": objects.name(pod), "uid": objects.uid(pod)}
+    binding = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": objects.name(pod), "uid": objects.uid(pod)},
+        "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
-    if waiting or keys.PLACEHOLDERS in objects.annotations(pod):
-        binding["metadata"]["annotations"] = {keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
-
     try:
         await client.create(
             kinds.PODS,

@@ -38,7 +38,7 @@ class PlaceholderOpenings:
         self._policies = policies
         self._clock = clock
         self._openings: dict[str, dict[str, _Opening]] = {}  # node -> UID of a pod; no empty dicts
-        self._changed: Listeners[[]] = Listeners()
+        self._changed: Listeners[str] = Listeners()
 
     def since(self, workload: str, node: str) -> float | None:
         """Return since when (monotonic) a placeholder of a workload could start there; or None."""
@@ -49,8 +49,8 @@ class PlaceholderOpenings:
         )
         return min(found, default=None)
 
-    def subscribe(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when a placeholder can start now, or no longer can."""
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with a workload of which a placeholder could start, or no longer could."""
         self._changed.add(changed)
 
     def observe(self, link: Link, pod: Object, chaperon: Object | None) -> None:
@@ -62,23 +62,32 @@ class PlaceholderOpenings:
         if says and uid not in here:
             opening = _Opening(objects.key(pod), self._clock.monotonic())
             self._openings.setdefault(node, here)[uid] = opening
-            self._changed.call()
+            self._tell(opening.pod)
         elif says is False:
             self.forget(node, uid)
 
     def forget(self, node: str, uid: str) -> None:
         """Forget a placeholder."""
         here = self._openings.get(node, {})
-        if here.pop(uid, None) is not None:
+        opening = here.pop(uid, None)
+        if opening is not None:
             if not here:
                 del self._openings[node]
 
-            self._changed.call()
+            self._tell(opening.pod)
+
+    def _tell(self, key: str) -> None:
+        """Tell of the workload of a pod; who listens hears elsewhere of one that is gone."""
+        if (pod := self._find(key)) is not None and (workload := self._workload(pod)):
+            self._changed.call(workload)
+
+    def _workload(self, pod: Object) -> str:
+        policy = self._policies.of(pod)
+        return "" if policy is None else workload_of(pod, policy.group_by)
 
     def _is_of(self, workload: str, node: str, uid: str, key: str) -> bool:
         pod = self._find(key)
         if pod is None or objects.uid(pod) != uid or node not in placeholders.of(pod):
             return False
 
-        policy = self._policies.of(pod)
-        return policy is not None and workload_of(pod, policy.group_by) == workload
+        return self._workload(pod) == workload

@@ -115,11 +115,20 @@ class _Search:
         self.planned = self._seats.plan(self.replicas).planned
 
     def aim(self) -> str:
-        """Return the node that the pod keeps, or else the one with the largest gap."""
+        """Return the node that the pod keeps, or else the one with the largest gap.
+
+        Where pods were moved to, that gap is filled first: there is room for them.
+        """
         counted = {s.node: self._counted(s.node) for s in self._shares}
         kept = self._member.aim
         if kept in self.open and counted[kept] < self.planned.get(kept, 0):
             return kept
+
+        for share in self._seats.ranked if self._workload.directed else ():
+            node = share.node
+            gap = self.planned.get(node, 0) - counted[node]
+            if self._workload.directed[node] and gap > 0 and self._has_room(share):
+                return node
 
         # Gaps for which placeholders wait are for their pods to return to; others come first.
         placeholders = self._workload.placeholders

@@ -66,15 +66,9 @@ async def test_a_pod_is_bound_to_the_node(server: APIServer) -> None:
 
 
 async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
-    assert await binding.create_binding(server.client(), pod(server), "gpu", ["a", "b"])
+    said = {keys.PLACEHOLDERS: "a,b"}
+    assert await binding.create_binding(server.client(), pod(server), "gpu", said)
     assert placeholders.of(pod(server)) == ("a", "b")
-
-
-async def test_a_binding_replaces_what_users_wrote_as_placeholders(server: APIServer) -> None:
-    mine = {keys.PLACEHOLDERS: "mine"}
-    server.change(kinds.PODS, "web", SPACE, lambda pod: pod["metadata"].update(annotations=mine))
-    assert await binding.create_binding(server.client(), pod(server), "gpu")
-    assert placeholders.of(pod(server)) == ()
 
 
 async def test_a_pod_that_is_bound_stays_where_it_is(server: APIServer) -> None:
