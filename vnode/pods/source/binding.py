@@ -125,20 +125,24 @@ class Binder:
         return held and await create_binding(self._client, pod, node, annotations)
 
     def _waits(self, pod: Object, node: str) -> bool:
-        """Tell whether the pod has a candidate on the node that is to stay: it has no room there.
-
-        A pod that may be sent on leaves none: its place would be held in the next cluster.
-        """
+        """Tell whether the pod leaves a candidate on the node: there is no room for it there."""
         link = self._links.get(node)
         found = link.candidate(objects.key(pod), objects.uid(pod)) if link is not None else None
-        if (
-            found is None
-            or objects.is_terminating(found)
-            or keys.FORWARD in objects.annotations(pod)
-        ):
+        if found is None or objects.is_terminating(found) or not leaves_placeholders(pod):
             return False
 
         return candidates.read(found, 0.0).state is CandidateState.REJECTED
+
+
+def leaves_placeholders(pod: Object) -> bool:
+    """Tell whether nobody is hurt by placeholders of the pod.
+
+    For one that may be sent on, a place would be held in the next cluster. One that may preempt
+    would have others end in its favour, though it does not run there.
+    """
+    spec = objects.spec(pod)
+    preempts = int(spec.get("priority") or 0) > 0 and spec.get("preemptionPolicy") != "Never"
+    return not preempts and keys.FORWARD not in objects.annotations(pod)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
