@@ -103,9 +103,7 @@ class _Verdict:
         )
 
 
-class PlacementPolicy(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin
-):
+class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
     """Plans by the first policy that is for the pod; pods without one are not looked at."""
 
     NAME = "PlacementPolicy"
@@ -174,9 +172,9 @@ class PlacementPolicy(
         """Have the pod say where it was planned, if it goes elsewhere."""
         verdict: _Verdict | None = state.read(self.NAME)
         state.annotations.pop(keys.OVERFLOWED_FROM, None)
-        if verdict is not None and verdict.choice is not None:
-            if (aim := verdict.choice.aim) not in ("", node_name):
-                state.annotations[keys.OVERFLOWED_FROM] = aim
+        aim = verdict.choice.aim if verdict is not None and verdict.choice is not None else ""
+        if aim not in ("", node_name):
+            state.annotations[keys.OVERFLOWED_FROM] = aim
 
         return SUCCESS
 

@@ -208,6 +208,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
         case "PlacementPolicy" | "ClusterPlacementPolicy":
             assert decoding.decode(document)
+        case "Rebalance":
+            assert rebalance_status.decode(document)
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:
