@@ -97,7 +97,8 @@ class AgentProcess:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate:
-            context.load_cert_chain(*(self._credentials / name for name in _CREDENTIALS))
+            certificate_file, key_file = (self._credentials / name for name in _CREDENTIALS)
+            context.load_cert_chain(certificate_file, key_file)
 
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 

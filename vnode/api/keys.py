@@ -85,6 +85,7 @@ KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port
 
 # On a proxy that runs in another cluster than a placement policy planned: that one's virtual node.
 OVERFLOWED_FROM: Final = OWN_PREFIX + "overflowed-from"
+PLACED: Final = OWN_PREFIX + "placed"  # on a bound proxy: why there, if a policy says so
 DELETION_COST: Final = OWN_PREFIX + "deletion-cost"  # on a proxy: the POD_DELETION_COST we set
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # read by ReplicaSets
 

@@ -28,7 +28,7 @@ from vnode.runtime.links import Link
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
-class Holder(NamedTuple):
+class TokenSecret(NamedTuple):
     """A Secret of the source that holds a token, and its account."""
 
     name: str
@@ -36,7 +36,7 @@ class Holder(NamedTuple):
     account: str
 
 
-Holders = Mapping[str, Holder]
+Holders = Mapping[str, TokenSecret]
 """By name of the Secret."""
 
 
@@ -56,7 +56,7 @@ class TokenSecrets:
 
         Raises ConfigError if the pod would have less in the target, or somebody else's token.
         """
-        holders: dict[str, Holder] = {}
+        holders: dict[str, TokenSecret] = {}
         notes = []
         for use in await self._uses(pod):
             if use.renewed and link.options.source_api is not None:
@@ -74,7 +74,7 @@ class TokenSecrets:
 
         One that was deleted since is left out: its token has ended with it.
         """
-        holders: dict[str, Holder] = {}
+        holders: dict[str, TokenSecret] = {}
         problems = []
         for use in await self._uses(pod):
             try:
@@ -93,7 +93,7 @@ class TokenSecrets:
             if await self._is_token(Ref(kinds.SECRETS, namespace, use.name), not use.optional)
         ]
 
-    async def _prove(self, pod: Object, name: str) -> Holder:
+    async def _prove(self, pod: Object, name: str) -> TokenSecret:
         """Return whose token a Secret is, as the API server itself says."""
         namespace = objects.namespace(pod)
         secret = await self._local.get(kinds.SECRETS, name, namespace)
@@ -106,7 +106,7 @@ class TokenSecrets:
                 "token controller to fill it in"
             )
 
-        return Holder(name, objects.uid(secret), account)
+        return TokenSecret(name, objects.uid(secret), account)
 
     async def _user(self, token: str) -> str:
         """Return whom the API server takes the token's bearer for; "" for nobody."""

@@ -18,7 +18,7 @@ import msgspec
 
 from vnode.api import errors
 from vnode.api.objects import Object
-from vnode.kube import bounds, decoding
+from vnode.kube import answer_limits, decoding
 
 _IMMUTABLE: Final = re.compile(
     # Matched against the whole message: the value quoted in it may be anything.
@@ -105,7 +105,7 @@ async def read(response: aiohttp.ClientResponse, limit: int) -> bytes:
 async def read_error(response: aiohttp.ClientResponse) -> bytes:
     """Return the body of an error answer; an empty one if it is too large to be a Status."""
     try:
-        return await read(response, bounds.STATUS.size)
+        return await read(response, answer_limits.STATUS.size)
     except errors.TooLarge:
         return b""
 
@@ -124,11 +124,11 @@ def object_of(answer: Any, name: str, description: str) -> Object:
 
 def status_of(payload: bytes) -> Object | None:
     """Decode a metav1.Status; None if the payload is something else, or too large."""
-    if len(payload) > bounds.STATUS.size:
+    if len(payload) > answer_limits.STATUS.size:
         return None
 
     try:
-        found = decoding.decode_at_once(payload, bounds.STATUS)
+        found = decoding.decode_at_once(payload, answer_limits.STATUS)
     except errors.Unreachable:
         return None
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from vnode.api import errors, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.kube import answers, bounds
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, answers
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.paging import ListReader
 from vnode.kube.transport import JSON, Transport
 
@@ -55,7 +55,7 @@ class Client(Transport):
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
-        limit: Bound | None = None,
+        limit: AnswerLimit | None = None,
     ) -> tuple[Objects, str]:
         """Return all objects that match, and the resource version to watch from.
 
@@ -180,7 +180,7 @@ class Client(Transport):
 
     async def _ask(self, kind: Kind, method: str, path: str, **options: Any) -> Any:
         """Send a request whose answer is an object of that kind, or a Status."""
-        return await self.request(method, path, bound=bounds.of_object(kind), **options)
+        return await self.request(method, path, bound=answer_limits.of_object(kind), **options)
 
     async def _uid(self, kind: Kind, name: str, namespace: str | None) -> str:
         """Return the UID of the object that has the name now; "" if none has."""

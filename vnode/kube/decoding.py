@@ -19,7 +19,7 @@ import msgspec
 
 from vnode.api import documents, errors
 from vnode.api.objects import Objects
-from vnode.kube.bounds import Bound
+from vnode.kube.answer_limits import AnswerLimit
 
 DEPTH: Final = 100
 """Levels of nesting: objects have some 12, schemas of CRDs some 50. What walks objects recursively
@@ -63,13 +63,13 @@ _any: Final = msgspec.json.Decoder()
 _list: Final = msgspec.json.Decoder(_List)
 
 
-async def decode(payload: bytes, bound: Bound) -> Any:
+async def decode(payload: bytes, bound: AnswerLimit) -> Any:
     """Decode JSON, None for an empty payload; Unreachable if it is not JSON, or out of bounds."""
     await measure(payload, bound.values)
     return _decode(payload)
 
 
-def decode_at_once(payload: bytes, bound: Bound) -> Any:
+def decode_at_once(payload: bytes, bound: AnswerLimit) -> Any:
     """Decode JSON as `decode` does, without a pause: for answers of a MiB at most."""
     for _pause in _measure(payload, bound.values):
         pass
@@ -87,7 +87,7 @@ def _decode(payload: bytes) -> Any:
         raise errors.Unreachable(f"the answer is not JSON: {error}") from error
 
 
-async def decode_page(payload: bytes, bound: Bound) -> Page | None:
+async def decode_page(payload: bytes, bound: AnswerLimit) -> Page | None:
     """Decode a page of a list; None if it is none. Raises as `decode` does.
 
     An API server names the kind of its answer, and a list that lacks items is no empty one.

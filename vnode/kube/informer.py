@@ -29,9 +29,9 @@ from vnode.api.errors import (
 from vnode.api.kinds import Kind
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
-from vnode.kube import pace, watching
-from vnode.kube.acceptance import BATCH, Acceptance
+from vnode.kube import read_limit, watching
 from vnode.kube.client import Client
+from vnode.kube.object_filter import BATCH, ObjectFilter
 from vnode.kube.store import IndexFunction, Store
 from vnode.kube.watching import ListOptions
 from vnode.telemetry import metrics
@@ -69,10 +69,11 @@ class Informer:
     `trim` makes an object smaller before it is stored; with `metadata_only` the server sends no
     more than metadata. `accept` is for API servers that need not be honest: an object that it
     refuses is treated as if it had not been sent, and the bytes that are taken are bounded, in all
-    and over time (`pace`). One that is `optional` may be denied, for good: then it asks rarely.
-    `failure` says why the last attempt failed; None after a success. `tried` is set once there was
-    an attempt, `answered` with `synced`, or once the server says that there is no such kind, or
-    that it may not be listed: wait for it where a kind is optional.
+    and over time (`read_limit`). One that is `optional` may be denied, for good: then it asks
+    rarely.
+    `failure` says why the last attempt failed; None after a success. `answered` is set with
+    `synced`, or once the server says that there is no such kind, or that it may not be listed: wait
+    for it where a kind is optional.
     """
 
     def __init__(
@@ -93,7 +94,6 @@ class Informer:
         self.kind = kind
         self.store = Store(indexes)
         self.synced = asyncio.Event()
-        self.tried = asyncio.Event()
         self.answered = asyncio.Event()
         self.failure: VnodeError | None = None
         self._client = client
@@ -102,8 +102,8 @@ class Informer:
         )
         self._optional = optional
         self._trim = trim
-        self._acceptance = Acceptance(client, kind, accept)
-        self._spend = pace.unlimited if accept is None else client.pace.spend
+        self._filter = ObjectFilter(client, kind, accept)
+        self._wait_for_tokens = read_limit.unlimited if accept is None else client.read_limiter.wait
         self._handlers: Listeners[Object | None, Object | None] = Listeners()
         self._clock: Clock = clock or SystemClock()
         self._version = ""  # where the next watch starts; "" means that a list comes first
@@ -161,7 +161,7 @@ class Informer:
     async def _list_and_watch(self) -> None:
         while True:
             listed = not self._version
-            await self._spend(pace.LIST if listed else pace.WATCH)
+            await self._wait_for_tokens(read_limit.LIST if listed else read_limit.WATCH)
             try:
                 if listed:
                     await self._list()
@@ -194,7 +194,6 @@ class Informer:
             log.log(level, "%s of %s: %s", self.kind.plural, self._client.name, error)
 
         self.failure = error
-        self.tried.set()
         if isinstance(error, (Denied, NotFound)):
             self.answered.set()
 
@@ -219,15 +218,15 @@ class Informer:
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             metadata_only=self._selection.metadata_only,
-            limit=self._acceptance.limit,
+            limit=self._filter.limit,
         )
         if not version:
             raise Unreachable(f"{self._client.name}: a list of {self.kind.plural} has no version")
 
         metrics.RELISTS.labels(*self.series).inc()
         self._last_answer = self._clock.monotonic()
-        self._acceptance.begin()
-        items = await self._acceptance.filter(items)
+        self._filter.begin()
+        items = await self._filter.filter(items)
         seen = {objects.key(item) for item in items}
         for key in [key for key in self.store if key not in seen]:
             self._remove(key)
@@ -239,13 +238,12 @@ class Informer:
 
         self._version = version
         self.synced.set()
-        self.tried.set()
         self.answered.set()
 
     async def _watch(self) -> None:
         """Watch from the last version until the watch ends cleanly."""
         started, events = self._clock.monotonic(), 0
-        self._acceptance.begin()
+        self._filter.begin()
         async with aclosing(
             watching.stream(self._client, self._selection, self._version)
         ) as batches:
@@ -255,8 +253,8 @@ class Informer:
                 self._last_answer = self._clock.monotonic()
                 for event in batch:
                     self._apply(event)
-                    self._acceptance.add_event(event.size, event.values)
-                    await self._spend(1 + event.size / pace.UNIT)
+                    self._filter.add_event(event.size, event.values)
+                    await self._wait_for_tokens(1 + event.size / read_limit.UNIT)
 
         self._count_end("clean")
         if not events and self._clock.monotonic() - started < _HOT:
@@ -264,7 +262,7 @@ class Informer:
 
     def _apply(self, event: watching.Event) -> None:
         obj = event.object
-        if event.type != watching.BOOKMARK and not self._acceptance.takes(obj):
+        if event.type != watching.BOOKMARK and not self._filter.takes(obj):
             return
 
         if event.type == watching.DELETED:

@@ -18,7 +18,7 @@ import msgspec
 
 from vnode.api import documents
 from vnode.api.errors import ConfigError, TooLarge, Unreachable
-from vnode.kube import answers, bounds, decoding, tls
+from vnode.kube import answer_limits, answers, decoding, tls
 from vnode.kube.credentials import DEFAULT_LIFE, EARLY, Cached
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -151,14 +151,14 @@ async def _ask(
         async with session.request(
             method, url, data=form, headers=headers, allow_redirects=False
         ) as response:
-            payload = await answers.read(response, bounds.STATUS.size)
+            payload = await answers.read(response, answer_limits.STATUS.size)
     except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, TooLarge) as error:
         raise Unreachable("the OIDC issuer's answer is not HTTP, or too large") from error
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise Unreachable(f"no answer from the OIDC issuer: {str(error) or 'timed out'}") from error
 
     try:
-        decoded = decoding.decode_at_once(payload, bounds.STATUS)
+        decoded = decoding.decode_at_once(payload, answer_limits.STATUS)
     except Unreachable:
         decoded = None
 

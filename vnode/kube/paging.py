@@ -14,8 +14,8 @@ from typing import Final
 from vnode.api import errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.kube import bounds, decoding
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, decoding
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.decoding import Page
 from vnode.kube.transport import Transport
 
@@ -30,7 +30,7 @@ class ListReader:
     """Reads one list of a kind; `limit` bounds all its pages together."""
 
     def __init__(
-        self, transport: Transport, kind: Kind, *, accept: str, limit: Bound | None = None
+        self, transport: Transport, kind: Kind, *, accept: str, limit: AnswerLimit | None = None
     ) -> None:
         self._transport = transport
         self._kind = kind
@@ -68,7 +68,7 @@ class ListReader:
 
     async def _page(self, path: str, query: Mapping[str, str]) -> Page:
         """Read the next page, with as many objects as fit."""
-        bound = bounds.of_page(self._kind)
+        bound = answer_limits.of_page(self._kind)
         while True:
             try:
                 payload = await self._transport.payload(
@@ -79,7 +79,7 @@ class ListReader:
                 )
                 page = await decoding.decode_page(payload, bound)
             except errors.TooLarge:
-                if self._count == 1 or not bounds.is_paged(self._kind):
+                if self._count == 1 or not answer_limits.is_paged(self._kind):
                     raise
 
                 self._count = max(1, self._count // _FEWER)

@@ -20,10 +20,10 @@ import msgspec
 from vnode import __version__
 from vnode.api import kinds
 from vnode.api.errors import Unreachable
-from vnode.kube import answers, bounds, decoding, sockets
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, answers, decoding, sockets
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.endpoint import Endpoint
-from vnode.kube.pace import Pace
+from vnode.kube.read_limit import ReadLimiter
 from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
@@ -43,7 +43,7 @@ class Transport:
     def __init__(self, endpoint: Endpoint, *, name: str) -> None:
         self.endpoint = endpoint
         self.name = name
-        self.pace = Pace()  # of informers that read from it
+        self.read_limiter = ReadLimiter()  # of informers that read from it
         self._requests = metrics.Requests(name)
         self._agent = f"vnode/{__version__}"
         self._short: aiohttp.ClientSession | None = None
@@ -96,7 +96,7 @@ class Transport:
         body: Any = None,
         content_type: str = JSON,
         accept: str = JSON,
-        bound: Bound = bounds.OBJECT,
+        bound: AnswerLimit = answer_limits.OBJECT,
     ) -> Any:
         """Send a request and return the decoded answer, None if it is empty.
 
@@ -114,7 +114,7 @@ class Transport:
         """Return the body of a GET, not decoded, of `limit` bytes at most. Raises as `request`."""
         return await self._exchange("GET", path, query, None, {"Accept": accept}, limit=limit)
 
-    async def text(self, path: str, *, limit: int = bounds.OBJECT.size) -> str:
+    async def text(self, path: str, *, limit: int = answer_limits.OBJECT.size) -> str:
         """Return the body of a GET as text, of `limit` bytes at most. Raises as `request` does."""
         payload = await self.payload(path, query={}, accept="*/*", limit=limit)
         return payload.decode(errors="replace")

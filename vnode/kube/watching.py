@@ -22,8 +22,8 @@ import msgspec
 from vnode.api import documents, errors
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.kube import bounds, decoding
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, decoding
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import METADATA, Client
 from vnode.kube.transport import JSON
 
@@ -96,7 +96,7 @@ async def stream(
         "timeoutSeconds": str(TIMEOUT),
     }
     path = selection.kind.path(selection.namespace)
-    bound = bounds.of_object(selection.kind)
+    bound = answer_limits.of_object(selection.kind)
     accept = METADATA if selection.metadata_only else JSON
     async with client.stream("GET", path, query=query, silence=SILENCE, accept=accept) as response:
         yield []
@@ -130,7 +130,7 @@ async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
             raise errors.Unreachable(f"a watch sent a line of more than {limit} bytes")
 
 
-async def _event(line: bytes, bound: Bound) -> Event:
+async def _event(line: bytes, bound: AnswerLimit) -> Event:
     values = await decoding.measure(line, bound.values)
     try:
         event = _decoder.decode(line)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vnode.api import class_names, kinds, objects
-from vnode.api.errors import Denied, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -40,7 +39,7 @@ class Classes:
         That is `present`, what the summary has, until it is known whether they can be listed.
         """
         informers = (self._runtime, self._priority)
-        if any(not _is_decided(informer) for informer in informers):
+        if not all(informer.answered.is_set() for informer in informers):
             return present
 
         return class_names.encode(*(_names(informer) for informer in informers))
@@ -48,10 +47,6 @@ class Classes:
     def _on_class(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None:
             self._changed()
-
-
-def _is_decided(informer: Informer) -> bool:
-    return informer.synced.is_set() or isinstance(informer.failure, (Denied, NotFound))
 
 
 def _names(informer: Informer) -> list[str] | None:

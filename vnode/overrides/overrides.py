@@ -9,10 +9,9 @@ policies that costs a look into an empty dict.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 from vnode.api import documents, kinds, objects
-from vnode.api.errors import ConfigError, Denied, NotFound, Unreachable
+from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -27,7 +26,6 @@ from vnode.runtime.links import Link
 References = Callable[[Object], Iterable[Reference]]
 """Finds what a pod refers to in its namespace."""
 
-_MISSING: Final = (Denied, NotFound)
 """How API servers answer that have no such kind, or agents with the roles of an older release."""
 
 
@@ -143,7 +141,7 @@ class PolicyOverrides:
         none.
         """
         for informer in self.informers:
-            if not informer.synced.is_set() and not isinstance(informer.failure, _MISSING):
+            if not informer.answered.is_set():
                 raise Unreachable("the override policies of this cluster are not known yet")
 
         if not self._policies:

@@ -9,26 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from vnode.api import kinds, objects, pod_shape, selectors
+from vnode.api import kinds, objects, pod_shape
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
+from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
 from vnode.api.selectors import Selector
 from vnode.overrides import checking
 from vnode.overrides.rules import (
     MOST_RULES,
     ClusterSelection,
-    LabelSelection,
     OverrideRule,
     PolicyHead,
 )
 from vnode.runtime.links import TargetKey
 
 _EVERYTHING: Final = Selector()
+_Form = TypeVar("_Form")
+
 _SHOWN: Final = 300  # characters of a problem, which may name a field of any length
 _CURE: Final = "fields that only a newer vnode knows need a newer agent"
 
@@ -99,7 +101,7 @@ def parse(obj: Object) -> OverridePolicy:
     key = objects.key(obj)
     try:
         head = _convert(objects.spec(obj), PolicyHead, "spec")
-        selector = _selector(head.selector, "spec.selector")
+        selector = head.selector.compiled("spec.selector")
         if len(head.rules) > MOST_RULES:
             raise ConfigError(f"spec.rules has over {MOST_RULES} rules: write another policy")
     except ConfigError as error:
@@ -138,21 +140,8 @@ def _clusters(raw: Any, where: str) -> RuleTargets:
         raise ConfigError(f"{where}.names is empty: leave it out for all targets")
 
     selector = chosen.selector
-    compiled = None if selector is None else _selector(selector, f"{where}.selector")
+    compiled = None if selector is None else selector.compiled(f"{where}.selector")
     return RuleTargets(names, compiled)
-
-
-def _selector(selection: LabelSelection, where: str) -> Selector:
-    try:
-        compiled = selectors.from_label_selector(msgspec.to_builtins(selection))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
-
-    assert compiled is not None
-    if unknown := [r for r in compiled.requirements if r.operator.value in ("Gt", "Lt")]:
-        raise ConfigError(f"{where}: {unknown[0].operator.value} is not for labels of pods")
-
-    return compiled
 
 
 def _readable_selector(obj: Object) -> Selector:
@@ -160,12 +149,12 @@ def _readable_selector(obj: Object) -> Selector:
     spec: Any = objects.spec(obj)
     given = spec.get("selector") if isinstance(spec, dict) else None
     try:
-        return _selector(_convert(given, LabelSelection, "spec.selector"), "spec.selector")
+        return _convert(given, LabelSelector, "spec.selector").compiled("spec.selector")
     except ConfigError:
         return _EVERYTHING
 
 
-def _convert(value: Any, form: type[Any], where: str) -> Any:
+def _convert(value: Any, form: type[_Form], where: str) -> _Form:
     if (why := pod_shape.problem_of(value, form)) is not None:
         cure = f" ({_CURE})" if "unknown field" in why else ""
         field, colon, _ = why.partition(": ")

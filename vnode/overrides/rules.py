@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
 
 MOST_RULES: Final = 32
@@ -23,26 +24,11 @@ class _RuleFields(msgspec.Struct, rename="camel", forbid_unknown_fields=True, om
     """Fields that are not given are absent, or null."""
 
 
-class LabelRequirement(_RuleFields):
-    """One of a label selector's `matchExpressions`."""
-
-    key: str
-    operator: str
-    values: list[str] | None = None
-
-
-class LabelSelection(_RuleFields):
-    """A metav1.LabelSelector."""
-
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[LabelRequirement] | None = None
-
-
 class ClusterSelection(_RuleFields):
     """The targets that a rule is for, by names and by labels of their virtual nodes."""
 
     names: list[str] | None = None
-    selector: LabelSelection | None = None
+    selector: LabelSelector | None = None
 
 
 class ImageOverride(_RuleFields):
@@ -126,6 +112,6 @@ class OverrideRule(_RuleFields):
 class PolicyHead(_RuleFields):
     """The spec of a policy without its rules, which are decoded one by one."""
 
-    selector: LabelSelection
+    selector: LabelSelector
     rules: list[Any]
     priority: int = 0

@@ -12,11 +12,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from vnode.api import kinds, objects, properties, selectors
+from vnode.api import kinds, objects, properties
 from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
+from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
-from vnode.api.selectors import Selector
 from vnode.scheduling.config import decode as decode_struct
 from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
@@ -40,17 +40,6 @@ class _SpecPart(
     pass
 
 
-class _Expression(_SpecPart, frozen=True):
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class _PodOrNodeLabels(_SpecPart, frozen=True):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[_Expression, ...] = ()
-
-
 class _Property(_SpecPart, frozen=True):
     name: str
     operator: str
@@ -58,7 +47,7 @@ class _Property(_SpecPart, frozen=True):
 
 
 class _Clusters(_SpecPart, frozen=True):
-    selector: _PodOrNodeLabels = _PodOrNodeLabels()
+    selector: LabelSelector = LabelSelector()
     names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     properties: tuple[_Property, ...] = ()
@@ -66,7 +55,7 @@ class _Clusters(_SpecPart, frozen=True):
 
 class _Target(_SpecPart, frozen=True):
     cluster: str | None = None
-    selector: _PodOrNodeLabels | None = None
+    selector: LabelSelector | None = None
     weight: _Weight | None = None
     priority: _Priority | None = None
     min_replicas: _Replicas | None = None
@@ -95,7 +84,7 @@ class _Reschedule(_SpecPart, frozen=True):
 
 
 class _PolicySpec(_SpecPart, frozen=True):
-    selector: _PodOrNodeLabels | None = None
+    selector: LabelSelector | None = None
     priority: _Priority = 0
     group_by: str = ""
     clusters: _Clusters = _Clusters()
@@ -130,7 +119,7 @@ def decode(obj: Object) -> Policy:
     return Policy(
         name=reference(obj),
         namespace=objects.namespace(obj),
-        selector=None if spec.selector is None else _selector(spec.selector, "spec.selector"),
+        selector=None if spec.selector is None else spec.selector.compiled("spec.selector"),
         mode=spec.mode,
         priority=spec.priority,
         group_by=spec.group_by,
@@ -222,7 +211,7 @@ def _clusters(spec: _Clusters) -> Clusters:
     except ConfigError as error:
         raise ConfigError(f"{where}.properties: {error}") from error
 
-    selector = _selector(spec.selector, f"{where}.selector")
+    selector = spec.selector.compiled(f"{where}.selector")
     return Clusters(selector, names, exclude, frozenset(required))
 
 
@@ -265,23 +254,13 @@ def _target(spec: _Target, where: str) -> PlacementTarget:
         raise ConfigError(f"{where}: give exactly one of cluster and selector")
 
     if spec.selector is not None:
-        clusters = Clusters(_selector(spec.selector, f"{where}.selector"))
+        clusters = Clusters(spec.selector.compiled(f"{where}.selector"))
     elif spec.cluster:
         clusters = Clusters(names=frozenset((spec.cluster,)))
     else:
         raise ConfigError(f'{where}.cluster is ""')
 
     return PlacementTarget(clusters, spec.weight, spec.priority or 0, minimum, maximum)
-
-
-def _selector(spec: _PodOrNodeLabels, where: str) -> Selector:
-    try:
-        compiled = selectors.from_label_selector(msgspec.to_builtins(spec))
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
-
-    assert compiled is not None, "only an absent selector has no outcome"
-    return compiled
 
 
 def _only_planned(mode: Mode) -> str:

@@ -24,8 +24,8 @@ from vnode.api import keys, kinds, objects, shapes
 from vnode.api.errors import Denied, NotFound, Unreachable
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.kube import bounds
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint
 from vnode.runtime.links import CONNECTING, OTHER_CLUSTER, TargetKey
@@ -231,7 +231,7 @@ class RecognizedClient(Client):
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
-        limit: Bound | None = None,
+        limit: AnswerLimit | None = None,
     ) -> tuple[Objects, str]:
         """List as every client does, bounded in any case.
 
@@ -243,7 +243,7 @@ class RecognizedClient(Client):
             label_selector=label_selector,
             field_selector=field_selector,
             metadata_only=metadata_only,
-            limit=limit or bounds.LIST,
+            limit=limit or answer_limits.LIST,
         )
         if kind in _CHECKED and self._recognition.uid:
             await self._recognition.check(self)

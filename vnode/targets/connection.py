@@ -220,7 +220,7 @@ class Connection:
             tasks.start(informer.run(), f"{informer.kind.plural}-{link.node_name}")
 
         for informer in link.quotas:
-            await happens_within(informer.tried, _QUOTAS)
+            await happens_within(informer.answered, _QUOTAS)
 
         link.awaits_quotas = False
         prober.probe_now()

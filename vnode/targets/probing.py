@@ -27,7 +27,7 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
-from vnode.kube import bounds
+from vnode.kube import answer_limits
 from vnode.kube.client import Client
 from vnode.runtime.links import CONNECTING, UNREACHABLE, Link, LinkHealth
 from vnode.targets.cluster_identity import NotRecognized, Recognition
@@ -152,7 +152,7 @@ async def probe(client: Client, namespace: str, recognition: Recognition | None 
         if error.status == 403:
             # Kinds that do not exist are forbidden, too: NotFound then names the better cure.
             path = f"/apis/{kinds.POD_CHAPERONS.api_version}"
-            await client.request("GET", path, bound=bounds.SMALL)
+            await client.request("GET", path, bound=answer_limits.SMALL)
 
         raise
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api.errors import TooLarge, Unreachable
-from vnode.kube import bounds, decoding
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, decoding
+from vnode.kube.answer_limits import AnswerLimit
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from('[]{},"\\:'), max_size=8)
 VALUES = st.recursive(
@@ -70,9 +70,9 @@ async def test_the_depth_is_measured_whatever_is_in_strings(value: Any, piece: i
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('{"]":', "}")])
 async def test_an_answer_is_a_hundred_levels_deep_at_most(opening: str, closing: str) -> None:
-    await decoding.decode((opening * 100 + "1" + closing * 100).encode(), bounds.OBJECT)
+    await decoding.decode((opening * 100 + "1" + closing * 100).encode(), answer_limits.OBJECT)
     with pytest.raises(Unreachable, match="more than 100 levels deep"):
-        await decoding.decode((opening * 101 + "1" + closing * 101).encode(), bounds.OBJECT)
+        await decoding.decode((opening * 101 + "1" + closing * 101).encode(), answer_limits.OBJECT)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_an_answer_is_a_hundred_levels_deep_at_most(opening: str, closing:
 )
 async def test_a_long_text_is_one_value(text: str) -> None:
     answer = json.dumps({"metadata": {"a": text}}).encode()
-    assert (await decoding.decode(answer, bounds.OBJECT))["metadata"]["a"] == text
+    assert (await decoding.decode(answer, answer_limits.OBJECT))["metadata"]["a"] == text
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_a_long_text_is_one_value(text: str) -> None:
 )
 async def test_nonsense_is_told_in_linear_time(body: bytes) -> None:
     with pytest.raises(Unreachable):
-        await decoding.decode(body, bounds.SMALL)
+        await decoding.decode(body, answer_limits.SMALL)
 
 
 def page(*items: bytes) -> bytes:
@@ -132,7 +132,7 @@ async def test_the_event_loop_runs_while_a_large_page_is_decoded(what: str) -> N
     found = []
 
     async def read() -> None:
-        found.append(await decoding.decode_page(LARGE[what], bounds.PAGE))
+        found.append(await decoding.decode_page(LARGE[what], answer_limits.PAGE))
 
     assert await ticks(read()) > STEPS[what]
     assert found[0] is not None
@@ -141,11 +141,11 @@ async def test_the_event_loop_runs_while_a_large_page_is_decoded(what: str) -> N
 async def test_too_many_strings_are_not_looked_at_to_the_end() -> None:
     payload = b'",",' * 2_000_000
     slices = len(payload) // decoding.PIECE
-    assert await ticks(decoding.decode(payload, bounds.SMALL)) < slices + 10
+    assert await ticks(decoding.decode(payload, answer_limits.SMALL)) < slices + 10
 
 
 async def test_a_small_answer_is_decoded_without_a_pause() -> None:
-    assert await ticks(decoding.decode(b'{"metadata": {}}', bounds.OBJECT)) <= 2
+    assert await ticks(decoding.decode(b'{"metadata": {}}', answer_limits.OBJECT)) <= 2
 
 
 async def test_a_page_has_items_a_version_and_a_token() -> None:
@@ -156,6 +156,6 @@ async def test_a_page_has_items_a_version_and_a_token() -> None:
             "items": [{"a": 1}, {"b": [2]}],
         }
     ).encode()
-    found = await decoding.decode_page(payload, Bound(1000, 100))
+    found = await decoding.decode_page(payload, AnswerLimit(1000, 100))
     assert found is not None
     assert (found.items, found.version, found.token) == ([{"a": 1}, {"b": [2]}], "7", "more")

@@ -13,8 +13,8 @@ from tests.answering import Answer
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
 from vnode.api.errors import TooLarge, Unreachable
-from vnode.kube import bounds, paging
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, paging
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 
 KIB = 1024
@@ -39,9 +39,9 @@ async def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("limit", "message"),
-    [(Bound(1_000_000, 10**9), "1000000 bytes"), (Bound(10**9, 2000), "2000 values")],
+    [(AnswerLimit(1_000_000, 10**9), "1000000 bytes"), (AnswerLimit(10**9, 2000), "2000 values")],
 )
-async def test_all_pages_of_a_list_have_one_bound(limit: Bound, message: str) -> None:
+async def test_all_pages_of_a_list_have_one_bound(limit: AnswerLimit, message: str) -> None:
     async def page(_request: web.Request) -> web.Response:
         metadata = {"continue": "more"}
         items = [{"metadata": {"name": "x" * 1000}}] * 500
@@ -82,7 +82,7 @@ async def list_of(
 @pytest.mark.looptime
 async def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects(clock, monkeypatch):
     """40 ConfigMaps of 1 MiB are an honest list."""
-    monkeypatch.setattr(bounds, "PAGE", Bound(16 * KIB, 500_000))
+    monkeypatch.setattr(answer_limits, "PAGE", AnswerLimit(16 * KIB, 500_000))
     names, limits = await list_of([1000] * 40, clock, monkeypatch)
     assert names == [f"m{number:04}" for number in range(40)]
     assert limits[:4] == [500, 125, 31, 7]
@@ -91,14 +91,14 @@ async def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects(clock, m
 
 @pytest.mark.looptime
 async def test_a_page_of_too_many_values_is_asked_for_with_fewer_objects(clock, monkeypatch):
-    monkeypatch.setattr(bounds, "PAGE", Bound(10**9, 200))
+    monkeypatch.setattr(answer_limits, "PAGE", AnswerLimit(10**9, 200))
     names, _limits = await list_of([1] * 40, clock, monkeypatch)
     assert names == [f"m{number:04}" for number in range(40)]
 
 
 @pytest.mark.looptime
 async def test_after_small_pages_they_become_larger_again(clock, monkeypatch):
-    monkeypatch.setattr(bounds, "PAGE", Bound(16 * KIB, 500_000))
+    monkeypatch.setattr(answer_limits, "PAGE", AnswerLimit(16 * KIB, 500_000))
     _names, limits = await list_of([12_000] * 3 + [1] * 400, clock, monkeypatch)
     assert limits[:5] == [500, 125, 31, 7, 1]
     assert limits[7:12] == [1, 2, 4, 8, 16]
@@ -106,7 +106,7 @@ async def test_after_small_pages_they_become_larger_again(clock, monkeypatch):
 
 @pytest.mark.looptime
 async def test_a_single_object_that_does_not_fit_is_an_error(clock, monkeypatch):
-    monkeypatch.setattr(bounds, "PAGE", Bound(1000, 500_000))
+    monkeypatch.setattr(answer_limits, "PAGE", AnswerLimit(1000, 500_000))
     with pytest.raises(TooLarge, match="more than 1000 bytes"):
         await list_of([10_000], clock, monkeypatch)
 
@@ -118,7 +118,7 @@ async def test_metrics_are_asked_for_once() -> None:
     async def answer(_request: web.Request) -> web.Response:
         nonlocal asked
         asked += 1
-        return web.Response(body=b" " * (bounds.METRICS.size + 1))
+        return web.Response(body=b" " * (answer_limits.METRICS.size + 1))
 
     async with server(answer) as client:
         with pytest.raises(TooLarge):

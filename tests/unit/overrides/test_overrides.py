@@ -14,7 +14,7 @@ from tests.apiserver.server import APIServer
 from tests.unit.overrides.making import a_pod, patch, policy
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, NotFound, Unreachable
+from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.overrides.overrides import PolicyOverrides, RuleOverride
@@ -90,7 +90,7 @@ async def test_before_the_policies_are_known_no_pod_is_sent(clock: Clock) -> Non
 async def test_a_cluster_without_the_crds_has_no_policies(clock: Clock) -> None:
     chooser = Chooser(clock)
     for informer in chooser.overrides.informers:
-        informer.failure = NotFound(404, "NotFound", "the server could not find it")
+        informer.answered.set()  # that there is no such kind
 
     assert chooser.overrides.choose(POD, chooser.link) is None
 

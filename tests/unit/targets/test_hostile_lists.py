@@ -8,14 +8,14 @@ from aiohttp import web
 from tests import answering
 from vnode.api import kinds
 from vnode.api.errors import TooLarge
-from vnode.kube import bounds
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.runtime.links import TargetKey
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
 
 
 async def test_every_list_of_a_target_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "LIST", Bound(100_000, 10**9))
+    monkeypatch.setattr(answer_limits, "LIST", AnswerLimit(100_000, 10**9))
 
     async def page(_request: web.Request) -> web.Response:
         metadata = {"continue": "more"}

@@ -75,4 +75,4 @@ async def test_a_target_that_keeps_its_quotas_to_itself_is_used_after_a_moment(
     async with connected(cluster, Expected("a")) as (_connection, added, _running):
         link = await added.get()
         await until_health(link, "Connected")
-        assert not any(informer.tried.is_set() for informer in link.quotas)
+        assert not any(informer.answered.is_set() for informer in link.quotas)

@@ -25,7 +25,7 @@ from vnode.cli import manifests
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.manifests import SERVICE
 from vnode.cli.scheduler_config import LEASE as SCHEDULER_LEASE
-from vnode.kube import answers, bounds, decoding
+from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.client import Client
 from vnode.pods import delegate
 from vnode.runtime.leader import AGENT_LEASE as LEASE
@@ -101,10 +101,10 @@ async def read_version(client: Client) -> tuple[str, float | None]:
         date = response.headers.get("Date")
         with answers.translate_errors(client.name):
             async with asyncio.timeout(_TIMEOUT):
-                payload = await answers.read(response, bounds.SMALL.size)
+                payload = await answers.read(response, answer_limits.SMALL.size)
 
         try:
-            found = decoding.decode_at_once(payload, bounds.SMALL)
+            found = decoding.decode_at_once(payload, answer_limits.SMALL)
             text = str(found.get("gitVersion", "")) if isinstance(found, dict) else ""
             # The header has whole seconds: on average half a second has passed since.
             skew = parsedate_to_datetime(date).timestamp() + 0.5 - middle if date else None

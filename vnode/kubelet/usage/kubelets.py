@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import VnodeError
 from vnode.api.objects import Object
-from vnode.kube import bounds
+from vnode.kube import answer_limits
 from vnode.kube.client import Client
 from vnode.kubelet.usage import points
 from vnode.kubelet.usage.findings import Findings, PodKey
@@ -69,7 +69,9 @@ async def read(
             try:
                 metadata = msgspec.convert(objects.metadata(node), _NodeMetadata)
                 async with asyncio.timeout(_TIMEOUT):
-                    text = await client.text(_metrics_path(metadata), limit=bounds.KUBELET_METRICS)
+                    text = await client.text(
+                        _metrics_path(metadata), limit=answer_limits.KUBELET_METRICS
+                    )
             except (VnodeError, TimeoutError, msgspec.ValidationError) as error:
                 findings.problem(f"a node: {str(error) or 'no answer in time'}")
                 return

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.apiserver.server import APIServer
-from vnode.kube import bounds
+from vnode.kube import answer_limits
 from vnode.kubelet.usage import kubelets
 from vnode.kubelet.usage.findings import Findings
 from vnode.kubelet.usage.reader import TargetReader
@@ -34,7 +34,7 @@ async def test_a_line_of_thousands_of_labels_is_not_parsed() -> None:
 async def test_the_event_loop_runs_while_metrics_are_read_and_they_end(
     line: str, steps: int
 ) -> None:
-    text = line * (bounds.KUBELET_METRICS // len(line))
+    text = line * (answer_limits.KUBELET_METRICS // len(line))
     reading = asyncio.create_task(kubelets.parse(text, "n", 1.0, {POD}, Findings()))
     pauses = 0
     while not reading.done():

@@ -65,6 +65,15 @@ async def test_a_pod_is_bound_to_the_node(server: APIServer) -> None:
     assert objects.spec(pod(server))["nodeName"] == "gpu"
 
 
+async def test_a_reason_is_on_the_pod_with_the_binding_itself(server: APIServer) -> None:
+    before = pod(server)
+    assert await binding.create_binding(
+        server.client(), before, "gpu", {keys.PLACED: "planned here: 1 of 1"}
+    )
+    assert objects.annotations(pod(server))[keys.PLACED] == "planned here: 1 of 1"
+    assert [each.verb for each in server.requests] == ["create"]
+
+
 async def test_a_pod_that_is_bound_stays_where_it_is(server: APIServer) -> None:
     before = pod(server)
     assert await binding.create_binding(server.client(), before, "gpu")

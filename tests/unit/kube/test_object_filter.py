@@ -9,8 +9,8 @@ import pytest
 from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import kinds, objects
-from vnode.kube.acceptance import Acceptance
 from vnode.kube.informer import Informer
+from vnode.kube.object_filter import ObjectFilter
 from vnode.telemetry import metrics
 
 MANY = 2000
@@ -25,7 +25,7 @@ def malformed() -> float:
 
 async def test_malformed_objects_are_all_counted_and_once_logged(caplog, clock) -> None:
     client = APIServer("odd", clock).client()
-    judged = Acceptance(client, kinds.PODS, lambda obj: "uid" in obj)
+    judged = ObjectFilter(client, kinds.PODS, lambda obj: "uid" in obj)
     before = malformed()
     for _ in range(2):
         judged.begin()

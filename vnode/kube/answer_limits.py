@@ -14,7 +14,7 @@ from vnode.api import kinds
 from vnode.api.kinds import Kind
 
 
-class Bound(NamedTuple):
+class AnswerLimit(NamedTuple):
     """Limits one answer: its bytes once decompressed, and the JSON values in it."""
 
     size: int
@@ -25,30 +25,30 @@ _MIB: Final = 1024 * 1024
 
 # API servers take 3 MiB of JSON in a request, and etcd 1.5 MiB. ConfigMaps and Secrets hold 1 MiB;
 # Go writes six bytes for some characters (`<`) that etcd keeps in one. A pod has 1,000 values.
-OBJECT: Final = Bound(8 * _MIB, 400_000)
+OBJECT: Final = AnswerLimit(8 * _MIB, 400_000)
 
 # What is small by its nature: a ClusterSummary has a line for each resource, and for each label
 # that the nodes have in common; Leases, reviews, quotas and lists of kinds have a hundred lines at
 # most.
-SMALL: Final = Bound(_MIB, 10_000)
+SMALL: Final = AnswerLimit(_MIB, 10_000)
 
 # 500 pods take some 4 MiB and 100,000 values; 500 large ones more. Pages of even larger objects are
 # read in parts, down to single objects, so a page must not be smaller than an OBJECT.
-PAGE: Final = Bound(16 * _MIB, 500_000)
+PAGE: Final = AnswerLimit(16 * _MIB, 500_000)
 
 # All pages of a list of a server that need not be honest: some 350 MiB in memory. PodChaperons of
 # 7,000 pods with three containers and thirty variables have 30 MiB and 3,000,000 values.
-LIST: Final = Bound(128 * _MIB, 3_000_000)
+LIST: Final = AnswerLimit(128 * _MIB, 3_000_000)
 
 # metrics-server knows no pages: 600 bytes and 20 values for a pod of two containers: 50,000.
-METRICS: Final = Bound(32 * _MIB, 1_000_000)
+METRICS: Final = AnswerLimit(32 * _MIB, 1_000_000)
 
 # `metrics/resource` of a kubelet: four lines of 150 bytes for a container. 110 pods are usual, and
 # kubelets are run with 500.
 KUBELET_METRICS: Final = 4 * _MIB
 
 # A metav1.Status, or an answer of an OIDC issuer: a message, some causes, some tokens.
-STATUS: Final = Bound(_MIB, 10_000)
+STATUS: Final = AnswerLimit(_MIB, 10_000)
 
 _SMALL: Final = frozenset(
     {
@@ -60,12 +60,12 @@ _SMALL: Final = frozenset(
 _UNPAGED: Final = frozenset({kinds.POD_METRICS, kinds.NODE_METRICS})
 
 
-def of_object(kind: Kind) -> Bound:
+def of_object(kind: Kind) -> AnswerLimit:
     """Return the bound of one object of that kind, and of an event about one."""
     return SMALL if kind in _SMALL else OBJECT
 
 
-def of_page(kind: Kind) -> Bound:
+def of_page(kind: Kind) -> AnswerLimit:
     """Return the bound of one page of a list of that kind."""
     return METRICS if kind in _UNPAGED else PAGE
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from vnode.api.errors import Gone
 from vnode.api.kinds import Kind
 from vnode.api.objects import Objects
-from vnode.kube import bounds
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.telemetry import metrics
 
@@ -26,11 +26,11 @@ BATCH: Final = 200
 log = logging.getLogger(__name__)
 
 
-class Acceptance:
+class ObjectFilter:
     """Judges objects of one kind from one cluster; all are accepted without `accept`."""
 
     def __init__(self, client: Client, kind: Kind, accept: Callable[[Any], bool] | None) -> None:
-        self.limit: Bound | None = None if accept is None else bounds.LIST
+        self.limit: AnswerLimit | None = None if accept is None else answer_limits.LIST
         self._client = client
         self._kind = kind
         self._accept = accept

@@ -22,16 +22,16 @@ LIST: Final = 1000.0  # and a list
 
 
 async def unlimited(_events: float) -> None:
-    """Do what `Pace.spend` does for a server that may send as much as it likes: nothing."""
+    """Do what `ReadLimiter.wait` does for a server that may send as much as it likes: nothing."""
 
 
-class Pace:
+class ReadLimiter:
     """Counts what is read of one API server."""
 
     def __init__(self) -> None:
         self._bucket = TokenBucket(RATE, BURST)
 
-    async def spend(self, events: float) -> None:
+    async def wait(self, events: float) -> None:
         """Count so many events, and wait if there were too many."""
         wait = self._bucket.reserve(asyncio.get_running_loop().time(), events)
         if wait > TICK:

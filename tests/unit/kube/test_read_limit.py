@@ -13,7 +13,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import kinds
 from vnode.api.clock import Clock
 from vnode.api.errors import Gone
-from vnode.kube import pace
+from vnode.kube import read_limit
 from vnode.kube.informer import Informer
 
 pytestmark = pytest.mark.looptime
@@ -23,9 +23,9 @@ RATE, BURST = 50.0, 200.0
 
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "RATE", RATE)
-    monkeypatch.setattr(pace, "BURST", BURST)
-    monkeypatch.setattr(pace, "LIST", 100.0)
+    monkeypatch.setattr(read_limit, "RATE", RATE)
+    monkeypatch.setattr(read_limit, "BURST", BURST)
+    monkeypatch.setattr(read_limit, "LIST", 100.0)
 
 
 class Read:
@@ -83,7 +83,7 @@ async def test_events_without_end_are_read_at_a_bounded_pace_down_to_the_last(cl
 async def test_large_events_count_for_more(clock: Clock) -> None:
     read = Read("loud", clock)
     async with reading(read):
-        await flood(read, 100, 10 * pace.UNIT)
+        await flood(read, 100, 10 * read_limit.UNIT)
         assert read.seen <= (BURST + 3 * RATE) / 10
         await asyncio.sleep(11 * 100 / RATE)
         assert read.number == 99
@@ -117,7 +117,7 @@ async def test_watches_that_end_after_each_event_are_begun_at_a_bounded_pace(clo
             read.server.end_watches()
             await asyncio.sleep(0.01)
 
-        assert read.server.count("watch") <= (BURST + 20 * RATE) / pace.WATCH
+        assert read.server.count("watch") <= (BURST + 20 * RATE) / read_limit.WATCH
 
 
 async def test_lists_that_expire_at_once_are_made_at_a_bounded_pace(clock: Clock) -> None:
@@ -135,4 +135,4 @@ async def test_lists_that_expire_at_once_are_made_at_a_bounded_pace(clock: Clock
             read.server.end_watches()
             await asyncio.sleep(0.01)
 
-        assert 5 < read.server.count("list") <= (BURST + 20 * RATE) / pace.LIST + 1
+        assert 5 < read.server.count("list") <= (BURST + 20 * RATE) / read_limit.LIST + 1

@@ -16,8 +16,8 @@ from tests.answering import Answer
 from vnode.api import kinds
 from vnode.api.errors import ApiError, NotFound, TooLarge, Unreachable
 from vnode.api.kinds import Kind
-from vnode.kube import bounds, watching
-from vnode.kube.bounds import Bound
+from vnode.kube import answer_limits, watching
+from vnode.kube.answer_limits import AnswerLimit
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.watching import ListOptions
@@ -161,11 +161,13 @@ async def test_an_error_of_many_values_is_not_decoded() -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", [Bound(100_000, 10**9), Bound(10**9, 600)], ids=["bytes", "values"]
+    "limit", [AnswerLimit(100_000, 10**9), AnswerLimit(10**9, 600)], ids=["bytes", "values"]
 )
-async def test_a_flood_of_events_is_not_kept(monkeypatch: pytest.MonkeyPatch, limit: Bound) -> None:
+async def test_a_flood_of_events_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, limit: AnswerLimit
+) -> None:
     """Whoever sends more than what is kept is asked for a list again, which has its own bound."""
-    monkeypatch.setattr(bounds, "LIST", limit)
+    monkeypatch.setattr(answer_limits, "LIST", limit)
     lists = 0
     listed_again = asyncio.Event()
     most = 0
