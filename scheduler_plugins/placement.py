@@ -23,7 +23,7 @@ from vnode.api.resources import Resources
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.placement import choosing, placeholders
+from vnode.scheduling.placement import choosing, placeholders, reasons
 from vnode.scheduling.placement.choosing import Choice
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.seats import MAX_WEIGHT, Share
@@ -69,6 +69,8 @@ class _Verdict:
     """Mode Single: the only node; "" if any will do, None if none will as yet."""
     choice: Choice | None
     """Modes with a plan: where the pod may go."""
+    aim: str
+    """What messages call the planned cluster."""
     waits: str
     """For messages: `; waiting for c1 until 2026-01-01T00:02:00Z`; of Single ` in c1`."""
 
@@ -91,15 +93,26 @@ class _Verdict:
 
         return SUCCESS if self.choice is None else self._elsewhere(share, self.choice)
 
+    def reason(self, node: str) -> str:
+        """Return why the pod has its place on the node."""
+        share, policy = self.shares.get(node), self.policy
+        if share is None:
+            return ""
+
+        if self.choice is not None:
+            return reasons.planned(policy, share, self.choice, self.aim)
+
+        if policy.mode is Mode.SINGLE:
+            return reasons.together(policy, self.workload.key, is_first=not self.home)
+
+        return reasons.scored(policy)
+
     def _elsewhere(self, share: Share, choice: Choice) -> Status:
         count = choice.planned.get(share.node, 0)
-        by = ""
-        if self.policy.mode is Mode.SPREAD:
-            by = ", by capacity" if self.policy.by_capacity else f", by weight {share.weight}"
-
+        by = reasons.by_weight(self.policy, share)
         return status.unschedulable(
-            f"planned elsewhere by {self.policy.name}: {count} of {choice.replicas} here{by}"
-            f"{self.waits}"
+            f"planned elsewhere by {self.policy.name}: {count} of {choice.replicas} here"
+            f"{',' if by else ''}{by}{self.waits}"
         )
 
 
@@ -144,8 +157,10 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
             choice = self._choose(state, policy, workload, member, able)
             waits = _waiting(choice, snapshot)
 
-        verdict = _Verdict(policy, workload, member, by_node, home, choice, waits)
+        aim = _shown(choice.aim, snapshot) if choice else ""
+        verdict = _Verdict(policy, workload, member, by_node, home, choice, aim, waits)
         state.write(self.NAME, verdict)
+        state.explain_place = verdict.reason
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests import kit
+from tests.fleets import vnode
+from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -129,7 +131,7 @@ async def test_a_deployment_is_divided_by_weight_grows_and_shrinks(
 
 
 async def test_pods_overflow_after_the_threshold_and_shrink_to_the_plan(
-    source: Client, policy: Policy, rooms: Rooms
+    fleet: Fleet, source: Client, policy: Policy, rooms: Rooms
 ) -> None:
     await rooms(2, 50)
     await policy(
@@ -151,10 +153,37 @@ async def test_pods_overflow_after_the_threshold_and_shrink_to_the_plan(
     # The message is of the pod's last attempt, when fewer pods may have been known.
     plan = r"c3: planned elsewhere by placementpolicy/web: [12] of [3-6] here, by weight 1"
     assert re.search(rf"{plan}; waiting for c2 until 2\S+Z", message), message
-    await until_there(source, c2=2, c3=4)
+    pods = await until_there(source, c2=2, c3=4)
+    await until_places_are_explained(fleet, source, pods)
     await until_costs_are_written(source)
     await scale(source, 3)
     await until_there(source, c2=2, c3=1)
+
+
+async def until_places_are_explained(fleet: Fleet, source: Client, pods: dict[str, Object]) -> None:
+    """Look for the reasons of four planned pods and two that came by overflow."""
+    reasons = {key: objects.annotations(pod)[keys.PLACED] for key, pod in pods.items()}
+    overflowed = [key for key, reason in reasons.items() if reason.startswith("overflowed")]
+    assert len(overflowed) == 2
+    assert all(reasons[key].startswith("overflowed from c2 after 1") for key in overflowed)
+    planned = r"planned here: [1-4] of [1-6] by weight [12] \(placementpolicy/web\)"
+    assert sum(bool(re.fullmatch(planned, reason)) for reason in reasons.values()) == 4
+    name, reason = objects.name(pods[overflowed[0]]), reasons[overflowed[0]]
+    done = vnode("explain", "pod", name, "-n", "default", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert done.code == 0, done.err
+    told = " ".join(done.out.split())
+    assert reason in told
+    assert "placementpolicy/web is for the pod, mode Spread" in told
+    assert "deployment/default/web has 6 replicas" in told
+    await kit.until(
+        source,
+        kinds.EVENTS,
+        lambda events: any(
+            event["involvedObject"]["name"] == name and reason in event.get("message", "")
+            for event in events.values()
+        ),
+        namespace="default",
+    )
 
 
 async def test_a_job_stays_together(source: Client, policy: Policy) -> None:

@@ -29,6 +29,7 @@ from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.overrides import policy
 from vnode.placement import decoding
+from vnode.placement.moves import rebalance_status
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac
@@ -207,6 +208,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             assert document["apiVersion"].partition("/")[0] == keys.KUEUE
         case "PlacementPolicy" | "ClusterPlacementPolicy":
             assert decoding.decode(document)
+        case "Rebalance":
+            assert rebalance_status.decode(document)
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:

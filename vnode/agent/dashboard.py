@@ -32,6 +32,8 @@ class ServedDashboard:
         targets: tuple[Informer, ...],
         nodes: Informer,
         proxies: Informer,
+        policies: tuple[Informer, ...],
+        overrides: tuple[Informer, ...],
         serves_sources: bool,
         links: Links,
         certificate: KubeletCertificate,
@@ -43,7 +45,7 @@ class ServedDashboard:
         self._auth = AuthMiddleware(client, clock)
         source_kinds = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
         self._sources = tuple(Informer(client, kind) for kind in source_kinds)
-        stores = Stores(targets, self._sources, nodes, proxies.store.values)
+        stores = Stores(targets, self._sources, nodes, proxies.store.values, policies, overrides)
         self._live_model = LiveModel(
             client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
         )

@@ -96,6 +96,8 @@ class Agent:
             targets=shared.targets.informers,
             nodes=shared.nodes,
             proxies=shared.proxies,
+            policies=shared.policies.informers,
+            overrides=shared.overrides.informers,
             serves_sources=options.config.source_controller,
             links=shared.links,
             certificate=self._kubelet.certificate,

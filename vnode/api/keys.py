@@ -85,6 +85,7 @@ KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port
 
 # On a proxy that runs in another cluster than a placement policy planned: that one's virtual node.
 OVERFLOWED_FROM: Final = OWN_PREFIX + "overflowed-from"
+PLACED: Final = OWN_PREFIX + "placed"  # on a bound proxy: why there, if a policy says so
 PLACEHOLDERS: Final = OWN_PREFIX + "placeholders"  # on a proxy, see vnode.api.placeholders
 PLACEHOLDER: Final = OWN_PREFIX + "placeholder"  # on their chaperons: presence
 # What the target's extender says of a placeholder that has found a node, and so its PodScheduled.

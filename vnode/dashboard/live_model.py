@@ -14,7 +14,7 @@ from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, ConfigError, Denied, Unreachable
+from vnode.api.errors import ApiError, ConfigError, Denied, NotFound, Unreachable
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -42,11 +42,20 @@ class Stores:
     sources: tuple[Informer, ...]
     nodes: Informer
     pods: Callable[[], Iterable[Object]]
+    policies: tuple[Informer, ...] = ()
+    """Placement policies."""
+    overrides: tuple[Informer, ...] = ()
+    """Override policies."""
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """The informers whose failures the pages report."""
+        """The informers whose failures all pages report."""
         return (*self.targets, *self.sources, self.nodes)
+
+    @property
+    def of_policies(self) -> tuple[Informer, ...]:
+        """The informers whose failures the page of policies reports."""
+        return (*self.policies, *self.overrides)
 
 
 class Subscriber:
@@ -88,7 +97,7 @@ class LiveModel:
         self._collecting = asyncio.Semaphore(_MAX_STORIES)
         self._used: dict[str, Resources] = {}  # by virtual node
         self._measured: float | None = None  # when, by the monotonic clock
-        for informer in stores.informers:
+        for informer in (*stores.informers, *stores.of_policies):
             informer.subscribe(lambda _old, _new: self.notify())
 
         links.subscribe(self._on_link, lambda _link: self.notify())
@@ -164,6 +173,9 @@ class LiveModel:
             self._candidates(),
             self._used,
             tuple(self._notices()),
+            [policy for informer in stores.policies for policy in informer.store.values()],
+            [policy for informer in stores.overrides for policy in informer.store.values()],
+            tuple(self._policy_notices()),
         )
 
     def _candidates(self) -> Mapping[str, Mapping[str, CandidateState]]:
@@ -188,6 +200,16 @@ class LiveModel:
                 key = model.key_of(target)
                 if self._links.get(key.node_name) is None:
                     yield f"{key} is not connected from here: candidates there are not shown"
+
+    def _policy_notices(self) -> Iterator[str]:
+        for informer in self._stores.of_policies:
+            kinds = f"{informer.kind.kind.removesuffix('y')}ies"
+            if isinstance(informer.failure, Denied):
+                yield f"{kinds} are not shown: no right to read them"
+            elif isinstance(informer.failure, NotFound):
+                yield f"{kinds} are not known here: apply the CRDs of this version"
+            elif informer.failure is not None:
+                yield f"{kinds} cannot be read now: {informer.failure}"
 
     async def _measure(self) -> None:
         now = self.clock.monotonic()

@@ -40,6 +40,11 @@ class Paths:
         given = {name: value for name, value in filters.items() if value}
         return f"{self._base}/pods{_query(given)}"
 
+    @property
+    def policies(self) -> str:
+        """The page of policies."""
+        return f"{self._base}/policies"
+
     def pod(self, namespace: str, name: str) -> str:
         """Return the path of the page of one pod."""
         return f"{self._base}/pods/{_quoted(namespace)}/{_quoted(name)}"
@@ -122,7 +127,11 @@ def _heading(paths: Paths, cluster: str, now: datetime, here: str) -> Markup:
             "nav",
             *(
                 tag("a", text, href=href, aria_current="page" if text == here else None)
-                for text, href in (("Overview", paths.overview), ("Pods", paths.pods()))
+                for text, href in (
+                    ("Overview", paths.overview),
+                    ("Pods", paths.pods()),
+                    ("Policies", paths.policies),
+                )
             ),
             aria_label="Pages",
         ),

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from vnode.api.clock import happens_within
 from vnode.api.errors import ConfigError, VnodeError
-from vnode.dashboard import overview, page, pod_page, pods_page
+from vnode.dashboard import overview, page, pod_page, pods_page, policies_page
 from vnode.dashboard.live_model import LiveModel
 from vnode.dashboard.page import Paths
 from vnode.insight import story
@@ -66,6 +66,7 @@ class Site:
                 web.get(f"{base}/", self._overview),
                 web.get(f"{base}/pods", self._pods),
                 web.get(f"{base}/pods/{{namespace}}/{{name}}", self._story),
+                web.get(f"{base}/policies", self._policies),
                 web.get(f"{base}/events", self._events, allow_head=False),
                 web.get(f"{base}/{{asset:[a-z.]+}}", self._asset),
             ]
@@ -83,6 +84,10 @@ class Site:
         view = await self._live_model.view()
         given = dict(request.query)
         return _page(await asyncio.to_thread(pods_page.build, view, self._paths, given))
+
+    async def _policies(self, _request: web.Request) -> web.Response:
+        view = await self._live_model.view()
+        return _page(await asyncio.to_thread(policies_page.build, view, self._paths))
 
     async def _story(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +12,8 @@ from vnode.api.objects import Object, Objects
 from vnode.api.resources import Resources
 from vnode.dashboard import stages
 from vnode.dashboard.stages import Flow, Stage, StagedPod
-from vnode.insight import accounts, status_text
+from vnode.insight import accounts, policies, status_text
+from vnode.insight.policies import ShownOverride, ShownPolicy
 from vnode.pods.source.candidates import CandidateState
 from vnode.targets import conditions, model
 
@@ -52,6 +53,9 @@ class ViewModel:
     pods: tuple[StagedPod, ...]
     flow: Flow
     notices: tuple[str, ...] = ()
+    policies: tuple[ShownPolicy, ...] = ()
+    overrides: tuple[ShownOverride, ...] = ()
+    policy_notices: tuple[str, ...] = ()
 
     def target_name(self, node: str) -> str:
         """Return the name of the target behind a virtual node; the node's if there is none."""
@@ -70,6 +74,9 @@ class ModelInputs:
     candidates: Mapping[str, Mapping[str, CandidateState]]  # pod's UID -> virtual node -> state
     used: Mapping[str, Resources]
     notices: tuple[str, ...] = ()
+    policies: Objects = field(default_factory=list)
+    overrides: Objects = field(default_factory=list)
+    policy_notices: tuple[str, ...] = ()
 
 
 def make(inputs: ModelInputs, now: datetime) -> ViewModel:
@@ -95,6 +102,9 @@ def make(inputs: ModelInputs, now: datetime) -> ViewModel:
         pods,
         stages.count(pods),
         inputs.notices,
+        tuple(policies.shown(each) for each in sorted(inputs.policies, key=objects.key)),
+        tuple(policies.shown_override(each) for each in sorted(inputs.overrides, key=objects.key)),
+        inputs.policy_notices,
     )
 
 

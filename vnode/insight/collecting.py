@@ -23,6 +23,7 @@ from vnode.insight import failing, status_text
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.kube import endpoint
 from vnode.kube.client import Client
+from vnode.placement import decoding
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.scheduling import diagnosis
 from vnode.targets import model, secrets
@@ -71,7 +72,23 @@ async def collect(
         await _events(client, namespace, selector),
         tuple(task.result() for task in tasks),
         await _maybe(client, kinds.LEASES, LEASE, agent_namespace),
+        await _policies(client, pod),
     )
+
+
+async def _policies(client: Client, pod: Object) -> Objects:
+    """List the placement policies that may be for a pod; none where they may not be read."""
+    if not status_text.is_proxy(pod):
+        return []
+
+    found: Objects = []
+    for kind in decoding.KINDS:
+        try:
+            found += await client.list(kind, objects.namespace(pod) if kind.namespaced else None)
+        except (NotFound, Denied):
+            continue
+
+    return found
 
 
 async def covering(client: Client, namespace: str) -> Objects:

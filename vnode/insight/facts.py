@@ -73,6 +73,7 @@ class Facts:
     events: Objects = field(default_factory=list)
     targets: tuple[TargetFacts, ...] = ()
     lease: Object | None = None  # of the source's agent
+    policies: Objects = field(default_factory=list)  # placement policies that may be for it
 
     @property
     def node_name(self) -> str:

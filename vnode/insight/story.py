@@ -1,7 +1,7 @@
 """Tells the story of a pod in chapters of dated lines, in the order of events. Pure.
 
-Admission, queue, targets, decision, delegate, feedback; chapters that have not been reached are
-left out. The present state, and what to do, come from `judging`.
+Admission, queue, placement policy, targets, decision, delegate, feedback; chapters that have not
+been reached are left out. The present state, and what to do, come from `judging`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.insight import failing, judging, status_text
+from vnode.insight import failing, judging, policies, status_text
 from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
@@ -20,6 +20,7 @@ from vnode.kube.events import WARNING
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
+from vnode.scheduling.placement import reasons
 
 _CONSTRAINTS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
 
@@ -55,6 +56,7 @@ def build(facts: Facts) -> Story:
     chapters = [Chapter("Admission", tuple(_admission(facts)))]
     if status_text.is_proxy(facts.pod):
         chapters.append(Chapter("Queue", tuple(_queue(facts))))
+        chapters.append(Chapter("Placement", tuple(_placement(facts))))
         chapters += [
             Chapter(f"Target {target.key}", tuple(_target(facts, target)))
             for target in facts.targets
@@ -122,6 +124,25 @@ def _queue(facts: Facts) -> Iterable[Line]:
 def _times(event: Object) -> str:
     count = int(event.get("count") or 1)
     return f", {count} times since {event.get('firstTimestamp')}" if count > 1 else ""
+
+
+def _placement(facts: Facts) -> Iterable[Line]:
+    """Tell which placement policy counts for the pod, and the present plan of its workload."""
+    plan = policies.of_pod(facts.policies, facts.pod)
+    if plan is None:
+        return
+
+    for refused in plan.refused:
+        yield Line(f"{refused.name} is not in force: {refused.reason}: {refused.message}")
+
+    if plan.policy is None:
+        yield Line("so the pod is placed as without a policy")
+        return
+
+    yield Line(f"{plan.policy.name} is for the pod, mode {plan.policy.mode}")
+    if counts := plan.counts:
+        text = policies.summary(counts)
+        yield Line(f"{plan.workload} has {counts.replicas} replicas: {text}")
 
 
 def _target(facts: Facts, target: TargetFacts) -> Iterable[Line]:
@@ -200,6 +221,8 @@ def _decision(facts: Facts) -> Iterable[Line]:
     target = facts.chosen
     where = f"target {target.key}" if target else "a target that is gone"
     yield Line(f"bound to node {facts.node_name}, {where}", at)
+    if reason := reasons.of(facts.pod):
+        yield Line(reason)
 
 
 def _delegate(facts: Facts) -> Iterable[Line]:

@@ -114,6 +114,8 @@ def decode(type_: type[S], value: Any, where: str) -> S:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: {error}") from error
+    except UnicodeEncodeError as error:  # YAML may spell half a character
+        raise ConfigError(f"{where}: has text that is no Unicode") from error
 
 
 def _refuse_unknown(type_: type[msgspec.Struct], value: Any, where: str) -> None:

@@ -7,7 +7,7 @@ later (Reserve to PostBind) get the same state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ class CycleState:
         "annotations",
         "asked",
         "better",
+        "explain_place",
         "kept",
         "retry_at",
         "skip_filter",
@@ -39,6 +40,8 @@ class CycleState:
         self.asked = asked
         self._data: dict[str, Any] = {}
         self._requests: Resources | None = None
+        # Returns why the pod is placed on a node, in words; set by a plugin that plans its place.
+        self.explain_place: Callable[[str], str] | None = None
         # Nodes whose candidates stay, however many wait: plugins have chosen them.
         self.kept: frozenset[str] = frozenset()
         # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.

@@ -85,6 +85,21 @@ def test_an_imaginary_workload_is_planned_from_nothing() -> None:
     }
 
 
+def test_a_drain_counts_until_it_ends() -> None:
+    drain = [{"cluster": "a", "until": "2026-01-01T00:00:00Z"}, {"cluster": "c", "maxReplicas": 1}]
+    obj = policy(targets=SHARES, drain=drain)
+    assert counts(plan(obj, view(), replicas=10)) == {
+        "deployment/team-a/web": [("b", 9, 0, 9), ("c", 1, 0, 1)]
+    }
+    request = PlanRequest(obj, "team-a", "", 10)
+    later = planning.make(request, view(), NOW + 1e9)
+    assert {row.cluster: row.planned for row in later.accounts[0].targets} == {
+        node_of("a"): 4,
+        node_of("b"): 5,
+        node_of("c"): 1,
+    }
+
+
 def test_each_workload_is_compared_with_what_runs() -> None:
     pods = [pod(f"web-{n}", on="a") for n in range(5)] + [pod("db-0", on="a", app="db")]
     made = plan(policy(selector=WEB, targets=SHARES), view(*pods))

@@ -68,6 +68,7 @@ async def client(live_model: Any) -> AsyncIterator[TestClient[Any, Any]]:
     [
         ("/base/", 200, "Overview"),
         ("/base/pods", 200, "web"),
+        ("/base/policies", 200, "No placement policies"),
         ("/base/pods/default/web", 200, "Admission"),
         ("/base/pods/default/nobody", 404, "there is no pod"),
         ("/base/pods/%3Cscript%3E/x", 404, "&lt;script&gt;"),

@@ -128,6 +128,7 @@ A = {"cluster": "a"}
             {"clusters": {"properties": [{"name": "m", "operator": "Gt", "values": ["x"]}]}},
             'spec.clusters.properties: property "m": "x" is not a quantity',
         ),
+        ({"mode": "\ud800"}, "spec: has text that is no Unicode"),
     ],
 )
 def test_what_is_wrong_is_refused_with_the_cure(spec: Object, message: str) -> None:

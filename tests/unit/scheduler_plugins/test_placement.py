@@ -161,3 +161,36 @@ def test_pods_that_are_to_stay_together_agree_on_one_cluster() -> None:
     world.cache.set_pod(of_web("r", node="c"))
     assert choosing.home(workload, p, ("a", "b", "c")) == "c"
     assert choosing.home(workload, p, ("a", "b")) == "a", "c is not the policy's any more"
+
+
+def test_each_mode_says_why_a_pod_has_its_place() -> None:
+    world = World(spread(entry("a", weight=9), entry("b", weight=1), after=60), a=AMPLE, b=AMPLE)
+    waiting = of_web("p", since="2026-01-01T00:00:00Z")
+    world.cache.set_pod(waiting)
+    world.clock.seconds = 60
+    explain = world.cycle(waiting).state.explain_place
+    assert explain is not None
+    assert explain("a") == "planned here: 1 of 1 by weight 9 (placementpolicy/web)"
+    assert explain("b") == "overflowed from a after 1m (placementpolicy/web)"
+    assert explain("elsewhere") == ""
+    workload = "job/default/web"
+    for mode, expected in (
+        (Mode.ANY, "best score of the clusters that the policy includes (placementpolicy/web)"),
+        (
+            Mode.SINGLE,
+            f"first pod of {workload}, which chooses the cluster of all (placementpolicy/web)",
+        ),
+    ):
+        world.policy.policy = spread(mode=mode)
+        explain = world.cycle(of_web("q")).state.explain_place
+        assert explain is not None
+        assert explain("a") == expected
+
+    world.cache.set_pod(of_web("r", node="a"))
+    explain = world.cycle(of_web("q")).state.explain_place
+    assert explain is not None
+    assert explain("a") == f"with the other pods of {workload} (placementpolicy/web)"
+
+
+def test_without_a_policy_there_is_no_reason() -> None:
+    assert World(None, a=AMPLE).cycle(of_web("p")).state.explain_place is None

@@ -13,11 +13,13 @@ from vnode.api import cures, keys, kinds
 from vnode.api.clock import Clock, happens_within
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
 from vnode.cli import identity
 from vnode.dashboard.live_model import LiveModel, Stores
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Trust
 from vnode.kube.informer import Informer
+from vnode.placement import decoding as placement
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import Links
 from vnode.runtime.supervisor import Supervisor
@@ -51,11 +53,21 @@ class Observer:
             Informer(client, kinds.CLUSTER_SOURCES),
         )
         self._targets = TargetLister(client, namespace)
+        self._policies = tuple(_policies(client, kind, namespace) for kind in placement.KINDS)
+        self._overrides = tuple(
+            _policies(client, kind, namespace)
+            for kind in (kinds.OVERRIDE_POLICIES, kinds.CLUSTER_OVERRIDE_POLICIES)
+        )
         self._connections = TargetController(
             client, own, self._targets, links, clock=clock, trust=lambda _target: Trust()
         )
         stores = Stores(
-            self._targets.informers, self._sources, self._nodes, self._pods.store.values
+            self._targets.informers,
+            self._sources,
+            self._nodes,
+            self._pods.store.values,
+            self._policies,
+            self._overrides,
         )
         name = own.name if own.name != own.uid else _UNNAMED
         self.live_model = LiveModel(
@@ -68,7 +80,8 @@ class Observer:
 
         Raises the error if pods could not be listed, ConfigError if vnode is not installed.
         """
-        for informer in (self._pods, self._nodes, *self._sources):
+        of_policies = (*self._policies, *self._overrides)
+        for informer in (self._pods, self._nodes, *self._sources, *of_policies):
             tasks.start(informer.run(), f"dashboard-{informer.kind.plural}")
 
         tasks.start(self._targets.run(), "dashboard-targets")
@@ -87,6 +100,10 @@ class Observer:
 
         if isinstance(error := self._targets.informers[0].failure, NotFound):
             raise ConfigError(f"vnode is not installed here: {cures.INSTALL} ({error.message})")
+
+
+def _policies(client: Client, kind: Kind, namespace: str | None) -> Informer:
+    return Informer(client, kind, namespace=namespace if kind.namespaced else None)
 
 
 async def _until_listed(informer: Informer) -> None:

@@ -39,7 +39,7 @@ def command() -> click.Command:
     """Return the click command."""
 
     @click.command("get")
-    @click.argument("resource", type=_Resource(), metavar="targets|nodes|pods|sources|policies")
+    @click.argument("resource", type=_Resource(), metavar="|".join(views.VIEWS))
     @click.argument("names", nargs=-1)
     @access.options
     @access.all_namespaces
@@ -64,7 +64,11 @@ def command() -> click.Command:
         output: str,
         watch: bool,
     ) -> None:
-        """Show targets, virtual nodes, proxy pods, placement policies, or (in a target) sources."""
+        """Show targets, virtual nodes, proxy pods, policies, or (in a target) sources.
+
+        policies are PlacementPolicies, overrides are OverridePolicies, both with those of the
+        cluster.
+        """
 
         async def show() -> None:
             async with Access(kubeconfig, context).client() as client:

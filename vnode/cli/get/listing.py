@@ -12,7 +12,7 @@ from vnode.api import cures, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError, Denied, Gone, NotFound, VnodeError
 from vnode.api.kinds import Kind
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.cli import tables
 from vnode.cli.get import views
 from vnode.cli.get.views import Row, View
@@ -27,6 +27,7 @@ _CLUSTER_WIDE: Final = (
     kinds.CLUSTER_TARGETS,
     kinds.CLUSTER_SOURCES,
     kinds.CLUSTER_PLACEMENT_POLICIES,
+    kinds.CLUSTER_OVERRIDE_POLICIES,
 )
 [_NODES] = views.NODES.selections(None)
 
@@ -58,6 +59,8 @@ class Listing:
         # Read for pods only: virtual nodes with their targets, and those that are not ready.
         self._targets: dict[str, str] = {}
         self._away: set[str] = set()
+        # Read for override policies only, which count them; None if they were not read.
+        self._pods: Objects | None = None
         self._nodes_version = ""  # to watch nodes from; "" if they may not be read
 
     async def once(self) -> dict[int, str]:
@@ -67,6 +70,9 @@ class Listing:
         """
         if self._request.view is views.PODS:
             self._nodes_version = await self._read_nodes()
+
+        if self._request.view is views.OVERRIDES and self._request.format in ("table", "wide"):
+            self._pods = await self._read_pods()
 
         found: list[tuple[Kind, Object]] = []
         versions: dict[int, str] = {}
@@ -86,6 +92,7 @@ class Listing:
     async def follow(self) -> None:
         """List and print, and print each change, until cancelled."""
         versions = await self.once()
+        self._pods = None  # they are not watched, so what is printed later has no number
         async with asyncio.TaskGroup() as group:
             for number, selection in enumerate(self._selections()):
                 if number in versions:
@@ -146,6 +153,15 @@ class Listing:
 
         return version
 
+    async def _read_pods(self) -> Objects | None:
+        """Read the proxy pods that override policies may select; None if denied."""
+        try:
+            pods = await self._client.list(kinds.PODS, self._request.namespace)
+        except VnodeError:
+            return None
+
+        return [pod for pod in pods if status_text.is_proxy(pod)]
+
     async def _follow_nodes(self) -> None:
         """Watch the targets of virtual nodes, and whether they are ready."""
         with suppress(Denied):  # nodes may be listed, but not watched
@@ -198,7 +214,7 @@ class Listing:
 
     def _table(self, found: Sequence[tuple[Kind, Object]], *, heading: bool) -> None:
         now = self._clock.now()
-        rows = [Row(kind, obj, now, self._targets, self._away) for kind, obj in found]
+        rows = [Row(kind, obj, now, self._targets, self._away, self._pods) for kind, obj in found]
         everywhere = self._request.namespace is None
         for line in tables.lines(
             views.columns(self._request.view, everywhere=everywhere),

@@ -9,11 +9,14 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.cli import tables
+from vnode.cli.get import override_cells
 from vnode.cli.tables import Column
 from vnode.insight import failing, status_text
 from vnode.kube.watching import ListOptions
+from vnode.overrides import policy as override_policy
+from vnode.overrides import reporting
 from vnode.placement import decoding
 from vnode.targets import conditions, model
 
@@ -27,6 +30,7 @@ class Row:
     now: datetime
     targets: Mapping[str, str] = field(default_factory=dict)  # virtual node -> its target
     away: Collection[str] = ()  # virtual nodes whose targets do not answer
+    pods: Objects | None = None  # the proxy pods, for resources that count them; None: not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,9 @@ _READY: Final = Column("READY", _condition(conditions.READY, "status"))
 _REASON: Final = Column("REASON", _condition(conditions.READY, "reason"))
 _MESSAGE: Final = Column("MESSAGE", _condition(conditions.READY, "message"), wide=True)
 _AGE: Final = Column("AGE", _age)
+_PRIORITY: Final = Column(
+    "PRIORITY", _meta(lambda obj: str(objects.spec(obj).get("priority", 0))), wide=True
+)
 
 TARGETS: Final = View(
     "targets",
@@ -173,13 +180,33 @@ POLICIES: Final = View(
         Column("WORKLOADS", _status_number("workloadCount")),
         Column("REPLICAS", _status_number("replicas")),
         _AGE,
-        Column("PRIORITY", _meta(lambda obj: str(objects.spec(obj).get("priority", 0))), wide=True),
+        _PRIORITY,
         Column("MESSAGE", _condition("Accepted", "message"), wide=True),
     ),
     kind_of=decoding.kind_of,
 )
 
-VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES, POLICIES)}
+OVERRIDES: Final = View(
+    "overrides",
+    lambda namespace: [
+        ListOptions(kinds.OVERRIDE_POLICIES, namespace),
+        ListOptions(kinds.CLUSTER_OVERRIDE_POLICIES),
+    ],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column("RULES", _meta(override_cells.rules)),
+        Column("ACCEPTED", _condition(reporting.ACCEPTED, "status")),
+        Column("APPLICABLE", _condition(reporting.APPLICABLE, "status")),
+        Column("PODS", lambda row: override_cells.selected_pods(row.object, row.pods)),
+        _AGE,
+        _PRIORITY,
+        Column("MESSAGE", _meta(override_cells.failure), wide=True),
+    ),
+    kind_of=lambda obj: override_policy.kind_of(objects.key(obj)),
+)
+
+VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES, POLICIES, OVERRIDES)}
 ALIASES: Final = {
     "target": "targets",
     "tg": "targets",
@@ -191,10 +218,13 @@ ALIASES: Final = {
     "policy": "policies",
     "placementpolicies": "policies",
     "plpol": "policies",
+    "override": "overrides",
+    "overridepolicies": "overrides",
+    "ovpol": "overrides",
 }
 
 
 def columns(view: View, *, everywhere: bool) -> tuple[Column, ...]:
     """Return the columns of a view, without the namespace where it is the same for all rows."""
-    several = everywhere or view in (TARGETS, SOURCES, POLICIES)
+    several = everywhere or view in (TARGETS, SOURCES, POLICIES, OVERRIDES)
     return tuple(column for column in view.columns if several or column is not _NAMESPACE)

@@ -74,7 +74,7 @@ class MovesUnderWay:
         """
         present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
         self._claim(present, now)
-        kept = []
+        kept, over = [], set[str]()
         for move in self.moves:
             replica = present.get(move.replacement)
             if replica is None and not is_there(move):
@@ -82,10 +82,14 @@ class MovesUnderWay:
             else:
                 move.alone = None
 
-            if not self._is_over(move, replica, now):
+            if self._is_over(move, replica, now):
+                over.add(move.replacement)
+            else:
                 kept.append(move)
 
         self.moves = kept
+        for move in kept:
+            move.known |= over
 
     def wait(self, now: float) -> float | None:
         """Return in how many seconds to settle again if no pod changes; None if never."""

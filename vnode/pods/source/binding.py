@@ -87,8 +87,11 @@ class Binder:
         if status.is_success:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
+                explain = state.explain_place
+                reason = explain(node) if explain else ""
+                placed = {keys.PLACED: reason} if reason else {}
                 better = state.better.get(node, ())
-                return await self._hold_and_bind(pod, node, state.annotations, better)
+                return await self._hold_and_bind(pod, node, placed | state.annotations, better)
 
             if status.is_success:
                 return True
@@ -176,13 +179,16 @@ async def create_binding(
 ) -> bool:
     """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
 
-    The API server puts the annotations on the pod.
+    The API server copies the annotations of a Binding to the pod: they cost no request.
     """
-    metadata: Object = {"name": objects.name(pod), "uid": objects.uid(pod)}
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
+        "metadata": {
+            "name": objects.name(pod),
+            "uid": objects.uid(pod),
+            **({"annotations": dict(annotations)} if annotations else {}),
+        },
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     try:

@@ -20,9 +20,11 @@ from vnode.kube import events
 from vnode.kube.events import NORMAL
 from vnode.pods import event_record
 from vnode.pods.event_record import DelegateEventsMode, EventEntry
+from vnode.scheduling.placement import reasons
 
 REPORTER: Final = "vnode.dev/delegate-events"  # whoever has said it first
 _SEPARATOR: Final = "; "
+_SCHEDULED: Final = "Scheduled"  # the reason of kube-scheduler's Event
 _PENDING: Final = (None, "", "Pending")
 _NAME_ROOM: Final = 253 - 17  # characters that a dot and 16 hex digits leave for a pod's name
 
@@ -57,6 +59,9 @@ def wanted(
 
     By the mode Summary all that went as it should is one Event, left out without `summarize`.
     """
+    if reason := reasons.of(proxy):
+        entries = [_with_reason(entry, reason) for entry in entries]
+
     normal = [entry for entry in entries if not entry.is_warning]
     single = [entry for entry in entries if entry.is_warning]
     if mode == "All":
@@ -80,6 +85,15 @@ def _words(message: str) -> str:
     """Return what two messages have in common if the later one is no news."""
     parts = event_record.without_numbers(message).split(_SEPARATOR)
     return _SEPARATOR.join(sorted(parts))
+
+
+def _with_reason(entry: EventEntry, reason: str) -> EventEntry:
+    """Add to the Event that says where the delegate was scheduled why it is in that cluster."""
+    if entry.reason != _SCHEDULED or entry.is_warning:
+        return entry
+
+    message = f"{entry.message}{_SEPARATOR}{reason}"
+    return replace(entry, message=message[: events.MESSAGE_LIMIT])
 
 
 def _summary(entries: list[EventEntry]) -> EventEntry:

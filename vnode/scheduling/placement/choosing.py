@@ -42,6 +42,8 @@ class Choice:
     """Node -> pods of the workload; do not change."""
     replicas: int
     """The pods that are planned."""
+    since: float | None
+    """Since when the pod is unschedulable; None if it was not tried in vain yet."""
     until: float | None
     """When one more cluster is opened, if the pod is still pending then; wall clock."""
 
@@ -74,7 +76,7 @@ def choose(
 
     waits = due <= len(opened) < limit
     until = since + (len(opened) + 1) * overflow.after if waits else None
-    return Choice(aim, tuple(opened), search.planned, search.replicas, until)
+    return Choice(aim, tuple(opened), search.planned, search.replicas, member.since, until)
 
 
 def home(workload: Workload, member: Member, nodes: Collection[str]) -> str | None:

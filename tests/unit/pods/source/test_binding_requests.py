@@ -71,6 +71,15 @@ async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
     assert placeholders.of(pod(server)) == ("a", "b")
 
 
+async def test_a_reason_is_on_the_pod_with_the_binding_itself(server: APIServer) -> None:
+    before = pod(server)
+    assert await binding.create_binding(
+        server.client(), before, "gpu", {keys.PLACED: "planned here: 1 of 1"}
+    )
+    assert objects.annotations(pod(server))[keys.PLACED] == "planned here: 1 of 1"
+    assert [each.verb for each in server.requests] == ["create"]
+
+
 async def test_a_pod_that_is_bound_stays_where_it_is(server: APIServer) -> None:
     before = pod(server)
     assert await binding.create_binding(server.client(), before, "gpu")

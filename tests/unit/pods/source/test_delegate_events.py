@@ -9,7 +9,7 @@ import pytest
 
 from tests import background
 from tests.unit.pods.bound_pods import SPACE, World
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied, Unreachable
 from vnode.pods import event_record
 from vnode.pods.event_record import FIELD
@@ -101,6 +101,19 @@ async def test_a_pod_that_goes_well_costs_one_write(world, clock):
         report(world, [*start(world), entry(world, "Killing", "Stopping container main")])
         await asyncio.sleep(60)
         assert asked(world) == ["list", "create"]
+
+
+@pytest.mark.parametrize("mode", ["Summary", "All"])
+async def test_the_reason_of_a_planned_place_costs_no_event_of_its_own(world, clock, mode):
+    why = "planned here: 4 of 10 by weight 40 (placementpolicy/web)"
+    world.target.add(world.add(metadata={"annotations": {keys.PLACED: why}}))
+    async with running(world, clock, mode):
+        report(world, start(world))
+        await asyncio.sleep(1)
+        before, _, after = SUMMARY.partition(";")
+        expected = f"{before}; {why};{after}" if mode == "Summary" else f"to n1; {why}"
+        assert expected in [message for _reason, message, _count in told(world)]
+        assert asked(world).count("create") == (1 if mode == "Summary" else len(STARTED))
 
 
 async def test_an_event_is_the_targets_and_about_the_proxy(world, clock):

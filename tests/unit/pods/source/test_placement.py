@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -31,6 +32,11 @@ def said(source, pod):
     """Return what the pod's condition says."""
     condition = objects.condition(source.pod(pod), "PodScheduled")
     return (condition or {}).get("message")
+
+
+def written(source, pod):
+    """Return why the pod has its place, as its binding has it."""
+    return objects.annotations(source.pod(pod)).get(keys.PLACED)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,10 @@ async def test_pods_that_full_clusters_do_not_take_overflow_after_the_threshold(
         await source.until_bound(*pods)
         assert places(source, pods) == {"c1": 6, "c2": 6, "c3": 8}
         assert 118 < clock.monotonic() < 123
+        why = Counter(written(source, pod) for pod in pods)
+        late = "after 2m (placementpolicy/web)"
+        assert why[f"overflowed from c1 {late}"] == why[f"overflowed from c2 {late}"] == 2
+        assert sum(count for words, count in why.items() if words.startswith("planned here")) == 16
 
 
 async def test_whichever_cluster_starts_a_pod_first_has_it(clock):

@@ -1,0 +1,43 @@
+"""Fills the cells of override policies that depend on more than one field. Pure."""
+
+from __future__ import annotations
+
+from vnode.api import objects
+from vnode.api.objects import Object, Objects
+from vnode.overrides import policy, reporting
+
+NOT_COUNTED = "-"
+
+
+def rules(obj: Object) -> str:
+    """Return how many rules a policy has."""
+    return str(len(objects.spec(obj).get("rules") or ()))
+
+
+def selected_pods(obj: Object, pods: Objects | None) -> str:
+    """Return how many live pods a policy selects, whatever targets its rules are for.
+
+    `pods` is None if they were not read.
+    """
+    if pods is None:
+        return NOT_COUNTED
+
+    namespace, selector = objects.namespace(obj), policy.parse(obj).selector
+    found = (
+        pod
+        for pod in pods
+        if namespace in ("", objects.namespace(pod))
+        and not objects.is_finished(pod)
+        and selector.matches(objects.labels(pod))
+    )
+    return str(sum(1 for _pod in found))
+
+
+def failure(obj: Object) -> str:
+    """Return why the rules cannot be used, or else why they could not be applied to a pod."""
+    for type_ in (reporting.ACCEPTED, reporting.APPLICABLE):
+        condition = objects.condition(obj, type_) or {}
+        if condition.get("status") == "False":
+            return str(condition.get("message", ""))
+
+    return ""
