@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from tests import background
+from tests.apiserver.links import following
 from tests.unit.placement.moving_world import MovingWorld, fleet
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
+from vnode.kube.informer import Informer
+from vnode.pods.source.placeholders import Placeholders
 from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 
 pytestmark = pytest.mark.looptime
@@ -119,6 +124,52 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
         world.moves.look_at("deployment/default/web")
         await asyncio.sleep(30)
         assert world.living() == {"c1": 6, "c2": 8, "c3": 6}
+
+
+async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock) -> None:
+    world = fleet(clock, 6, 6, 14)
+    client = world.server.client()
+    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
+    keeper = Placeholders(client, proxies, nodes, world.links, world.cache, world.policy, clock)
+    world.placeholders = keeper.openings
+    async with world.moving(), following(proxies, nodes), background.running(keeper.run()):
+        keeper.openings.subscribe(world.moves.look_at)
+        await overflowed(world)
+        c1, c2, _ = world.rooms
+
+        def waiting() -> Counter[str]:
+            return Counter(node for pod in world.pods() for node in placeholders.of(pod))
+
+        assert waiting() == {c1.node: 2, c2.node: 2}
+        c1.grow(7)
+        await asyncio.sleep(298)
+        assert world.evictions == []
+        await asyncio.sleep(60)
+        assert world.living() == {"c1": 7, "c2": 6, "c3": 7}
+        assert waiting() == {c1.node: 1, c2.node: 2}
+        await asyncio.sleep(3600)
+        assert (len(world.evictions), world.most_missing) == (1, 1)
+        c2.grow(8)
+        await asyncio.sleep(400)
+        assert world.living() == {"c1": 7, "c2": 8, "c3": 5}
+        assert waiting() == {c1.node: 1}
+        left = [len(room.server.all(kinds.POD_CHAPERONS)) for room in world.rooms]
+        assert left == [8, 8, 5]
+
+
+async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clock) -> None:
+    class Silent:
+        def since(self, _workload: str, _node: str) -> float | None:
+            return None
+
+    world = fleet(clock, 6, 6, 14, keep_unschedulable=False)
+    world.placeholders = Silent()
+    async with world.moving():
+        await overflowed(world)
+        world.rooms[0].grow(8)
+        world.rooms[1].grow(8)
+        await asyncio.sleep(1000)
+        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
 
 
 async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:

@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 class Moves:
     """Runs in the leader.
 
-    `placeholders` answers for `failback` of mode Placeholder if it is given, else that is as mode
-    Probe; whoever makes it calls `look_at` when one of its answers changes.
+    `placeholders` answers for `failback` of mode Placeholder where pods have left some; else that
+    is as mode Probe; whoever makes it calls `look_at` when one of its answers changes.
     """
 
     def __init__(

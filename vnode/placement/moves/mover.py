@@ -56,8 +56,8 @@ class MovingPolicies(WatchedPolicies, Protocol):
 class Mover:
     """Moves pods of one workload at a time, which the caller chooses.
 
-    `placeholders` answers for `failback` of mode Placeholder if it is given, else that is as mode
-    Probe.
+    `placeholders` answers for `failback` of mode Placeholder where pods have left some; else that
+    is as mode Probe.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Mover:
         in_vain = self._in_vain(view, now)
         wait = None
         if motive is Motive.FAILBACK:
-            room, wait = self._stable(key.workload, view.policy, room, now)
+            room, wait = self._stable(view, room, now)
         else:
             room = {node: count for node, count in room.items() if node not in in_vain}
 
@@ -152,18 +152,22 @@ class Mover:
         return found
 
     def _stable(
-        self, workload: str, policy: Policy, room: dict[str, int], now: float
+        self, view: MovableWorkload, room: dict[str, int], now: float
     ) -> tuple[dict[str, int], float | None]:
-        """Return the room that there has been for long enough, and how long to wait for more."""
-        is_placeholder = policy.failback.mode is FailbackMode.PLACEHOLDER
-        openings: Openings = self._probed
-        if is_placeholder and self._placeholders is not None:
-            openings = self._placeholders
+        """Return the room that there has been for long enough, and how long to wait for more.
 
+        Where pods have left no placeholders, nor could they be asked, it is as for Probe.
+        """
+        workload, failback = view.workload, view.policy.failback
         stable, waits = {}, []
         for node, count in room.items():
-            since = openings.since(workload, node)
-            left = None if since is None else since + policy.failback.stabilization - now
+            openings: Openings = self._probed
+            is_placeholder = failback.mode is FailbackMode.PLACEHOLDER
+            if is_placeholder and self._placeholders is not None and workload.placeholders[node]:
+                openings = self._placeholders
+
+            since = openings.since(workload.key, node)
+            left = None if since is None else since + failback.stabilization - now
             if left is not None and left >= TICK:
                 waits.append(left)
             elif left is not None:
