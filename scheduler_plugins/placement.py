@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from scheduler_plugins import resources_fit
-from vnode.api import objects
+from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.placement import choosing, reasons
+from vnode.scheduling.placement import choosing, placeholders, reasons
 from vnode.scheduling.placement.choosing import Choice
 from vnode.scheduling.placement.policy import Mode, Policy, by_capacity
 from vnode.scheduling.placement.seats import MAX_WEIGHT, Share
@@ -33,6 +33,7 @@ from vnode.scheduling.plugin import (
     Handle,
     PreFilterPlugin,
     PreScorePlugin,
+    ReservePlugin,
     ScorePlugin,
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
@@ -115,7 +116,7 @@ class _Verdict:
         )
 
 
-class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
     """Plans by the first policy that is for the pod; pods without one are not looked at."""
 
     NAME = "PlacementPolicy"
@@ -182,6 +183,19 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         nodes = verdict.choice.nodes()
         return MAX_SCORE - MAX_SCORE * nodes.index(node.name) // len(nodes)
 
+    def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
+        """Have the pod say where it was planned, if it goes elsewhere."""
+        verdict: _Verdict | None = state.read(self.NAME)
+        state.annotations.pop(keys.OVERFLOWED_FROM, None)
+        aim = verdict.choice.aim if verdict is not None and verdict.choice is not None else ""
+        if aim not in ("", node_name):
+            state.annotations[keys.OVERFLOWED_FROM] = aim
+
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
+        """Do nothing: only a binding writes."""
+
     def _shares_of(self, policy: Policy, snapshot: Snapshot) -> tuple[Share, ...]:
         """Return the shares of all nodes of the policy, made anew only when one has changed."""
         nodes = tuple(info.virtual.node for info in snapshot.nodes)
@@ -230,6 +244,9 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         choice = choosing.choose(workload, member, shares, policy.overflow, now)
         workload.plan(member, choice.aim, choice.opened)
         state.kept = frozenset(choice.nodes())
+        if placeholders.keeps(policy):
+            state.better = placeholders.better(choice, {share.node: share for share in shares})
+
         if choice.until is not None:
             state.retry_by(clock.monotonic() + choice.until - now)
 

@@ -27,6 +27,7 @@ _ORDER = (
     "ClusterOverridePolicy",
     "PlacementPolicy",
     "ClusterPlacementPolicy",
+    "Rebalance",
     "PodChaperon",
     "ClusterSummary",
 )

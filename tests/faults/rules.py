@@ -20,7 +20,7 @@ from tests.faults.snapshot import (
     phase,
     virtual_node,
 )
-from vnode.api import keys, names, objects
+from vnode.api import keys, names, objects, placeholders
 from vnode.api.objects import Object
 from vnode.nodes import virtual
 
@@ -35,20 +35,26 @@ def delegates_have_chaperons(snapshot: Snapshot) -> Iterator[str]:
 
 
 def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
-    """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster."""
+    """A chaperon's proxy is there; if it is bound, then to the chaperon's own cluster.
+
+    But for placeholders, which are never allowed.
+    """
     proxies = {objects.uid(pod): pod for pod in snapshot.proxies.values()}
     for cluster, found in snapshot.chaperons.items():
         for key, chaperon in found.items():
             proxy = proxies.get(objects.labels(chaperon).get(keys.PARENT_UID, ""))
             if proxy is None:
                 yield f"chaperon {key} in {cluster} has no proxy"
-            elif is_bound_elsewhere(proxy, cluster):
+            elif is_placeholder(proxy, cluster):
+                if keys.IS_ALLOWED in objects.annotations(chaperon):
+                    yield f"placeholder {key} in {cluster} is allowed"
+            elif node_of(proxy) and node_of(proxy) != virtual_node(cluster):
                 yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
 
 
-def is_bound_elsewhere(proxy: Object, cluster: str) -> bool:
-    """Tell whether a proxy's candidate in a cluster is left over; there are no placeholders."""
-    return bool(node_of(proxy)) and node_of(proxy) != virtual_node(cluster)
+def is_placeholder(proxy: Object, cluster: str) -> bool:
+    """Tell whether a proxy's candidate in a cluster stays there while the proxy runs elsewhere."""
+    return virtual_node(cluster) in placeholders.of(proxy)
 
 
 def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:

@@ -56,6 +56,9 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
             {"selector": {"matchExpressions": [{"key": "n", "operator": "Gt", "values": ["3"]}]}},
         ],
         "overflow": {"afterUnschedulableFor": "1h2m3s", "maxCandidates": 2},
+        "failback": {"mode": "Probe", "stabilization": "90s", "maxConcurrent": "25%"},
+        "drain": [{"cluster": "b", "maxReplicas": 1, "until": "2126-01-31T06:00:00Z"}],
+        "reschedule": {"when": ["PolicyChanged", "ClusterJoined", "LabelsChanged"]},
     }
     created = await create(client, kind, namespace, spec)
     assert created["spec"] == spec
@@ -79,6 +82,12 @@ async def test_the_mode_is_spread_by_default(client: Client, namespace: str) -> 
         ({"mode": "Any", "targets": [{**A, "weight": 1}]}, "in the modes Spread and Fill only"),
         ({"mode": "Single", "targets": [{**A, "minReplicas": 1}]}, "modes Spread and Fill only"),
         ({"mode": "Single", "overflow": {}}, "overflow means something in the modes Spread"),
+        ({"mode": "Any", "drain": [A]}, "failback, drain and reschedule mean something in the"),
+        ({"mode": "Single", "failback": {}}, "failback, drain and reschedule mean something in"),
+        ({"failback": {"maxConcurrent": 0}}, "greater than or equal to 1"),
+        ({"failback": {"maxConcurrent": "0%"}}, "should match"),
+        ({"drain": [A, A]}, "Duplicate value"),
+        ({"drain": [{**A, "until": "soon"}]}, "must be of type date-time"),
         ({"mode": "Pack"}, 'supported values: "Spread", "Fill", "Single", "Any"'),
         ({"targets": [{**A, "weight": -1}]}, "greater than or equal to 0"),
         ({"overflow": {"afterUnschedulableFor": "soon"}}, "should match"),

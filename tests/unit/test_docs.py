@@ -29,11 +29,13 @@ from vnode.api.clock import SystemClock
 from vnode.cli import main
 from vnode.overrides import policy
 from vnode.placement import decoding
+from vnode.placement.moves import rebalance_status
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate
 
+_OTHERS = (keys.KUEUE, "core.kubeadmiral.io", "policy.karmada.io")
 AGENT_CONFIGURATION = "AgentConfiguration"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
@@ -203,13 +205,12 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             )
         case "OverridePolicy" | "ClusterOverridePolicy":
             assert not policy.parse(document).problem
-        case "ClusterQueue" | "LocalQueue":
-            assert document["apiVersion"].partition("/")[0] == keys.KUEUE
+        case "ClusterQueue" | "LocalQueue" | "PropagationPolicy":  # of others
+            assert document["apiVersion"].partition("/")[0] in _OTHERS
         case "PlacementPolicy" | "ClusterPlacementPolicy":
             assert decoding.decode(document)
-        case "PropagationPolicy":
-            group = document["apiVersion"].partition("/")[0]
-            assert group in ("core.kubeadmiral.io", "policy.karmada.io")
+        case "Rebalance":
+            assert rebalance_status.decode(document)
         case "Role" | "RoleBinding":
             pass  # an API server takes it, or tests/docs would fail
         case other:

@@ -89,7 +89,7 @@ class Shared:
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
         self.targets = TargetLister(client, limit=options.config.targets_per_namespace)
-        self.policies = PlacementPolicies(client, self.targets)
+        self.policies = PlacementPolicies(client, self.targets, self.clock)
         self.connections = TargetController(
             client,
             identity,

@@ -19,6 +19,8 @@ from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
+from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.rebalances import Rebalances
 from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods import chains
 from vnode.pods.source import quota_events, scheduler
@@ -29,6 +31,7 @@ from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.deletion_costs import DeletionCosts
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
+from vnode.pods.source.placeholders import Placeholders
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.scheduler import ProxyScheduler
@@ -68,7 +71,11 @@ class Term:
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
         self._cache = Cache()
+        self._framework = make_framework(shared.options.config, self._make_handle())
+        self._placeholders = self._make_placeholders()
         self._scheduler, self._event_handlers = self._make_scheduler()
+        self._moves = self._make_moves()
+        self._placeholders.openings.subscribe(self._moves.look_at)
 
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
@@ -98,6 +105,12 @@ class Term:
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await shared.policies.wait_known()  # or pods would be placed as if there were none
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+                tasks.start(self._placeholders.run(), "placeholders")
+                tasks.start(self._moves.run(), "moves")
+                rebalances = Rebalances(
+                    shared.client, self._moves, events=self._events, clock=shared.clock
+                )
+                tasks.start(rebalances.run(), "rebalances")
                 await self._schedule(tasks)
 
     def _follow(self, tasks: Supervisor) -> None:
@@ -239,6 +252,33 @@ class Term:
             shared.clock,
         )
 
+    def _make_placeholders(self) -> Placeholders:
+        shared = self._shared
+        return Placeholders(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
+    def _make_moves(self) -> Moves:
+        shared = self._shared
+        return Moves(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            self._framework.takers,
+            shared.policies,
+            events=self._events,
+            clock=shared.clock,
+            placeholders=self._placeholders.openings,
+        )
+
     def _make_handle(self) -> Handle:
         shared = self._shared
         return Handle(
@@ -251,7 +291,7 @@ class Term:
 
     def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
         shared, config = self._shared, self._shared.options.config
-        framework = make_framework(config, self._make_handle())
+        framework = self._framework
         queue = SchedulingQueue(
             shared.clock,
             framework.queue_sort.sort_key,

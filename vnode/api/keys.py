@@ -88,7 +88,14 @@ FREE_RESOURCES: Final = OWN_PREFIX + "free"  # on a ClusterSummary: JSON, see vn
 CLASSES: Final = OWN_PREFIX + "classes"  # on a ClusterSummary: JSON, see vnode.api.class_names
 KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port over restarts
 
+# On a proxy that runs in another cluster than a placement policy planned: that one's virtual node.
+OVERFLOWED_FROM: Final = OWN_PREFIX + "overflowed-from"
 PLACED: Final = OWN_PREFIX + "placed"  # on a bound proxy: why there, if a policy says so
+PLACEHOLDERS: Final = OWN_PREFIX + "placeholders"  # on a proxy, see vnode.api.placeholders
+PLACEHOLDER: Final = OWN_PREFIX + "placeholder"  # on their chaperons: presence
+# What the target's extender says of a placeholder that has found a node, and so its PodScheduled.
+COULD_START: Final = "runs in another cluster and is a placeholder here: this cluster has room now"
+
 DELETION_COST: Final = OWN_PREFIX + "deletion-cost"  # on a proxy: the POD_DELETION_COST we set
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # read by ReplicaSets
 

@@ -153,6 +153,7 @@ PLACEMENT_POLICIES: Final = Kind(VNODE, "v1alpha1", "placementpolicies", "Placem
 CLUSTER_PLACEMENT_POLICIES: Final = Kind(
     VNODE, "v1alpha1", "clusterplacementpolicies", "ClusterPlacementPolicy", namespaced=False
 )
+REBALANCES: Final = Kind(VNODE, "v1alpha1", "rebalances", "Rebalance")
 
 OVERRIDE_POLICIES: Final = Kind(VNODE, "v1alpha1", "overridepolicies", "OverridePolicy")
 CLUSTER_OVERRIDE_POLICIES: Final = Kind(

@@ -18,6 +18,7 @@ from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
 from vnode.kube.events import WARNING
 from vnode.pods import preemption
+from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
 from vnode.scheduling.placement import reasons
@@ -175,6 +176,10 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
     yield Line(f"asked: chaperon {objects.key(chaperon)}", created)
     condition = objects.condition(chaperon, "PodScheduled") or {}
     at = str(condition.get("lastTransitionTime") or "")
+    if keys.PLACEHOLDER in objects.annotations(chaperon):
+        yield Line(f"a placeholder waits there: {_news(target, chaperon)}", at)
+        return
+
     match target.candidate:
         case CandidateState.REJECTED:
             yield Line(f"rejected: {target.rejection}", at)
@@ -191,6 +196,14 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
 
     if missing := objects.annotations(chaperon).get(keys.POD_MISSING_SINCE):
         yield Line("its delegate is missing", missing)
+
+
+def _news(target: TargetFacts, chaperon: Object) -> str:
+    """Return what a target says of a placeholder, whose pod runs elsewhere."""
+    if candidates.could_start(chaperon):
+        return "there is room now"
+
+    return f"no room: {target.rejection}" if target.rejection else "no answer yet"
 
 
 def verdict_of(facts: Facts, target: TargetFacts) -> str:

@@ -45,6 +45,8 @@ class ClusterAccount:
     """None where there is no plan."""
     running: int
     waiting: int
+    placeholders: int = 0
+    """Pods that run elsewhere, and wait here for room."""
 
     @property
     def difference(self) -> int | None:
@@ -101,8 +103,9 @@ def account(
                 None if made is None else planned.get(name, 0),
                 tally.running[name],
                 waiting[name],
+                tally.placeholders[name],
             )
-            for name in sorted(planned.keys() | there.keys())
+            for name in sorted(planned.keys() | there.keys() | tally.placeholders.keys())
         ),
         0 if made is None else made.unplaced,
     )
@@ -168,4 +171,10 @@ def _entry(target: ClusterAccount) -> Object:
         "running": target.running,
         "waiting": target.waiting,
     }
-    return entry if target.planned is None else entry | {"planned": target.planned}
+    if target.planned is not None:
+        entry["planned"] = target.planned
+
+    if target.placeholders:
+        entry["placeholders"] = target.placeholders
+
+    return entry

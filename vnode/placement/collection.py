@@ -8,11 +8,13 @@ learns by `subscribe` that a policy has begun, changed or ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vnode.api import objects, visible
+from vnode.api.clock import TICK, Clock, SystemClock, happens_within
 from vnode.api.errors import MESSAGE_LIMIT, ConfigError
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
@@ -26,6 +28,7 @@ ACCEPTED: Final = "Accepted"
 INVALID: Final = "Invalid"
 UNKNOWN_CLUSTER: Final = "UnknownCluster"
 _NAMES_SHOWN: Final = 10
+_CLOCK_CHECK: Final = 600.0  # seconds after which the wall clock is looked at again: it may jump
 
 
 class KnownClusters(Protocol):
@@ -54,7 +57,10 @@ class PolicyVerdict:
 class PlacementPolicies:
     """The policies that are in force; implements `vnode.scheduling.placement.policy.Policies`."""
 
-    def __init__(self, client: Client, clusters: KnownClusters) -> None:
+    def __init__(self, client: Client, clusters: KnownClusters, clock: Clock | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
+        self._drain_ends: dict[str, float] = {}  # by policy: when (wall clock) its next drain does
+        self._ends_changed = asyncio.Event()
         self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
         self._clusters = clusters
         self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
@@ -77,6 +83,7 @@ class PlacementPolicies:
             for informer in self.informers:
                 group.create_task(informer.run(), name=informer.kind.plural)
 
+            group.create_task(self._end_drains(), name="drains")
             await self._clusters.wait_synced()
             self._judge_all()
 
@@ -96,6 +103,10 @@ class PlacementPolicies:
             self._index = PolicyIndex(self._in_force.values())
 
         return self._index.of(pod)
+
+    def in_force(self) -> Mapping[str, Policy]:
+        """Return those in force, by the keys of their objects; do not change it."""
+        return self._in_force
 
     def get(self, key: str) -> Object | None:
         """Return the object of that key: NAMESPACE/NAME, or NAME for a cluster-wide one."""
@@ -118,6 +129,7 @@ class PlacementPolicies:
         key = objects.key(new or _old or {})
         if new is None:
             self._verdicts.pop(key, None)
+            self._drain_ends.pop(key, None)
         else:
             self._verdicts[key] = self._judge(new)
 
@@ -173,11 +185,50 @@ class PlacementPolicies:
 
         known = names[policy.namespace]
         missing = None if known is None else missing_cluster(policy, known)
-        return (
-            PolicyVerdict(policy)
-            if missing is None
-            else PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
-        )
+        if missing is not None:
+            return PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
+
+        return PolicyVerdict(self._without_ended(objects.key(obj), policy))
+
+    def _without_ended(self, key: str, policy: Policy) -> Policy:
+        """Return the policy without the drains that have ended, and note when the next one does."""
+        left = in_time(policy, self._clock.now().timestamp())
+        ends = [drain.until for drain in left.drains if drain.until is not None]
+        self._drain_ends.pop(key, None)
+        if ends:
+            self._drain_ends[key] = min(ends)
+            self._ends_changed.set()
+
+        return left
+
+    async def _end_drains(self) -> None:
+        """Judge policies again when one of their drains ends."""
+        while True:
+            self._ends_changed.clear()
+            now = self._clock.now().timestamp()
+            wait = min(self._drain_ends.values()) - now if self._drain_ends else None
+            if wait is not None and wait < TICK:
+                self._judge_ended(now)
+            else:
+                limit = None if wait is None else min(wait, _CLOCK_CHECK)
+                await happens_within(self._ends_changed, limit)
+
+    def _judge_ended(self, now: float) -> None:
+        changed = False
+        for key in [key for key, end in self._drain_ends.items() if end - now < TICK]:
+            del self._drain_ends[key]
+            if (obj := self.get(key)) is not None:
+                self._verdicts[key] = self._judge(obj)
+                changed |= self._enforce(key)
+
+        if changed:
+            self._listeners.call()
+
+
+def in_time(policy: Policy, now: float) -> Policy:
+    """Return the policy without the drains that have ended at that moment of the wall clock."""
+    drains = tuple(d for d in policy.drains if d.until is None or d.until - now >= TICK)
+    return policy if drains == policy.drains else dataclasses.replace(policy, drains=drains)
 
 
 def missing_cluster(policy: Policy, known: frozenset[str]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vnode.api import objects
+from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.placement.workloads import workload_of
@@ -28,6 +28,8 @@ class CountedPod(NamedTuple):
     node: str
     """"" while it is not bound."""
     runs: bool
+    placeholders: tuple[str, ...] = ()
+    """Virtual nodes where it waits for room, too."""
 
 
 @dataclass(slots=True)
@@ -40,12 +42,15 @@ class WorkloadTally:
     """Virtual node -> pods that run there."""
     starting: Counter[str] = field(default_factory=Counter)
     """Virtual node -> pods that are bound to it and do not run yet."""
+    placeholders: Counter[str] = field(default_factory=Counter)
+    """Virtual node -> pods that run elsewhere and wait there for room."""
     unbound: dict[str, str] = field(default_factory=dict)
     """Keys of the others -> their UIDs."""
 
     def add(self, key: str, pod: CountedPod) -> None:
         """Count a pod."""
         self.replicas += 1
+        self.placeholders.update(pod.placeholders)
         if pod.node:
             (self.running if pod.runs else self.starting)[pod.node] += 1
         else:
@@ -54,6 +59,11 @@ class WorkloadTally:
     def remove(self, key: str, pod: CountedPod) -> None:
         """Undo `add`."""
         self.replicas -= 1
+        for node in pod.placeholders:
+            self.placeholders[node] -= 1
+            if not self.placeholders[node]:
+                del self.placeholders[node]
+
         if pod.node:
             counts = self.running if pod.runs else self.starting
             counts[pod.node] -= 1
@@ -84,6 +94,7 @@ def counted(pod: Object, policy_of: Callable[[Object], Policy | None]) -> Counte
         objects.uid(pod),
         objects.node_name(pod),
         objects.status(pod).get("phase") == "Running",
+        placeholders.of(pod),
     )
 
 

@@ -18,12 +18,15 @@ from vnode.api.kinds import Kind
 from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
 from vnode.scheduling.config import decode as decode_struct
+from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.scheduling.placement.seats import MAX_WEIGHT
 
 KINDS: Final = (kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES)
 MOST_REPLICAS: Final = 1_000_000
 _DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+_MOST_MOVES: Final = 1000
+_PORTION: Final = re.compile(r"(?:([1-9][0-9]?|100)%)|([1-9][0-9]{0,2}|1000)", re.ASCII)
 _PLANNED: Final = (Mode.SPREAD, Mode.FILL)
 
 _Weight = Annotated[int, msgspec.Meta(ge=0, le=MAX_WEIGHT)]
@@ -61,7 +64,24 @@ class _Target(_SpecPart, frozen=True):
 
 class _Overflow(_SpecPart, frozen=True):
     after_unschedulable_for: str = "1m"
+    keep_unschedulable: bool = True
     max_candidates: Annotated[int, msgspec.Meta(ge=1, le=100)] = 3
+
+
+class _Failback(_SpecPart, frozen=True):
+    mode: FailbackMode = FailbackMode.PLACEHOLDER
+    stabilization: str = "5m"
+    max_concurrent: int | str = 1
+
+
+class _Drain(_SpecPart, frozen=True):
+    cluster: str
+    max_replicas: _Replicas = 0
+    until: str = ""
+
+
+class _Reschedule(_SpecPart, frozen=True):
+    when: tuple[Change, ...] = ()
 
 
 class _PolicySpec(_SpecPart, frozen=True):
@@ -72,6 +92,9 @@ class _PolicySpec(_SpecPart, frozen=True):
     mode: Mode = Mode.SPREAD
     targets: tuple[_Target, ...] = ()
     overflow: _Overflow | None = None
+    failback: _Failback | None = None
+    drain: tuple[_Drain, ...] = ()
+    reschedule: _Reschedule | None = None
 
 
 def kind_of(policy: Object) -> Kind:
@@ -88,10 +111,12 @@ def decode(obj: Object) -> Policy:
     """Decode a policy. Raises ConfigError, which says what to change."""
     raw = obj.get("spec")
     spec = decode_struct(_PolicySpec, {} if raw is None else raw, "spec")
-    if spec.mode not in _PLANNED and spec.overflow is not None:
-        raise ConfigError(f"spec.overflow {_only_planned(spec.mode)}")
+    if spec.mode not in _PLANNED:
+        for field in ("overflow", "failback", "drain", "reschedule"):
+            if getattr(spec, field) not in (None, ()):
+                raise ConfigError(f"spec.{field} {_only_planned(spec.mode)}")
 
-    overflow = spec.overflow or _Overflow()
+    overflow, reschedule = spec.overflow or _Overflow(), spec.reschedule or _Reschedule()
     return Policy(
         name=reference(obj),
         namespace=objects.namespace(obj),
@@ -104,7 +129,11 @@ def decode(obj: Object) -> Policy:
         overflow=Overflow(
             seconds(overflow.after_unschedulable_for, "spec.overflow.afterUnschedulableFor"),
             overflow.max_candidates,
+            overflow.keep_unschedulable,
         ),
+        failback=_failback(spec.failback or _Failback()),
+        drains=_drains(spec.drain),
+        reschedule=frozenset(reschedule.when),
     )
 
 
@@ -117,6 +146,22 @@ def named(policy: Policy) -> Iterable[tuple[str, str]]:
         for name in target.clusters.names:
             yield f"spec.targets[{number}].cluster", name
 
+    for number, drain in enumerate(policy.drains):
+        yield f"spec.drain[{number}].cluster", drain.cluster
+
+
+def portion(value: int | str, where: str) -> Portion:
+    """Return what `3` or `10%` is. Raises ConfigError."""
+    text = str(value)
+    match = _PORTION.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f'{where}: "{text[:32]}" is no number from 1 to {_MOST_MOVES} and no percentage: '
+            "write 2, or 10%"
+        )
+
+    return Portion(int(match[1] or match[2]), match[1] is not None)
+
 
 def seconds(text: str, where: str) -> float:
     """Return how many seconds `1h30m`, `2m` or `90s` are. Raises ConfigError."""
@@ -126,6 +171,35 @@ def seconds(text: str, where: str) -> float:
 
     hours, minutes, rest = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + rest)
+
+
+def _failback(spec: _Failback) -> Failback:
+    where = "spec.failback"
+    return Failback(
+        spec.mode,
+        seconds(spec.stabilization, f"{where}.stabilization"),
+        portion(spec.max_concurrent, f"{where}.maxConcurrent"),
+    )
+
+
+def _drains(spec: tuple[_Drain, ...]) -> tuple[Drain, ...]:
+    found = dict[str, Drain]()
+    for number, drain in enumerate(spec):
+        where = f"spec.drain[{number}]"
+        if not drain.cluster or drain.cluster in found:
+            why = f"an earlier entry is for {drain.cluster}" if drain.cluster else 'cluster is ""'
+            raise ConfigError(f"{where}: {why}: leave one out")
+
+        until = objects.parse_timestamp(drain.until) if drain.until else None
+        if drain.until and (until is None or until.tzinfo is None):
+            raise ConfigError(
+                f'{where}.until: "{drain.until[:32]}" is no moment: write 2026-01-31T12:00:00Z'
+            )
+
+        moment = until.timestamp() if until else None
+        found[drain.cluster] = Drain(drain.cluster, drain.max_replicas, moment)
+
+    return tuple(found.values())
 
 
 def _clusters(spec: _Clusters) -> Clusters:

@@ -8,7 +8,7 @@ it. The chaperons are the only state.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, NoReturn
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, NotFound, VnodeError
@@ -45,7 +45,7 @@ class Reservations:
         """Return once the source has allowed the delegate; Refusal if it does not in time.
 
         While this waits, the candidate is reserved, whatever its chaperon had before. A pod that no
-        chaperon controls is refused too.
+        chaperon controls is refused too, and a placeholder at once.
         """
         key = objects.key(pod)
         owner = objects.controller_uid(pod)
@@ -60,6 +60,9 @@ class Reservations:
                     annotations := objects.annotations(self._live(key, owner))
                 ):
                     event.clear()
+                    if keys.PLACEHOLDER in annotations:
+                        await self._refuse(self._live(key, owner))
+
                     if keys.IS_RESERVED not in annotations:
                         async with self._reserving:
                             await self._annotate(self._live(key, owner), {keys.IS_RESERVED: "true"})
@@ -72,6 +75,13 @@ class Reservations:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
                 del self._waiting[key]
+
+    async def _refuse(self, chaperon: Object) -> NoReturn:
+        """Refuse a placeholder: its pod runs elsewhere, and here is not to take anybody's room."""
+        if keys.IS_RESERVED in objects.annotations(chaperon):
+            await self._annotate(chaperon, {keys.IS_RESERVED: None})
+
+        raise Refusal(f"{objects.key(chaperon)} {keys.COULD_START}")
 
     async def is_gone(self, pod: Object) -> bool:
         """Ask the API server whether the chaperon of a delegate is gone, or is being deleted."""

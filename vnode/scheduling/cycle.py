@@ -16,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 
 _NOT_ASKED: Final[Mapping[str, float]] = MappingProxyType({})
+_NONE_BETTER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
 class CycleState:
@@ -24,7 +25,9 @@ class CycleState:
     __slots__ = (
         "_data",
         "_requests",
+        "annotations",
         "asked",
+        "better",
         "explain_place",
         "kept",
         "retry_at",
@@ -41,6 +44,10 @@ class CycleState:
         self.explain_place: Callable[[str], str] | None = None
         # Nodes whose candidates stay, however many wait: plugins have chosen them.
         self.kept: frozenset[str] = frozenset()
+        # Node -> better nodes, where candidates stay as placeholders if the pod is bound to it.
+        self.better: Mapping[str, tuple[str, ...]] = _NONE_BETTER
+        # What Reserve plugins have the binding write on the pod.
+        self.annotations: dict[str, str] = {}
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
         self.retry_at: float | None = None
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.

@@ -120,7 +120,7 @@ class Framework:
         """
         state = CycleState(asked or {})
         with extension_point("PreFilter"):
-            status = self._run_pre_filter(state, pod, snapshot)
+            status = self._run_pre_filter(state, pod, snapshot, self._pre_filter)
 
         if not status.is_success:
             statuses = {node.name: status for node in snapshot.nodes}
@@ -150,12 +150,39 @@ class Framework:
             return unresolvable("the target is not connected")
 
         state = CycleState()
-        status = self._run_pre_filter(state, pod, snapshot)
+        status = self._run_pre_filter(state, pod, snapshot, self._pre_filter)
         if status.is_success:
             filters = [plugin for plugin in self._filters(state) if not plugin.IS_ESTIMATE]
             status = plugin_calls.first_rejection(filters, state, pod, node) or SUCCESS
 
         return status if self._excludes(status) else SUCCESS
+
+    def takers(
+        self, pod: Object, snapshot: Snapshot, name: str
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the nodes that could take a pod of this kind, and those that could do so now.
+
+        The former pass all Filter plugins before the one of that name, the latter those after it,
+        too. That one itself is not asked. The pod may be bound already.
+        """
+        state = CycleState()
+        others = [plugin for plugin in self._pre_filter if name != plugin.NAME]
+        if not self._run_pre_filter(state, pod, snapshot, others).is_success:
+            return frozenset(), frozenset()
+
+        filters = [plugin for plugin in self._filters(state) if name != plugin.NAME]
+        order = [plugin.NAME for plugin in self._filter]
+        later = order[order.index(name) :] if name in order else ()
+        able, open_now = set(), set()
+        for node in snapshot.nodes:
+            rejection = plugin_calls.first_rejection(filters, state, pod, node)
+            if rejection is None:
+                open_now.add(node.name)
+
+            if rejection is None or rejection.plugin in later:
+                able.add(node.name)
+
+        return frozenset(able), frozenset(open_now)
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
         """Run all Reserve plugins until one rejects the pod, which undoes all of them."""
@@ -226,8 +253,14 @@ class Framework:
         for plugin in self._post_bind:
             plugin_calls.notify(plugin, plugin.post_bind, state, pod, node_name)
 
-    def _run_pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
-        for plugin in self._pre_filter:
+    def _run_pre_filter(
+        self,
+        state: CycleState,
+        pod: Object,
+        snapshot: Snapshot,
+        plugins: Iterable[PreFilterPlugin],
+    ) -> Status:
+        for plugin in plugins:
             status = plugin_calls.call(plugin, plugin.pre_filter, state, pod, snapshot)
             if status.is_skip:
                 state.skip_filter.add(plugin.NAME)

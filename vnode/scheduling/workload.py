@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vnode.api import objects
+from vnode.api import objects, placeholders
 from vnode.api.objects import Object
 from vnode.scheduling.placement.seats import Seats, Share
 
@@ -34,11 +34,13 @@ class Member:
     aim: str = ""
     opened: tuple[tuple[str, float], ...] = ()
     """Further nodes, with the moment since which it may go there."""
+    placeholders: tuple[str, ...] = ()
+    """Nodes where a bound pod waits for room, too."""
 
     def holds(self) -> set[str]:
-        """Return the nodes on which it has a place, or may get one."""
+        """Return the nodes on which it has a place, may get one, or waits for room."""
         if self.node:
-            return {self.node}
+            return {self.node, *self.placeholders}
 
         return {node for node in (self.aim, *(n for n, _ in self.opened), *self.assumed) if node}
 
@@ -61,10 +63,14 @@ class Workload:
         self.aimed: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
         self.held: Counter[str] = Counter()
-        """Node -> pods that have a place there or may get one."""
+        """Node -> pods that have a place there or may get one, and placeholders."""
+        self.placeholders: Counter[str] = Counter()
+        """Node -> pods that are bound elsewhere and wait for room there."""
         self.saturated: dict[str, float] = {}
         """Node -> when a pod last turned to another node, after waiting for this one in vain. Until
         one is bound there it counts as full for a while, also when no pod waits there any more."""
+        self.directed: Counter[str] = Counter()
+        """Node -> pods that were moved to it, and have no replacement yet that is planned there."""
         self.restored = False
         """Whether pods got back the aims that they had before this process."""
         self.weighted: tuple[object, Mapping[str, int], tuple[Share, ...]] | None = None
@@ -106,7 +112,8 @@ class Workload:
     def put(self, pod: Object, assumed: Collection[str] = ()) -> bool:
         """Count a live pod, or its newer version; return True if others may go elsewhere now.
 
-        That is so if its aim is free again, and when the first pod of the workload is bound.
+        That is so if its aim is free again, when a placeholder of it goes, and when the first pod
+        of the workload is bound.
         """
         uid, node = objects.uid(pod), objects.node_name(pod)
         member = self.members.get(uid)
@@ -118,7 +125,9 @@ class Workload:
             freed = is_news and (member.aim not in ("", node) or not self.bound)
             self._count(member, -1)
 
-        member.pod, member.node = pod, node
+        waiting = placeholders.of(pod)
+        freed |= not set(member.placeholders) <= {node, *waiting}
+        member.pod, member.node, member.placeholders = pod, node, waiting
         member.since = None if node else unschedulable_since(pod)
         if node:
             member.aim, member.opened, member.assumed = "", (), frozenset()
@@ -131,7 +140,7 @@ class Workload:
         """Stop counting a pod; return True if a place that it was planned for is free again."""
         member = self.members.pop(uid)
         self._count(member, -1)
-        return bool(member.aim)
+        return bool(member.aim or member.placeholders)
 
     def assume(self, uid: str, nodes: Collection[str]) -> None:
         """Record the nodes that a pending pod is on its way to."""
@@ -150,6 +159,9 @@ class Workload:
         if known:
             self._count(member, -1)
 
+        if aim != member.aim and self.directed[aim]:
+            _step(self.directed, aim, -1)
+
         member.aim, member.opened = aim, opened
         if known:
             self._count(member, 1)
@@ -165,6 +177,9 @@ class Workload:
 
         for node, _ in member.opened:
             _step(self.opened, node, step)
+
+        for node in member.placeholders:
+            _step(self.placeholders, node, step)
 
         for node, since in member.waits():
             oldest = self._oldest.get(node)

@@ -107,3 +107,19 @@ def test_only_what_a_pod_cannot_start_without_is_looked_for() -> None:
         (kinds.CONFIG_MAPS, "d"),
         (kinds.SECRETS, "e"),
     }
+
+
+def test_a_placeholder_says_whether_there_is_room() -> None:
+    full = chaperon(keys.PLACEHOLDER, message="0/3 nodes are available")
+    open_again = chaperon(keys.PLACEHOLDER, keys.IS_RESERVED)
+    new = chaperon(keys.PLACEHOLDER)
+    for there, says in (
+        (full, "no room: 0/3 nodes are available"),
+        (open_again, "there is room now"),
+        (new, "no answer yet"),
+    ):
+        known = facts(
+            proxy(node=NODE), target("c2", chaperon=ALLOWED), target("c3", chaperon=there)
+        )
+        told = rendering.as_text(story.build(known), NOW, 200)
+        assert f"a placeholder waits there: {says}" in told

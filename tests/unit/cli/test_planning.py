@@ -20,6 +20,7 @@ from vnode.runtime.links import TargetKey
 
 SHARES = [{"cluster": name, "weight": weight} for name, weight in (("a", 40), ("b", 40), ("c", 20))]
 WEB = {"matchLabels": {"app": "web"}}
+NOW = 1_700_000_000.0
 
 
 def node_of(name: str) -> str:
@@ -64,7 +65,7 @@ def view(*pods: Object, nodes: Objects | None = None, policies: Objects = []) ->
 def plan(
     obj: Object, seen: ClusterView, workload: str = "", replicas: int | None = None
 ) -> PolicyPlan:
-    return planning.make(PlanRequest(obj, "team-a", workload, replicas), seen)
+    return planning.make(PlanRequest(obj, "team-a", workload, replicas), seen, NOW)
 
 
 def counts(made: PolicyPlan) -> dict[str, list[tuple[str, int | None, int, int | None]]]:
@@ -81,6 +82,21 @@ def test_an_imaginary_workload_is_planned_from_nothing() -> None:
     made = plan(policy(targets=SHARES), view(), replicas=10)
     assert counts(made) == {
         "deployment/team-a/web": [("a", 4, 0, 4), ("b", 4, 0, 4), ("c", 2, 0, 2)]
+    }
+
+
+def test_a_drain_counts_until_it_ends() -> None:
+    drain = [{"cluster": "a", "until": "2026-01-01T00:00:00Z"}, {"cluster": "c", "maxReplicas": 1}]
+    obj = policy(targets=SHARES, drain=drain)
+    assert counts(plan(obj, view(), replicas=10)) == {
+        "deployment/team-a/web": [("b", 9, 0, 9), ("c", 1, 0, 1)]
+    }
+    request = PlanRequest(obj, "team-a", "", 10)
+    later = planning.make(request, view(), NOW + 1e9)
+    assert {row.cluster: row.planned for row in later.accounts[0].targets} == {
+        node_of("a"): 4,
+        node_of("b"): 5,
+        node_of("c"): 1,
     }
 
 
@@ -164,6 +180,7 @@ def test_people_read_a_table_and_programs_an_object() -> None:
             "planned": 2,
             "running": 0,
             "waiting": 0,
+            "placeholders": 0,
             "difference": 2,
         }
     ]

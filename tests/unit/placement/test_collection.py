@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from tests.unit.placement.world import SETTLED, World
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object
@@ -109,3 +110,37 @@ async def test_an_invalid_policy_hurts_no_other(clock: Clock) -> None:
             "Invalid",
             "spec.targets[0]: give exactly one of cluster and selector",
         )
+
+
+async def test_a_drain_ends_at_its_moment_and_who_schedules_hears_of_it(clock: Clock) -> None:
+    world = World(clock, "a", "b")
+    at, later = (clock.now() + timedelta(seconds=seconds) for seconds in (100, 5000))
+    drains = [
+        {"cluster": "a", "until": objects.timestamp(at)},
+        {"cluster": "b", "until": objects.timestamp(later), "maxReplicas": 3},
+    ]
+    world.add_policy(selector=WEB, drain=drains)
+    async with world.running():
+        heard = list[list[str]]()
+
+        def changed() -> None:
+            policy = world.policies.of(POD)
+            heard.append([drain.cluster for drain in policy.drains] if policy else [])
+
+        world.policies.subscribe(changed)
+        assert world.accepted()[0] == "True"
+        await asyncio.sleep(at.timestamp() - clock.now().timestamp() - 1)
+        assert heard == []
+        await asyncio.sleep(1.5)
+        assert heard == [["b"]]
+        await asyncio.sleep(5000)
+        assert heard == [["b"], []]
+
+
+async def test_a_drain_needs_its_cluster(clock: Clock) -> None:
+    world = World(clock, "a")
+    world.add_policy(selector=WEB, drain=[{"cluster": "x"}])
+    async with world.running():
+        _, reason, message = world.accepted()
+        assert reason == "UnknownCluster"
+        assert message.startswith("spec.drain[0].cluster: there is no Target or ClusterTarget x")

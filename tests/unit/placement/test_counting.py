@@ -21,6 +21,7 @@ PODS = st.builds(
     uid=st.sampled_from("12"),
     node=st.sampled_from(["", "a", "b"]),
     runs=st.booleans(),
+    placeholders=st.lists(st.sampled_from("cd"), unique=True).map(tuple),
 )
 CHANGES = st.lists(st.tuples(st.sampled_from("abcdef"), PODS | st.none()), max_size=30)
 

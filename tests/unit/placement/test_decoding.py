@@ -10,7 +10,10 @@ from vnode.api import properties, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.placement.decoding import decode, named, seconds
+from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
+
+LATER = "2026-08-01T12:00:00Z"
 
 
 def policy(namespace: str = "team-a", **spec: Any) -> Object:
@@ -43,7 +46,14 @@ def test_every_field_has_its_place() -> None:
                 {"cluster": "a", "weight": 2, "priority": 1, "minReplicas": 1, "maxReplicas": 4},
                 {"selector": {"matchLabels": {"cloud": "x"}}},
             ],
-            overflow={"afterUnschedulableFor": "1m30s", "maxCandidates": 2},
+            overflow={
+                "afterUnschedulableFor": "1m30s",
+                "keepUnschedulable": False,
+                "maxCandidates": 2,
+            },
+            failback={"mode": "Probe", "stabilization": "90s", "maxConcurrent": "25%"},
+            drain=[{"cluster": "b"}, {"cluster": "a", "maxReplicas": 2, "until": LATER}],
+            reschedule={"when": ["PolicyChanged", "ClusterJoined"]},
         )
     )
     assert found == Policy(
@@ -63,12 +73,17 @@ def test_every_field_has_its_place() -> None:
             PlacementTarget(by_name("a"), 2, 1, 1, 4),
             PlacementTarget(Clusters(selectors.parse("cloud=x"))),
         ),
-        overflow=Overflow(90.0, 2),
+        overflow=Overflow(90.0, 2, keep_unschedulable=False),
+        failback=Failback(FailbackMode.PROBE, 90.0, Portion(25, is_percentage=True)),
+        drains=(Drain("b"), Drain("a", 2, 1785585600.0)),
+        reschedule=frozenset((Change.POLICY, Change.CLUSTERS)),
     )
     assert list(named(found)) == [
         ("spec.clusters.names", "a"),
         ("spec.clusters.names", "b"),
         ("spec.targets[0].cluster", "a"),
+        ("spec.drain[0].cluster", "b"),
+        ("spec.drain[1].cluster", "a"),
     ]
 
 
@@ -94,6 +109,16 @@ A = {"cluster": "a"}
         ({"mode": "Single", "overflow": {}}, "spec.overflow means nothing in mode Single"),
         ({"overflow": {"afterUnschedulableFor": "soon"}}, '"soon" is no duration: write 90s'),
         ({"overflow": {"maxCandidates": 0}}, "`int` >= 1"),
+        ({"overflow": {"keepUnschedulable": "yes"}}, "Expected `bool`"),
+        ({"mode": "Any", "failback": {}}, "spec.failback means nothing in mode Any"),
+        ({"mode": "Single", "drain": [A]}, "spec.drain means nothing in mode Single"),
+        ({"failback": {"maxConcurrent": 0}}, '"0" is no number from 1 to 1000 and no percentage'),
+        ({"failback": {"maxConcurrent": "110%"}}, "write 2, or 10%"),
+        ({"failback": {"stabilization": "5"}}, '"5" is no duration'),
+        ({"drain": [A, A]}, r"spec.drain\[1\]: an earlier entry is for a: leave one out"),
+        ({"drain": [{"cluster": ""}]}, r'spec.drain\[0\]: cluster is ""'),
+        ({"drain": [{**A, "until": "2026-01-31T12:00:00"}]}, "write 2026-01-31T12:00:00Z"),
+        ({"reschedule": {"when": ["Always"]}}, "Invalid enum value 'Always'"),
         ({"selector": {"matchLabel": {}}}, 'spec.selector: unknown field "matchLabel"'),
         (
             {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
@@ -132,3 +157,16 @@ def test_durations_are_those_of_go(text: str, length: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"x: .* is no duration"):
         seconds(text, "x")
+
+
+@pytest.mark.parametrize(
+    ("portion", "replicas", "count"),
+    [
+        (Portion(), 100, 1),
+        (Portion(3), 1, 3),
+        (Portion(25, is_percentage=True), 10, 2),
+        (Portion(10, is_percentage=True), 3, 1),
+    ],
+)
+def test_a_portion_is_at_least_one(portion: Portion, replicas: int, count: int) -> None:
+    assert portion.of(replicas) == count

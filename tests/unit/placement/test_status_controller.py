@@ -92,6 +92,26 @@ async def test_candidates_of_pods_that_wait_are_told_by_cluster(clock: Clock) ->
         assert workload["targets"] == [entry(A, 1, 0), entry(B, 0, 0, 1)]
 
 
+async def test_placeholders_are_told_by_cluster(clock: Clock) -> None:
+    world = World(clock, "a", "b")
+    world.add_policy(selector=WEB, mode="Fill", targets=[{"cluster": "a"}, {"cluster": "b"}])
+    pods = [objects.name(pod) for pod in world.add_pods("web", B, 2)]
+
+    def wait(pod: Object) -> None:
+        pod["metadata"]["annotations"] = {keys.PLACEHOLDERS: A}
+
+    for pod in pods:
+        world.server.change(kinds.PODS, pod, "default", wait)
+
+    async with world.running():
+        [workload] = world.status()["workloads"]
+        assert workload["targets"] == [entry(A, 2, 0) | {"placeholders": 2}, entry(B, 0, 2)]
+        world.server.remove(kinds.PODS, pods[0], "default")
+        await asyncio.sleep(SETTLED)
+        [workload] = world.status()["workloads"]
+        assert workload["targets"] == [entry(A, 1, 0) | {"placeholders": 1}, entry(B, 0, 1)]
+
+
 async def test_a_single_workload_is_planned_where_most_of_it_is(clock: Clock) -> None:
     world = World(clock, "a", "b")
     world.add_policy(selector=WEB, mode="Single")

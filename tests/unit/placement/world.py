@@ -121,7 +121,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         client = self.server.client()
         targets = TargetLister(client)
-        self.policies = PlacementPolicies(client, targets)
+        self.policies = PlacementPolicies(client, targets, self.clock)
         proxies = Informer(client, kinds.PODS, trim=proxy_state.trim)
         virtual_nodes = nodes.informer(client)
         events = EventRecorder(client, "vnode", self.clock)

@@ -77,7 +77,7 @@ class Source:
         self._namespaces = Informer(self._client, kinds.NAMESPACES)
         namespaces = EnabledNamespaces(self._namespaces, label_required=label_required)
         profile = config.load({"profile": plugins or {}}).profile
-        framework = registry.build(
+        self.framework = framework = registry.build(
             profile,
             Registry(defaults.PLUGINS),
             defaults.WEIGHTS,

@@ -9,10 +9,11 @@ from typing import Any
 from tests.apiserver.store import Change
 from tests.unit.pods.clusters import Source
 from tests.unit.pods.targets import Target, rejects, reserves
-from vnode.api import kinds, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
+from vnode.pods.source import candidates, proxy_state
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.placement.policy import (
     Clusters,
@@ -39,6 +40,12 @@ class Fixed:
     def of(self, _pod: Object) -> Policy | None:
         return self.policy
 
+    def in_force(self) -> dict[str, Policy]:
+        return {"default/web": self.policy} if self.policy else {}
+
+    def get(self, _key: str) -> Object | None:
+        return {"metadata": {"name": "web", "namespace": "default", "uid": "policy"}}
+
 
 def entry(node: str, **fields: Any) -> PlacementTarget:
     return PlacementTarget(Clusters(names=frozenset((node,))), **fields)
@@ -46,7 +53,8 @@ def entry(node: str, **fields: Any) -> PlacementTarget:
 
 def spread(*targets: PlacementTarget, after: float = 120, **fields: Any) -> Policy:
     fields.setdefault("mode", Mode.SPREAD)
-    overflow = Overflow(after, fields.pop("max_candidates", 3))
+    keeps = fields.pop("keep_unschedulable", True)
+    overflow = Overflow(after, fields.pop("max_candidates", 3), keeps)
     return Policy(
         "placementpolicy/web", "default", None, targets=targets, overflow=overflow, **fields
     )
@@ -58,6 +66,7 @@ class Room(Target):
     def __init__(self, name: str, clock: Clock, places: int) -> None:
         self.places = places
         self.taken: set[str] = set()
+        self._aside: set[str] = set()
         super().__init__(name, clock, _by_room, cpu="1000")
 
     def grow(self, places: int) -> None:
@@ -70,14 +79,35 @@ class Room(Target):
         self.taken.discard(objects.name(candidate))
         self._fill()
 
+    def set_aside(self, candidate: Object) -> None:
+        """Give a placeholder no place, but tell whether there is one."""
+        if objects.name(candidate) not in self._aside:
+            self._aside.add(objects.name(candidate))
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell placeholders whether there is room, as the agent and its scheduler do."""
+        is_open = len(self.taken) < self.places
+        for candidate in self.server.all(kinds.POD_CHAPERONS):
+            if objects.name(candidate) not in self._aside:
+                continue
+
+            if is_open and not candidates.could_start(candidate):
+                refusal = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
+                self.report(candidate, {"conditions": [{**refusal, "message": keys.COULD_START}]})
+            elif not is_open and candidates.could_start(candidate) is not False:
+                rejects(self, candidate)
+
     def _fill(self) -> None:
         for candidate in self.server.all(kinds.POD_CHAPERONS):
             if len(self.taken) >= self.places:
                 break
 
-            if objects.name(candidate) not in self.taken:
+            if objects.name(candidate) not in self.taken | self._aside:
                 self.taken.add(objects.name(candidate))
                 reserves(self, candidate)
+
+        self.tell()
 
 
 def _by_room(target: Target, candidate: Object) -> None:
@@ -85,6 +115,7 @@ def _by_room(target: Target, candidate: Object) -> None:
     if len(target.taken) < target.places:
         target.taken.add(objects.name(candidate))
         reserves(target, candidate)
+        target.tell()
     else:
         rejects(target, candidate)
 
@@ -112,13 +143,18 @@ class Planned(Source):
         if kind is not kinds.PODS:
             return
 
-        pod = change.new or change.old or {}
-        node = objects.node_name(pod) if change.new else "none"
+        name = objects.name(change.new or change.old or {})
         for target in self.targets:
-            name = objects.name(pod)
             candidate = target.find(name)
-            if node and target.node != node and candidate is not None:
+            if candidate is None:
+                continue
+
+            if change.new is None or proxy_state.is_loser(candidate, change.new, target.node):
                 target.remove(candidate)
+            elif objects.node_name(change.new) not in ("", target.node) and isinstance(
+                target, Room
+            ):
+                target.set_aside(candidate)
 
 
 def add_replicas(

@@ -153,6 +153,7 @@ _KEYS: Final = {
     "grace_period": keys.GRACE_PERIOD,
     "is_allowed": keys.IS_ALLOWED,
     "is_reserved": keys.IS_RESERVED,
+    "placeholder": keys.PLACEHOLDER,
     "sent": keys.SENT,
     "team": "example.com/team",
 }

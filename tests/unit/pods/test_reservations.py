@@ -76,6 +76,28 @@ async def test_a_reservation_that_was_withdrawn_is_made_again_while_the_place_is
         task.cancel()
 
 
+async def test_a_placeholder_is_refused_at_once(held):
+    pod = held.candidate(annotations={keys.PLACEHOLDER: "true"})
+    async with held.cluster.informed():
+        with pytest.raises(Refusal, match="is a placeholder here: this cluster has room now"):
+            await asyncio.wait_for(held.reservations.allowed(pod), 0.1)
+
+        assert not held.is_reserved
+        assert held.writes == 0
+
+
+async def test_a_candidate_that_becomes_a_placeholder_gives_its_place_back(held):
+    pod = held.candidate()
+    async with held.cluster.informed():
+        task = await held.ask(pod)
+        assert held.is_reserved
+        held.cluster.annotate(placeholder="true", is_reserved="true")
+        with pytest.raises(Refusal, match="placeholder"):
+            await asyncio.wait_for(task, 1)
+
+        assert not held.is_reserved
+
+
 async def test_a_source_that_says_nothing_loses_the_reservation(held):
     pod = held.candidate()
     async with held.cluster.informed():

@@ -277,3 +277,26 @@ async def test_a_permit_without_waiting_is_immediate() -> None:
 def test_exactly_one_plugin_sorts_the_queue() -> None:
     with pytest.raises(ConfigError, match="exactly one QueueSort plugin, not 0"):
         Framework([], WaitingPods(), ManualClock())
+
+
+def test_takers_are_told_apart_by_whether_a_later_filter_minds(fixed: Fixed) -> None:
+    class Full(FilterPlugin):
+        NAME = "Full"
+
+        def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+            return status.unschedulable("full") if node.name == "b" else SUCCESS
+
+    class Planner(FilterPlugin, PreFilterPlugin):
+        NAME = "Planner"
+
+        def pre_filter(self, state: CycleState, pod: Object, snapshot: Snapshot) -> Status:
+            raise AssertionError("it would take the pod for one that is to be placed")
+
+        def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
+            return status.unschedulable("planned elsewhere")
+
+    fixed.verdicts["c"] = status.unresolvable("never")
+    plugins = (fixed, Planner(NoArgs(), handle()), Full(NoArgs(), handle()))
+    able, free = framework(*plugins).takers(pod("p"), world("a", "b", "c"), "Planner")
+    assert able == {"a", "b"}
+    assert free == {"a"}

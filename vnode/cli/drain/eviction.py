@@ -14,6 +14,7 @@ from typing import Final
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError, NotFound, TooManyRequests
 from vnode.api.objects import Object
+from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
@@ -75,21 +76,11 @@ async def _evict(
     client: Client, pod: Object, slots: asyncio.Semaphore, say: Say, grace: int | None, again: float
 ) -> None:
     name, namespace = objects.name(pod), objects.namespace(pod)
-    options: Object = {"preconditions": {"uid": objects.uid(pod)}}
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
-
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
-        "deleteOptions": options,
-    }
     say(f"evicting pod {namespace}/{name}")
     while True:
         try:
             async with slots:
-                await client.create(kinds.PODS, body, namespace, name=name, subresource="eviction")
+                await eviction.evict(client, pod, grace=grace)
         except NotFound:
             return
         except TooManyRequests as error:

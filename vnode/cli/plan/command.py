@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from vnode.api import objects
+from vnode.api.clock import SystemClock
 from vnode.cli import access, tables, terminal
 from vnode.cli.access import Access
 from vnode.cli.main import run
@@ -66,7 +67,7 @@ def command() -> click.Command:
                 view = await reading.read_cluster(client, where if is_narrow else None)
 
             request = planning.PlanRequest(policy, where, workload, replicas)
-            made = planning.make(request, view)
+            made = planning.make(request, view, SystemClock().now().timestamp())
             targets = {objects.name(node): status_text.node_target(node) for node in view.nodes}
             if output == "table":
                 terminal.say(rendering.as_text(made, targets))

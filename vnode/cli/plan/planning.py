@@ -64,9 +64,12 @@ class PolicyPlan:
     notes: tuple[str, ...] = ()
 
 
-def make(request: PlanRequest, view: ClusterView) -> PolicyPlan:
-    """Plan. Raises ConfigError, with the cure, where the agent would not accept the policy."""
-    policy = decoding.decode(request.policy)
+def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
+    """Plan for that moment of the wall clock.
+
+    Raises ConfigError, with the cure, where the agent would not accept the policy.
+    """
+    policy = collection.in_time(decoding.decode(request.policy), now)
     nodes = [accounts.planned_node(node) for node in view.nodes]
     if missing := collection.missing_cluster(policy, _names(nodes, policy.namespace)):
         raise ConfigError(f"{policy.name}: {missing}")

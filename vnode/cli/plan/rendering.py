@@ -36,13 +36,16 @@ def _workload(plan: PolicyPlan, account: WorkloadAccount, targets: Mapping[str, 
     title = f"{account.workload}: {account.replicas} replicas, {plan.policy.mode.value}"
     lines = [terminal.styled(visible.line(title), bold=True)]
     if account.targets:
-        columns = (
+        columns = [
             Column("TARGET", lambda row: targets.get(row.cluster, row.cluster)),
             Column("PLANNED", lambda row: _number(row.planned)),
             Column("RUNNING", lambda row: str(row.running)),
             Column("WAITING", lambda row: str(row.waiting)),
             Column("DIFFERENCE", _difference, is_bad=lambda row: bool(row.difference)),
-        )
+        ]
+        if any(target.placeholders for target in account.targets):
+            columns.insert(4, Column("PLACEHOLDERS", lambda row: str(row.placeholders)))
+
         lines += tables.lines(columns, account.targets)
 
     if all(target.planned is None for target in account.targets):
@@ -83,6 +86,7 @@ def as_object(plan: PolicyPlan, targets: Mapping[str, str]) -> Object:
                         "planned": row.planned,
                         "running": row.running,
                         "waiting": row.waiting,
+                        "placeholders": row.placeholders,
                         "difference": row.difference,
                     }
                     for row in account.targets

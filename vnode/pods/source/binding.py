@@ -7,20 +7,26 @@ decision (docs/decisions/0002). Whatever goes wrong on the way undoes what Reser
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
-from vnode.api import keys, kinds, objects, route
+from vnode.api import keys, kinds, objects, placeholders, route
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
+from vnode.pods.source import candidates
+from vnode.pods.source.candidates import CandidateState
 from vnode.runtime.links import Links
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
+
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +88,10 @@ class Binder:
             status = await self._framework.bind(state, pod, node)
             if status.is_skip:
                 explain = state.explain_place
-                return await self._hold_and_bind(pod, node, explain(node) if explain else "")
+                reason = explain(node) if explain else ""
+                placed = {keys.PLACED: reason} if reason else {}
+                better = state.better.get(node, ())
+                return await self._hold_and_bind(pod, node, placed | state.annotations, better)
 
             if status.is_success:
                 return True
@@ -103,14 +112,40 @@ class Binder:
 
         return SUCCESS
 
-    async def _hold_and_bind(self, pod: Object, node: str, reason: str) -> bool:
+    async def _hold_and_bind(
+        self, pod: Object, node: str, annotations: Mapping[str, str], better: Iterable[str]
+    ) -> bool:
         link = self._links.get(node)
         now = self._lookup(objects.key(pod))
         if now is not None and objects.uid(now) == objects.uid(pod):
             pod = now  # `stale_finalizers` may have removed a finalizer since
 
         held = link is not None and await hold(self._client, pod, link.target.finalizer)
-        return held and await create_binding(self._client, pod, node, reason)
+        waiting = [other for other in better if self._waits(pod, other)]
+        if waiting or keys.PLACEHOLDERS in objects.annotations(pod):  # a user may have written it
+            annotations = {**annotations, keys.PLACEHOLDERS: placeholders.text(waiting) or ""}
+
+        return held and await create_binding(self._client, pod, node, annotations)
+
+    def _waits(self, pod: Object, node: str) -> bool:
+        """Tell whether the pod leaves a candidate on the node: there is no room for it there."""
+        link = self._links.get(node)
+        found = link.candidate(objects.key(pod), objects.uid(pod)) if link is not None else None
+        if found is None or objects.is_terminating(found) or not leaves_placeholders(pod):
+            return False
+
+        return candidates.read(found, 0.0).state is CandidateState.REJECTED
+
+
+def leaves_placeholders(pod: Object) -> bool:
+    """Tell whether nobody is hurt by placeholders of the pod.
+
+    For one that may be sent on, a place would be held in the next cluster. One that may preempt
+    would have others end in its favour, though it does not run there.
+    """
+    spec = objects.spec(pod)
+    preempts = int(spec.get("priority") or 0) > 0 and spec.get("preemptionPolicy") != "Never"
+    return not preempts and keys.FORWARD not in objects.annotations(pod)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:
@@ -139,10 +174,12 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     return True
 
 
-async def create_binding(client: Client, pod: Object, node: str, reason: str = "") -> bool:
+async def create_binding(
+    client: Client, pod: Object, node: str, annotations: Mapping[str, str] = _NO_ANNOTATIONS
+) -> bool:
     """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
 
-    The API server copies the annotations of a Binding to the pod: a `reason` costs no request.
+    The API server copies the annotations of a Binding to the pod: they cost no request.
     """
     binding = {
         "apiVersion": "v1",
@@ -150,7 +187,7 @@ async def create_binding(client: Client, pod: Object, node: str, reason: str = "
         "metadata": {
             "name": objects.name(pod),
             "uid": objects.uid(pod),
-            **({"annotations": {keys.PLACED: reason}} if reason else {}),
+            **({"annotations": dict(annotations)} if annotations else {}),
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }

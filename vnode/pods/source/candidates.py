@@ -114,6 +114,22 @@ def is_accepted(chaperon: Object) -> bool:
     return bool(status.get("phase")) or delegate.rejection(status) is None
 
 
+def could_start(chaperon: Object) -> bool | None:
+    """Tell whether a target has room for a placeholder; None if it says nothing about that."""
+    annotations = objects.annotations(chaperon)
+    if objects.is_terminating(chaperon) or keys.POD_MISSING_SINCE in annotations:
+        return False
+
+    if keys.IS_RESERVED in annotations:
+        return True
+
+    if delegate.rejection(objects.status(chaperon)) is not None:
+        return False
+
+    said = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
+    return True if keys.COULD_START in said else None
+
+
 @dataclass(frozen=True, slots=True)
 class Bind:
     """Bind the proxy to this node: its candidate has a place."""

@@ -36,7 +36,7 @@ class ParentState(Enum):
     """What has become of the pod that a chaperon was made for."""
 
     GONE = auto()  # or replaced by a later one of its name
-    PENDING = auto()
+    PENDING = auto()  # or bound elsewhere, and the chaperon is its placeholder
     BOUND = auto()  # to the virtual node of the Target that sent the chaperon
     ELSEWHERE = auto()  # bound to another node, or ending without ever having been bound
 
@@ -49,7 +49,8 @@ def parent_of(chaperon: Object, pod: Object | None, node_name: str) -> ParentSta
     if proxy_state.is_loser(chaperon, pod, node_name):
         return ParentState.ELSEWHERE
 
-    return ParentState.BOUND if objects.node_name(pod) else ParentState.PENDING
+    is_bound = objects.node_name(pod) == node_name
+    return ParentState.BOUND if is_bound else ParentState.PENDING
 
 
 def is_of_no_use(parent: ParentState, here: str, sender: str | None) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from vnode.api import changeable, keys, objects
+from vnode.api import changeable, keys, objects, placeholders
 from vnode.api.objects import Object
 
 NODE_INDEX: Final = "node"
@@ -41,13 +41,17 @@ def node_of(pod: Object) -> Iterator[str]:
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:
     """Return whether a chaperon on the target of `node_name` has lost.
 
-    Its pod is bound to another node, or is ending without ever having been bound.
+    Its pod is bound to another node, or is ending without ever having been bound. A placeholder has
+    not lost, as long as its pod has not ended.
     """
     if proxy is None or is_orphan(chaperon, proxy):
         return False
 
     bound_to = objects.node_name(proxy)
-    return bound_to != node_name if bound_to else objects.is_terminating(proxy)
+    if not bound_to:
+        return objects.is_terminating(proxy)
+
+    return bound_to != node_name and node_name not in placeholders.of(proxy)
 
 
 def is_orphan(chaperon: Object, proxy: Object | None) -> bool:

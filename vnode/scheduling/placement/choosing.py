@@ -107,17 +107,37 @@ class _Search:
         self.open = {share.node: share for share in shares}
         is_counted = member.uid in workload.members
         self._own = member if is_counted else Member({}, "")
+        self._maximums = {share.node: share.maximum for share in shares}
+        if workload.placeholders:
+            self._shares = shares = tuple(_without(s, workload.placeholders) for s in shares)
+
         elsewhere = sum(n for node, n in workload.bound.items() if node not in self.open)
         self.replicas = len(workload.members) + (not is_counted) - elsewhere
         self._seats = workload.seats(shares)
         self.planned = self._seats.plan(self.replicas).planned
 
     def aim(self) -> str:
-        """Return the node that the pod keeps, or else the one with the largest gap."""
+        """Return the node that the pod keeps, or else the one with the largest gap.
+
+        Where pods were moved to, that gap is filled first: there is room for them.
+        """
         counted = {s.node: self._counted(s.node) for s in self._shares}
         kept = self._member.aim
         if kept in self.open and counted[kept] < self.planned.get(kept, 0):
             return kept
+
+        for share in self._seats.ranked if self._workload.directed else ():
+            node = share.node
+            gap = self.planned.get(node, 0) - counted[node]
+            if self._workload.directed[node] and gap > 0 and self._has_room(share):
+                return node
+
+        # Gaps for which placeholders wait are for their pods to return to; others come first.
+        placeholders = self._workload.placeholders
+        if placeholders:
+            taken = {node: count + placeholders[node] for node, count in counted.items()}
+            if node := self._widest(self._seats.ranked, self.planned, taken):
+                return node
 
         return self._widest(self._seats.ranked, self.planned, counted)
 
@@ -167,10 +187,16 @@ class _Search:
 
     def _has_room(self, share: Share) -> bool:
         """Tell whether the pod may go there without breaking the maximum."""
-        if share.maximum is None:
-            return True
+        maximum = self._maximums[share.node]
+        return maximum is None or self._workload.others(self._member, share.node) < maximum
 
-        return self._workload.others(self._member, share.node) < share.maximum
+
+def _without(share: Share, placeholders: Mapping[str, int]) -> Share:
+    """Return what is left of a share beside the placeholders, which count towards its maximum."""
+    if share.maximum is None:
+        return share
+
+    return share.capped(max(0, share.maximum - placeholders.get(share.node, 0)))
 
 
 def _capped(share: Share, count: int) -> Share:

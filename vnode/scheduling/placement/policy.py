@@ -16,9 +16,11 @@ from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.api.properties import PropertyRequirement
 from vnode.api.selectors import Selector
+from vnode.scheduling.placement.moves import Change, Drain, Failback
 from vnode.scheduling.placement.seats import Share
 
 _EVERY_NODE: Final = Selector()
+_FAILBACK: Final = Failback()
 
 
 class Mode(enum.Enum):
@@ -97,6 +99,8 @@ class Overflow:
     """Seconds for which the pod has been unschedulable."""
     max_candidates: int = 3
     """In so many clusters the pod may be waiting at once."""
+    keep_unschedulable: bool = True
+    """Whether candidates in better clusters stay when the pod has found a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,10 @@ class Policy:
     targets: tuple[PlacementTarget, ...] = ()
     """Empty: all of `clusters`, with equal rights."""
     overflow: Overflow = Overflow()
+    failback: Failback = _FAILBACK
+    drains: tuple[Drain, ...] = ()
+    """Those that have not ended."""
+    reschedule: frozenset[Change] = frozenset()
 
     @property
     def by_capacity(self) -> bool:
@@ -147,9 +155,15 @@ class Policy:
             if capacity is not None and self.by_capacity:
                 share = by_capacity(share, capacity.get(node.name, 0))
 
-            found.append(share)
+            cap = self.drained_to(node) if self.drains else None
+            found.append(share if cap is None else share.capped(cap))
 
         return tuple(found)
+
+    def drained_to(self, node: PlacementNode) -> int | None:
+        """Return how many pods of each workload a drain leaves the node; None without a drain."""
+        names = names_of(node)
+        return min((d.maximum for d in self.drains if d.cluster in names), default=None)
 
     def _target(self, node: PlacementNode) -> tuple[int, PlacementTarget | None]:
         """Return the first entry that includes the node, with its index."""

@@ -13,6 +13,7 @@ for four replicas on three equal clusters where this gives 2/1/1.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import heapq
 from collections import Counter
@@ -36,6 +37,11 @@ class Share:
     minimum: int = 0
     maximum: int | None = None
     """None: as many as there are."""
+
+    def capped(self, count: int) -> Share:
+        """Return the share with no more than so many, whatever its minimum was."""
+        maximum = count if self.maximum is None else min(count, self.maximum)
+        return dataclasses.replace(self, minimum=min(self.minimum, maximum), maximum=maximum)
 
 
 @dataclass(frozen=True, slots=True)

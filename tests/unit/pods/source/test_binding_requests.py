@@ -6,7 +6,7 @@ import pytest
 
 from tests.apiserver.server import APIServer
 from tests.unit.pods.bound_pods import SPACE, new_pod
-from vnode.api import keys, kinds, objects
+from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.errors import Conflict, Invalid, ServerError
 from vnode.pods.source import binding
@@ -65,9 +65,17 @@ async def test_a_pod_is_bound_to_the_node(server: APIServer) -> None:
     assert objects.spec(pod(server))["nodeName"] == "gpu"
 
 
+async def test_a_binding_says_where_candidates_stay(server: APIServer) -> None:
+    said = {keys.PLACEHOLDERS: "a,b"}
+    assert await binding.create_binding(server.client(), pod(server), "gpu", said)
+    assert placeholders.of(pod(server)) == ("a", "b")
+
+
 async def test_a_reason_is_on_the_pod_with_the_binding_itself(server: APIServer) -> None:
     before = pod(server)
-    assert await binding.create_binding(server.client(), before, "gpu", "planned here: 1 of 1")
+    assert await binding.create_binding(
+        server.client(), before, "gpu", {keys.PLACED: "planned here: 1 of 1"}
+    )
     assert objects.annotations(pod(server))[keys.PLACED] == "planned here: 1 of 1"
     assert [each.verb for each in server.requests] == ["create"]
 

@@ -37,11 +37,14 @@ class Clusters:
         self.released = []
         self.gc = ChaperonGC(self.source.client(), self.links, self.known.get, self.released.append)
 
-    def add_pod(self, name="web", *, node=None, ending=False, known=True):
+    def add_pod(self, name="web", *, node=None, waits=None, ending=False, known=True):
         """A proxy pod, whose UID is its name."""
         metadata = {"name": name, "namespace": "ns", "uid": name}
         if ending:
             metadata |= {"deletionTimestamp": "now", "finalizers": ["example.com/hold"]}
+
+        if waits:
+            metadata["annotations"] = {keys.PLACEHOLDERS: waits}
 
         spec = {"nodeName": node} if node else {}
         pod = self.source.add(kinds.PODS, {"metadata": metadata, "spec": spec})
@@ -101,6 +104,16 @@ async def test_the_chaperons_of_a_pending_pod_are_all_of_use(clusters):
     clusters.send(clusters.cpu)
     async with clusters.collecting():
         assert left(clusters.gpu) == left(clusters.cpu) == ["web"]
+
+
+@pytest.mark.parametrize(("ending", "expected"), [(False, ["web"]), (True, [])])
+async def test_a_placeholder_stays_until_its_pod_ends(clusters, ending, expected):
+    clusters.add_pod(node=CPU.node_name, waits=GPU.node_name, ending=ending)
+    clusters.send(clusters.gpu)
+    clusters.send(clusters.cpu)
+    async with clusters.collecting():
+        assert left(clusters.gpu) == expected
+        assert left(clusters.cpu) == ["web"]
 
 
 @pytest.mark.parametrize(

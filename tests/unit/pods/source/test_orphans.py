@@ -23,8 +23,11 @@ CLUSTERS = st.sampled_from(["", "a", "b"])
 SENDERS = st.sampled_from([None, "", "a", "b"])
 
 
-def pod(node=None, *, uid="u1", ending=False):
+def pod(node=None, *, uid="u1", ending=False, waits=None):
     metadata = {"uid": uid, **({"deletionTimestamp": "now"} if ending else {})}
+    if waits:
+        metadata["annotations"] = {keys.PLACEHOLDERS: waits}
+
     return {"metadata": metadata, "spec": {"nodeName": node} if node else {}}
 
 
@@ -38,6 +41,9 @@ def pod(node=None, *, uid="u1", ending=False):
         (pod("here", ending=True), ParentState.BOUND),
         (pod("there"), ParentState.ELSEWHERE),
         (pod(ending=True), ParentState.ELSEWHERE),
+        (pod("there", waits="here,x"), ParentState.PENDING),
+        (pod("there", waits="x"), ParentState.ELSEWHERE),
+        (pod("there", waits="here", ending=True), ParentState.ELSEWHERE),
     ],
 )
 def test_what_became_of_its_pod(owner, parent):

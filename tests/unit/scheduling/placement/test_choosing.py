@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,3 +170,23 @@ def test_the_moment_of_the_next_cluster_counts_from_when_the_pod_was_first_rejec
     world.now = 59
     choice = world.choose("p0-0")
     assert (len(choice.opened), choice.until) == (2, None)
+
+
+@pytest.mark.parametrize("target", ["b", "c"])
+def test_a_gap_to_which_a_pod_was_moved_is_filled_first_and_once(target: str) -> None:
+    world = World([Share("a", 1), Share("b", 1), Share("c", 1)])
+    world.put("p1", node="a")
+    world.workload.directed[target] += 1
+    world.add(2)
+    first, second = (world.choose(member.uid).aim for member in world.workload.pending())
+    assert {first, second} == {"b", "c"}
+    assert first == target
+    assert not world.workload.directed
+
+
+def test_without_a_gap_the_plan_goes_before_what_was_moved() -> None:
+    world = World([Share("a", 1), Share("c", 0)])
+    world.workload.directed["c"] += 1
+    world.add(2)
+    world.cycle()
+    assert world.bound == {"a": 2}

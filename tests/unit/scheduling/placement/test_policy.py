@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vnode.api import selectors
+from vnode.scheduling.placement.moves import Drain
 from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
 from vnode.scheduling.placement.seats import plan
 
@@ -65,3 +66,10 @@ def test_fill_takes_one_entry_after_the_other() -> None:
 def test_fill_keeps_to_tiers_before_the_order_of_the_list() -> None:
     fill = policy(named("c2"), named("c1", tier=1, maximum=1), mode=Mode.FILL)
     assert plan(3, fill.shares(NODES), "web").planned == {"c1": 1, "c2": 2}
+
+
+def test_a_drain_caps_the_share_whatever_its_minimum() -> None:
+    spread = policy(named("c1", 1, minimum=3), named("c2", 1), named("c3", 1, maximum=1))
+    drained = replace(spread, drains=(Drain("c1", 1), Drain("c3", 4), Drain("c9")))
+    assert plan(9, drained.shares(NODES), "web").planned == {"c1": 1, "c2": 7, "c3": 1}
+    assert [drained.drained_to(node) for node in NODES] == [1, None, 4]

@@ -1,0 +1,62 @@
+"""Which changes make a policy plan something else, and which of them it wants to hear of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from vnode.api import selectors
+from vnode.placement.accounts import PlannedNode
+from vnode.placement.moves.plan_changes import PlanChanges
+from vnode.scheduling.placement.moves import Change, Drain
+from vnode.scheduling.placement.policy import Clusters, PlacementTarget, Policy
+
+EU = PlacementTarget(Clusters(selectors.parse("region=eu")), weight=1)
+POLICY = Policy("placementpolicy/web", "default", None, targets=(EU,), reschedule=frozenset(Change))
+A, B = (PlannedNode(name, {"region": "eu"}) for name in "ab")
+
+
+def seen(policy: Policy = POLICY, *nodes: PlannedNode) -> PlanChanges:
+    changes = PlanChanges()
+    assert changes.observe({"default/web": policy}, nodes or (A,)) == {}
+    return changes
+
+
+@pytest.mark.parametrize(
+    ("policy", "nodes", "change"),
+    [
+        (POLICY, (A, B), None),
+        (replace(POLICY, priority=1), (A, B), Change.POLICY),
+        (replace(POLICY, drains=(Drain("a"),)), (A, B), None),
+        (POLICY, (A, B, PlannedNode("c", {"region": "eu"})), Change.CLUSTERS),
+        (POLICY, (A, B, PlannedNode("c", {"region": "us"})), None),
+        (POLICY, (A, PlannedNode("b", {"region": "us"})), Change.LABELS),
+        (POLICY, (A, PlannedNode("b", {"region": "eu", "more": ""})), None),
+        (POLICY, (A,), None),
+    ],
+)
+def test_what_has_changed(
+    policy: Policy, nodes: tuple[PlannedNode, ...], change: Change | None
+) -> None:
+    changes = seen(POLICY, A, B)
+    expected = {} if change is None else {"default/web": change}
+    assert changes.observe({"default/web": policy}, nodes) == expected
+    assert changes.observe({"default/web": policy}, nodes) == {}
+
+
+@pytest.mark.parametrize("wanted", list(Change))
+def test_only_what_a_policy_asks_for_counts(wanted: Change) -> None:
+    policy = replace(POLICY, reschedule=frozenset({wanted}))
+    joined = (A, B, PlannedNode("c", {"region": "eu"}))
+    changed = seen(policy, A, B).observe({"default/web": policy}, joined)
+    assert bool(changed) is (wanted is Change.CLUSTERS)
+    another = replace(policy, priority=1)
+    changed = seen(policy, A, B).observe({"default/web": another}, (A, B))
+    assert bool(changed) is (wanted is Change.POLICY)
+
+
+def test_a_policy_that_begins_has_changed() -> None:
+    assert seen().observe({"default/new": POLICY}, (A,)) == {"default/new": Change.POLICY}
+    silent = replace(POLICY, reschedule=frozenset())
+    assert seen(silent).observe({"default/new": silent}, (A, B)) == {}

@@ -1,0 +1,70 @@
+"""When a move is over, and what is learnt from it."""
+
+from __future__ import annotations
+
+from vnode.placement.moves.under_way import BARRED, OWNER, Move, MovesUnderWay
+from vnode.scheduling.placement.moving import STARTING, Replica
+
+
+def begun(*targets: str) -> MovesUnderWay:
+    moves = MovesUnderWay()
+    for number, target in enumerate(targets):
+        uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
+        moves.begin(Move(f"old{number}", f"default/old{number}", target, uids))
+
+    return moves
+
+
+def settle(moves: MovesUnderWay, *replicas: Replica, now: float, there: bool = False) -> None:
+    moves.settle((Replica("other", "x"), *replicas), lambda _move: there, now)
+
+
+def test_a_move_is_over_when_a_later_pod_is_ready() -> None:
+    moves = begun("a")
+    settle(moves, now=0.0, there=True)
+    assert (len(moves), dict(moves.missing())) == (1, {"a": 1})
+    settle(moves, Replica("new", "a", bound=False, ready=False), now=1.0)
+    assert (len(moves), dict(moves.missing())) == (1, {})
+    settle(moves, Replica("new", "a"), now=2.0)
+    assert not moves
+    assert moves.barred(2.0) == frozenset()
+
+
+def test_each_later_pod_replaces_one() -> None:
+    moves = begun("a", "b")
+    settle(moves, Replica("new", "a", age=1.0), now=1.0)
+    assert [move.uid for move in moves.moves] == ["old1"]
+    settle(moves, Replica("new", "a"), Replica("newer", "b", ready=False), now=2.0)
+    assert [move.replacement for move in moves.moves] == ["newer"]
+
+
+def test_a_pod_that_goes_before_it_is_ready_replaces_none() -> None:
+    moves = begun("a")
+    settle(moves, Replica("new", "a", ready=False), now=1.0)
+    settle(moves, Replica("newer", "a", ready=False), now=2.0)
+    assert [move.replacement for move in moves.moves] == ["newer"]
+
+
+def test_a_workload_that_makes_no_other_pod_lacks_none() -> None:
+    moves = begun("a")
+    settle(moves, now=0.0, there=True)
+    settle(moves, now=500.0, there=True)
+    assert len(moves) == 1
+    settle(moves, now=600.0)
+    assert moves.wait(600.0) == OWNER
+    settle(moves, now=600.0 + OWNER)
+    assert not moves
+
+
+def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() -> None:
+    moves, now = begun("a"), 0.0
+    settle(moves, Replica("new", "b"), now=now)
+    assert moves.barred(now) == {"a"}
+    now += BARRED
+    assert moves.barred(now) == frozenset()
+    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"})))
+    settle(moves, Replica("new9", "a", ready=False), now=now)
+    settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
+    assert not moves
+    assert moves.barred(now + STARTING + 2 * BARRED - 1) == {"a"}
+    assert moves.barred(now + STARTING + 2 * BARRED) == frozenset()

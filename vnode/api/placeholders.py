@@ -1,0 +1,34 @@
+"""Reads the placeholders of a proxy pod: candidates that outlive its binding, to wait for room.
+
+The annotation on the proxy is the one record of them. It comes with the binding, so that there is
+no moment at which somebody could take them for candidates that have lost (docs/decisions/0046).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from vnode.api import keys, objects
+from vnode.api.objects import Object
+
+MOST: Final = 100  # of one pod: users can write the annotation, too
+
+
+def of(proxy: Object) -> tuple[str, ...]:
+    """Return the virtual nodes where a pod that is bound elsewhere has placeholders.
+
+    A pod that ends has none, nor one that is not bound.
+    """
+    text = objects.annotations(proxy).get(keys.PLACEHOLDERS)
+    if not text or objects.is_terminating(proxy) or objects.is_finished(proxy):
+        return ()
+
+    node = objects.node_name(proxy)
+    others = (name for name in text.split(",") if name and name != node)
+    return tuple(dict.fromkeys(others))[:MOST] if node else ()
+
+
+def text(nodes: Iterable[str]) -> str | None:
+    """Return the annotation's value for a patch; None if there is to be none."""
+    return ",".join(nodes) or None

@@ -1,0 +1,72 @@
+"""Finds out which policies have come to plan something else, where they ask for it (`reschedule`).
+
+What was before the first look is no change: a new leader does not know the former plan. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from vnode.scheduling.placement.moves import Change
+from vnode.scheduling.placement.policy import PlacementNode, Policy
+from vnode.scheduling.placement.seats import Share
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    policy: Policy
+    shares: Mapping[str, Share]
+    """By node, without drains: these move pods by themselves."""
+
+
+class PlanChanges:
+    """Remembers what each policy that asks for it planned last."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] | None = None
+
+    def observe(
+        self, policies: Mapping[str, Policy], nodes: Iterable[PlacementNode]
+    ) -> dict[str, Change]:
+        """Return the keys of policies whose pods are to be moved, with what has changed."""
+        there = list(nodes)
+        now = {
+            key: _Seen(replace(policy, drains=()), _shares(policy, there))
+            for key, policy in policies.items()
+        }
+        before, self._seen = self._seen, now
+        if before is None:
+            return {}
+
+        names, found = {node.name for node in there}, {}
+        for key, seen in now.items():
+            if (change := _change(before.get(key), seen, names)) is not None:
+                found[key] = change
+
+        return found
+
+
+def _shares(policy: Policy, nodes: Iterable[PlacementNode]) -> Mapping[str, Share]:
+    if not policy.reschedule:
+        return {}
+
+    return {share.node: share for share in replace(policy, drains=()).shares(nodes)}
+
+
+def _change(before: _Seen | None, now: _Seen, names: Collection[str]) -> Change | None:
+    wanted = now.policy.reschedule
+    if not wanted:
+        return None
+
+    if before is None or before.policy != now.policy:
+        return Change.POLICY if Change.POLICY in wanted else None
+
+    joined = now.shares.keys() - before.shares.keys()
+    if joined and Change.CLUSTERS in wanted:
+        return Change.CLUSTERS
+
+    # A cluster that is gone has changed no labels, and its pods go with it.
+    left = {node: share for node, share in before.shares.items() if node in names}
+    changed = left != {node: share for node, share in now.shares.items() if node not in joined}
+    return Change.LABELS if changed and Change.LABELS in wanted else None

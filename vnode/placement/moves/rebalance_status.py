@@ -1,0 +1,132 @@
+"""What a Rebalance asks for, and its status. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from vnode.api import objects, status_conditions
+from vnode.api.objects import Object
+from vnode.placement import decoding
+from vnode.placement.moves.demands import PlannedWorkload, Progress
+from vnode.scheduling.placement.moves import Portion
+
+PROGRESSING: Final = "Progressing"
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+
+_NAMES_SHOWN: Final = 5
+
+
+class Phase(enum.Enum):
+    """How far a Rebalance is."""
+
+    PROGRESSING = PROGRESSING
+    COMPLETE = COMPLETE
+    FAILED = FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceSpec:
+    """What a Rebalance asks for, decoded."""
+
+    workloads: frozenset[str] = frozenset()
+    """Their keys; empty: all."""
+    policy: str = ""
+    """The name of a PlacementPolicy; "": any."""
+    limit: Portion = field(default_factory=Portion)
+    ttl: float | None = None
+    """Seconds; None: the object stays."""
+
+    def concerns(self, workload: str, policy: str) -> bool:
+        """Tell whether it is for a workload, of the policy with that name for messages."""
+        if self.workloads and workload not in self.workloads:
+            return False
+
+        return not self.policy or policy == f"placementpolicy/{self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far a Rebalance is, in words."""
+
+    phase: Phase
+    reason: str
+    message: str
+
+
+def decode(obj: Object) -> RebalanceSpec:
+    """Decode a Rebalance. Raises ConfigError, which says what to change."""
+    spec = objects.spec(obj)
+    names = spec.get("workloads") or ()
+    ttl = spec.get("ttlSecondsAfterFinished")
+    return RebalanceSpec(
+        frozenset(_key(objects.namespace(obj), each) for each in names),
+        str(spec.get("policy") or ""),
+        decoding.portion(spec.get("maxConcurrent", 1), "spec.maxConcurrent"),
+        None if ttl is None else float(ttl),
+    )
+
+
+def _key(namespace: str, workload: Mapping[str, str]) -> str:
+    kind = str(workload.get("kind", "")).lower().removesuffix(".apps").removesuffix(".batch")
+    return f"{kind}/{namespace}/{workload.get('name', '')}"
+
+
+def judge(progress: Mapping[PlannedWorkload, Progress], *, is_stuck: bool) -> Outcome:
+    """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
+    moved = sum(each.moved for each in progress.values())
+    if all(each.is_done for each in progress.values()):
+        message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
+        return Outcome(Phase.COMPLETE, "Planned", message)
+
+    why = Counter(each.why for each in progress.values() if each.why)
+    waits = f": {why.most_common(1)[0][0]}" if why else ""
+    left = sum(each.left for each in progress.values())
+    if is_stuck:
+        message = f"{moved} pods were moved, {left} could not be{waits}"
+        return Outcome(Phase.FAILED, "Stuck", message)
+
+    message = f"{moved} pods were moved, {left} are left{waits}"
+    return Outcome(Phase.PROGRESSING, "Waiting" if waits else "Moving", message)
+
+
+def not_planned(missing: Iterable[str]) -> Outcome:
+    """Return the outcome for workloads that have no pods, or no plan."""
+    names = sorted(missing)
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    message = f"{shown}: no placement policy of mode Spread or Fill plans such pods"
+    return Outcome(Phase.FAILED, "NotPlanned", message)
+
+
+def status(
+    obj: Object,
+    progress: Mapping[PlannedWorkload, Progress],
+    outcome: Outcome,
+    before: int,
+    now: datetime,
+) -> Object:
+    """Build the status; `before` is how many pods a former leader has moved."""
+    present = objects.status(obj)
+    ended = outcome.phase is not Phase.PROGRESSING
+    conditions = [
+        status_conditions.build(
+            obj, phase.value, phase is outcome.phase, outcome.reason, outcome.message, now
+        )
+        for phase in Phase
+    ]
+    return {
+        "phase": outcome.phase.value,
+        "message": outcome.message,
+        "workloads": len(progress),
+        "moved": before + sum(each.moved for each in progress.values()),
+        "underWay": sum(each.under_way for each in progress.values()),
+        "remaining": sum(each.left for each in progress.values()),
+        "startTime": present.get("startTime") or objects.timestamp(now),
+        **({"completionTime": objects.timestamp(now)} if ended else {}),
+        "conditions": status_conditions.merged(obj, *conditions) or present.get("conditions") or [],
+    }

@@ -1,0 +1,197 @@
+"""Carries out Rebalances: asks the mover for their workloads, and says how far it is.
+
+A Rebalance is for the workloads that there are when it begins. It is complete when each of them has
+been at its plan once, and has failed when nothing has moved for a long time. Then it is deleted
+after the time that it names. A new leader begins again with those that have not ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from vnode.api import kinds, objects
+from vnode.api.clock import TICK, Clock
+from vnode.api.errors import ConfigError, NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.informer import Informer
+from vnode.placement.moves import rebalance_status
+from vnode.placement.moves.demands import Demands, PlannedWorkload, Progress, RebalanceDemand
+from vnode.placement.moves.rebalance_status import Outcome, Phase, RebalanceSpec
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+
+PATIENCE: Final = 600.0
+"""Seconds without a move after which a Rebalance has failed."""
+_SETTLED: Final = 1.0  # seconds in which progress is awaited, to be written together
+
+log = logging.getLogger(__name__)
+
+
+class Requests(Protocol):
+    """The mover, as far as Rebalances use it."""
+
+    @property
+    def demands(self) -> Demands:
+        """What is asked for."""
+
+    def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
+        """Return the workloads of a namespace that have a plan, and the policies that plan them."""
+
+    def look_at_pods_of(self, namespace: str) -> None:
+        """Decide about all workloads of a namespace."""
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A Rebalance that has begun."""
+
+    uid: str
+    demand: RebalanceDemand
+    before: int
+    """Pods that a former leader has moved."""
+    state: object = None
+    """What was seen last, to tell whether something moves."""
+    changed_at: float = 0.0
+
+
+class Rebalances:
+    """Runs in the leader."""
+
+    def __init__(
+        self, client: Client, moves: Requests, *, events: EventRecorder, clock: Clock
+    ) -> None:
+        self._client = client
+        self._moves = moves
+        self._events = events
+        self._clock = clock
+        self._informer = Informer(client, kinds.REBALANCES)
+        self._running: dict[str, _Running] = {}
+        self._controller: Controller[str] = Controller("rebalances", self._reconcile, workers=2)
+        self._expectations = Expectations(self._controller.add)
+
+    async def run(self) -> None:
+        """Carry them out until cancelled. A cluster without the CRD has none."""
+        self._informer.subscribe(
+            lambda old, new: self._controller.add(objects.key(new or old or {}))
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run(), name="watch-rebalances")
+            group.create_task(self._controller.run(), name="carry-out-rebalances")
+
+    async def _reconcile(self, key: str) -> float | None:
+        obj = self._informer.store.get(key)
+        running = self._running.get(key)
+        if obj is None or (running is not None and running.uid != objects.uid(obj)):
+            self._stop(key)
+
+        if obj is None or objects.is_terminating(obj):
+            self._stop(key)
+            self._expectations.forget(key)
+            return None
+
+        if self._expectations.pending(key, obj):
+            return None
+
+        try:
+            spec = rebalance_status.decode(obj)
+        except ConfigError as error:
+            if not objects.status(obj).get("completionTime"):
+                outcome = Outcome(Phase.FAILED, "Invalid", str(error))
+                await self._write(key, obj, {}, outcome, 0)
+
+            return None
+
+        if ended := objects.status(obj).get("completionTime"):
+            self._stop(key)
+            return await self._expire(obj, spec, str(ended))
+
+        running = self._running.get(key) or self._start(key, obj, spec)
+        progress = running.demand.progress
+        if missing := spec.workloads - {each.workload for each in progress}:
+            outcome = rebalance_status.not_planned(missing)
+        else:
+            outcome = rebalance_status.judge(progress, is_stuck=self._is_stuck(running))
+
+        await self._write(key, obj, progress, outcome, running.before)
+        left = running.changed_at + PATIENCE - self._clock.monotonic()
+        return max(left, _SETTLED) if outcome.phase is Phase.PROGRESSING else None
+
+    def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _Running:
+        """Ask the mover for the workloads that there are."""
+        namespace = objects.namespace(obj)
+        demand = RebalanceDemand(spec.limit, lambda: self._controller.add_after(key, _SETTLED))
+        for workload, policy in self._moves.planned(namespace).items():
+            if spec.concerns(workload.workload, policy):
+                demand.progress[workload] = Progress()
+
+        before = int(objects.status(obj).get("moved") or 0)
+        running = _Running(objects.uid(obj), demand, before)
+        running.changed_at = self._clock.monotonic()
+        self._running[key] = running
+        if spec.workloads <= {each.workload for each in demand.progress}:
+            self._moves.demands.add(demand)
+            self._moves.look_at_pods_of(namespace)
+
+        return running
+
+    def _stop(self, key: str) -> None:
+        if (running := self._running.pop(key, None)) is not None:
+            self._moves.demands.remove(running.demand)
+
+    def _is_stuck(self, running: _Running) -> bool:
+        """Tell whether nothing has moved for too long."""
+        progress = running.demand.progress
+        state = {key: (p.moved, p.left, p.under_way, p.is_known) for key, p in progress.items()}
+        now = self._clock.monotonic()
+        if state != running.state:
+            running.state, running.changed_at = state, now
+
+        return now - running.changed_at >= PATIENCE - TICK
+
+    async def _write(
+        self,
+        key: str,
+        obj: Object,
+        progress: dict[PlannedWorkload, Progress],
+        outcome: Outcome,
+        before: int,
+    ) -> None:
+        wanted = rebalance_status.status(obj, progress, outcome, before, self._clock.now())
+        present = objects.status(obj)
+        news = {field: value for field, value in wanted.items() if present.get(field) != value}
+        if not news:
+            return
+
+        body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+        after = await self._expectations.patch(
+            self._client, kinds.REBALANCES, obj, body, key=key, subresource="status"
+        )
+        if after is not None and outcome.phase is not Phase.PROGRESSING:
+            type_ = NORMAL if outcome.phase is Phase.COMPLETE else WARNING
+            kind = kinds.REBALANCES
+            about = objects.reference(obj, kind.kind, kind.api_version)
+            self._events.event(about, type_, outcome.phase.value, outcome.message)
+            log.info("rebalance/%s: %s: %s", key, outcome.phase.value, outcome.message)
+
+    async def _expire(self, obj: Object, spec: RebalanceSpec, ended: str) -> float | None:
+        """Delete a Rebalance that has ended, if it is time; return when it is."""
+        moment = objects.parse_timestamp(ended)
+        if spec.ttl is None or moment is None:
+            return None
+
+        left = moment.timestamp() + spec.ttl - self._clock.now().timestamp()
+        if left >= TICK:
+            return left
+
+        name, namespace = objects.name(obj), objects.namespace(obj)
+        try:
+            await self._client.delete(kinds.REBALANCES, name, namespace, uid=objects.uid(obj))
+        except NotFound:
+            log.debug("rebalance/%s is gone", objects.key(obj))
+
+        return None

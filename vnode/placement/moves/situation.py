@@ -1,0 +1,120 @@
+"""Puts together what moves of a workload depend on, from the scheduler's own counts. Pure.
+
+Where there is room, the scheduler's filters say, by a pod of the workload as it is stored: what
+informers keep of a bound pod is not enough for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from vnode.api import keys, objects, resources
+from vnode.api.objects import Object
+from vnode.api.resources import Resources
+from vnode.placement import accounts
+from vnode.scheduling.placement.moving import Motive, Replica
+from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.seats import Share
+from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
+from vnode.scheduling.workload import Member, Workload
+
+UNBOUNDED: Final = 1000
+"""Pods that a cluster has room for if it does not say what it has."""
+
+_ASKED_FOR: Final = frozenset({Motive.DRAIN, Motive.REBALANCE})
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters of a workload's policy."""
+
+    included: frozenset[str]
+    shares: tuple[Share, ...]
+    """Of those that can take its pods, given room."""
+    caps: Mapping[str, int]
+    """Those that are drained, and what may stay there."""
+
+
+def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
+    """Return what moves look at of a pod."""
+    pod = member.pod
+    created = objects.parse_timestamp(str(objects.metadata(pod).get("creationTimestamp") or ""))
+    return Replica(
+        member.uid,
+        member.node or member.aim,
+        bound=bool(member.node),
+        ready=is_ready(pod),
+        age=(now - created).total_seconds() if created else 0.0,
+        movable=is_movable(pod, motive),
+        overflowed=keys.OVERFLOWED_FROM in objects.annotations(pod),
+    )
+
+
+def is_ready(pod: Object) -> bool:
+    """Tell whether the pod's condition Ready is true."""
+    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def is_movable(pod: Object, motive: Motive | None) -> bool:
+    """Tell whether the pod's owner replaces it.
+
+    The pod of a Job would begin its work anew: it is moved only if somebody asks for it.
+    """
+    kind = (objects.controller_reference(pod) or {}).get("kind")
+    if kind is None or kind == "DaemonSet":
+        return False
+
+    return kind != "Job" or motive in _ASKED_FOR
+
+
+def clusters_of(
+    policy: Policy, workload: Workload, snapshot: Snapshot, able: Collection[str]
+) -> Clusters | None:
+    """Return the clusters of the policy; None if it is not known what they weigh."""
+    weights: Mapping[str, int] | None = None
+    if accounts.weighs_capacity(policy):
+        if workload.weighted is None:
+            return None
+
+        weights = workload.weighted[1]
+
+    shares = policy.shares(snapshot.nodes, weights)
+    caps = {node.name: policy.drained_to(node) for node in snapshot.nodes} if policy.drains else {}
+    return Clusters(
+        frozenset(share.node for share in shares),
+        tuple(share for share in shares if share.node in able),
+        {node: cap for node, cap in caps.items() if cap is not None},
+    )
+
+
+def room(
+    workload: Workload, snapshot: Snapshot, nodes: Collection[str], requests: Resources
+) -> dict[str, int]:
+    """Return how many more pods of the workload could start on these nodes, which filters accept.
+
+    None could where another one waits. Pods that were moved there and are not planned there yet are
+    taken off.
+    """
+    found = {}
+    for node in snapshot.nodes:
+        if node.name in nodes and math.isinf(workload.waiting_since(node.name)):
+            found[node.name] = fits(node, requests) - workload.directed[node.name]
+
+    return {node: count for node, count in found.items() if count > 0}
+
+
+def fits(node: VirtualNodeInfo, requests: Resources) -> int:
+    """Return how many such pods the node has room for, by all that is known of it."""
+    free = node.free
+    if free is None:
+        if node.virtual.allocatable is None:
+            return UNBOUNDED
+
+        free = resources.subtract(node.virtual.allocatable, node.requested)
+
+    counts = (free[name] // amount for name, amount in requests.items() if amount and name in free)
+    return max(0, min(counts, default=UNBOUNDED))

@@ -1,0 +1,70 @@
+"""Says in Events why pods are moved, or cannot be. Pure but for the recorder that it is handed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vnode.api import kinds, objects
+from vnode.api.objects import Object
+from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.placement import decoding
+from vnode.scheduling.placement.moving import Decision, Motive, Step
+from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.snapshot import Snapshot
+
+MOVED: Final = "Moved"
+WAITS: Final = "MoveWaits"
+
+_WHY: Final = {
+    Motive.DRAIN: "drain",
+    Motive.REBALANCE: "rebalance",
+    Motive.RESCHEDULE: "reschedule",
+    Motive.FAILBACK: "failback",
+}
+
+
+def reason(policy: Policy, motive: Motive, step: Step, snapshot: Snapshot) -> str:
+    """Return why a pod is moved."""
+    source, target = shown(step.source, snapshot), shown(step.target, snapshot)
+    return (
+        f"moved by {policy.name} ({_WHY[motive]}): {step.there} of {step.replicas} run in "
+        f"{source}, planned {step.planned}; {target} has room"
+    )
+
+
+def blocked(decision: Decision, snapshot: Snapshot) -> str:
+    """Return why pods are left where they are."""
+    names = ", ".join(shown(node, snapshot) for node in decision.full)
+    return f"{decision.why} in {names}" if names else decision.why
+
+
+def shown(node: str, snapshot: Snapshot) -> str:
+    """Return the name of the node's target, if it is there."""
+    info = snapshot.get(node)
+    return info.virtual.target[1] if info else node
+
+
+def moved(events: EventRecorder, policy: Object | None, pod: Object, why: str) -> None:
+    """Tell it on the pod, and on its policy."""
+    _tell(events, policy, pod, NORMAL, MOVED, why)
+
+
+def refused(events: EventRecorder, policy: Object | None, pod: Object, why: str) -> None:
+    """Tell on the pod, and on its policy, that the pod cannot be evicted now."""
+    _tell(events, policy, pod, WARNING, WAITS, f"cannot be moved yet: {why}")
+
+
+def _tell(
+    events: EventRecorder,
+    policy: Object | None,
+    pod: Object,
+    type_: str,
+    reason: str,
+    message: str,
+) -> None:
+    about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
+    events.event(about, type_, reason, message)
+    if policy is not None:
+        kind = decoding.kind_of(policy)
+        about = objects.reference(policy, kind.kind, kind.api_version)
+        events.event(about, type_, reason, f"pod/{objects.key(pod)}: {message}")

@@ -1,0 +1,129 @@
+"""Keeps account of the moves of one workload until each is over. Pure.
+
+A move begins when a pod is evicted. It is over when a pod that its owner has made since is ready,
+or when the owner makes none: then the workload lacks none. A pod that was moved to a cluster and
+did not become ready there was moved in vain: what is known of the room there was wrong, so nothing
+is moved there for a while, each time for longer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api.clock import TICK
+from vnode.scheduling.placement.moving import STARTING, Replica
+
+OWNER: Final = 60.0
+"""Seconds after the end of a pod in which its owner makes another one, if it is to."""
+BARRED: Final = 600.0
+"""Seconds for which nothing is moved to where a move was in vain; doubling."""
+BARRED_MOST: Final = 86400.0
+
+
+@dataclass(slots=True)
+class Move:
+    """One pod that was evicted. Moments are of the monotonic clock."""
+
+    uid: str
+    key: str
+    target: str
+    known: frozenset[str]
+    """UIDs of the pods that there were then: none of these replaces it."""
+    alone: float | None = None
+    """Since when it is gone without a new pod, None while it is not."""
+    replacement: str = ""
+    claimed: float = 0.0
+    """Since when there is the new pod."""
+
+
+class MovesUnderWay:
+    """The moves of one workload, oldest first."""
+
+    def __init__(self) -> None:
+        self.moves: list[Move] = []
+        self._barred: dict[str, tuple[float, float]] = {}  # node -> until when, and for how long
+
+    def __len__(self) -> int:
+        return len(self.moves)
+
+    def begin(self, move: Move) -> None:
+        """Add a move: its pod has just been evicted."""
+        self.moves.append(move)
+
+    def evicted(self) -> frozenset[str]:
+        """Return the UIDs of the pods that were evicted, which count no more."""
+        return frozenset(move.uid for move in self.moves)
+
+    def missing(self) -> Counter[str]:
+        """Return node -> moves to it without a new pod."""
+        return Counter(move.target for move in self.moves if not move.replacement)
+
+    def barred(self, now: float) -> frozenset[str]:
+        """Return the nodes to which moves were in vain lately."""
+        return frozenset(node for node, (until, _) in self._barred.items() if until - now >= TICK)
+
+    def settle(
+        self, replicas: Iterable[Replica], is_there: Callable[[Move], bool], now: float
+    ) -> None:
+        """Find the pods that replace the evicted ones, and end the moves that are over.
+
+        `is_there` tells whether an evicted pod still exists.
+        """
+        present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
+        self._claim(present, now)
+        kept, over = [], set[str]()
+        for move in self.moves:
+            replica = present.get(move.replacement)
+            if replica is None and not is_there(move):
+                move.alone = now if move.alone is None else move.alone
+            else:
+                move.alone = None
+
+            if self._is_over(move, replica, now):
+                over.add(move.replacement)
+            else:
+                kept.append(move)
+
+        self.moves = kept
+        for move in kept:
+            move.known |= over
+
+    def wait(self, now: float) -> float | None:
+        """Return in how many seconds to settle again if no pod changes; None if never."""
+        ends = [move.alone + OWNER for move in self.moves if move.alone is not None]
+        ends += [move.claimed + STARTING for move in self.moves if move.replacement]
+        ends += [until for until, _ in self._barred.values() if until > now]
+        return max(0.0, min(ends) - now) if ends else None
+
+    def _claim(self, present: dict[str, Replica], now: float) -> None:
+        for move in self.moves:
+            if move.replacement not in present:
+                move.replacement = ""
+
+        claimed = {move.replacement for move in self.moves}
+        for move in self.moves:
+            if not move.replacement:
+                new = (uid for uid in present if uid not in move.known and uid not in claimed)
+                if (uid := next(new, "")) != "":
+                    move.replacement, move.claimed = uid, now
+                    claimed.add(uid)
+
+    def _is_over(self, move: Move, replica: Replica | None, now: float) -> bool:
+        if replica is None:
+            return move.alone is not None and now - move.alone >= OWNER - TICK
+
+        is_late = now - move.claimed >= STARTING - TICK
+        if replica.ready and replica.bound and replica.node == move.target:
+            self._barred.pop(move.target, None)
+        elif replica.ready or is_late:
+            self._bar(move.target, now)
+
+        return replica.ready or is_late
+
+    def _bar(self, node: str, now: float) -> None:
+        _, seconds = self._barred.get(node, (0.0, BARRED / 2))
+        seconds = min(2 * seconds, BARRED_MOST)
+        self._barred[node] = now + seconds, seconds

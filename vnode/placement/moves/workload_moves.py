@@ -1,0 +1,80 @@
+"""What the mover knows of one workload: its pods as they are now, and the moves under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import objects
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.placement.moves import situation
+from vnode.placement.moves.under_way import Move, MovesUnderWay
+from vnode.scheduling.placement.moving import Motive, Replica
+from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.workload import Workload
+
+PATIENT: Final = 60.0
+"""Seconds after which a workload with pods to move is looked at again at the latest."""
+
+
+class MovableWorkload:
+    """A workload at one moment, with its policy."""
+
+    def __init__(self, policy: Policy, workload: Workload, clock: Clock) -> None:
+        self.policy = policy
+        self.workload = workload
+        self._now = clock.now()
+
+    @property
+    def policy_key(self) -> str:
+        """The key of the policy's object."""
+        return objects.join_key(self.policy.namespace, self.policy.name.partition("/")[2])
+
+    def replicas(self, motive: Motive | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
+        """Return its pods but for those that were evicted."""
+        evicted = moves.under_way.evicted()
+        members = self.workload.members.items()
+        return tuple(
+            situation.replica_of(m, motive, self._now) for uid, m in members if uid not in evicted
+        )
+
+    def newest(self) -> Object | None:
+        """Return the pod that was made last."""
+        pods = (member.pod for member in self.workload.members.values())
+        return max(pods, key=_created, default=None)
+
+    def undirect(self, node: str) -> None:
+        """Have no pod go to a node any more because one was moved to it."""
+        directed = self.workload.directed
+        if directed[node] > 0:
+            directed[node] -= 1
+        if not directed[node]:
+            del directed[node]
+
+
+class WorkloadMoves:
+    """What is kept of a workload from one look to the next."""
+
+    def __init__(self) -> None:
+        self.sample: Object = {}
+        """One of its pods, as informers keep it; empty before the first look."""
+        self.template: Object | None = None
+        """One of its pods, whole."""
+        self.clusters: frozenset[str] = frozenset()
+        """Those that it may go to, as far as they are known."""
+        self.under_way = MovesUnderWay()
+        self.refused = ""
+        """Why the last eviction was refused."""
+
+    def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
+        """End the moves that are over; what they had directed to their clusters goes with them."""
+        before = self.under_way.missing()
+        self.under_way.settle(view.replicas(None, self), is_there, now)
+        if not self.under_way:
+            for node in before:
+                view.workload.directed.pop(node, None)
+
+
+def _created(pod: Object) -> tuple[str, str]:
+    return str(objects.metadata(pod).get("creationTimestamp") or ""), objects.uid(pod)

@@ -1,0 +1,75 @@
+"""What a policy says of moving pods that run, and when there is room to move one to. No I/O.
+
+A policy by itself says where a pod begins. These fields say when a pod that runs is moved: back to
+where it was planned (`failback`), out of a cluster that is to have fewer (`drain`), or after a
+change (`reschedule`).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class FailbackMode(enum.Enum):
+    """How it is found out that a pod that overflowed could run where it was planned."""
+
+    PLACEHOLDER = "Placeholder"
+    """A candidate that it left there could start."""
+    PROBE = "Probe"
+    """The scheduler's filters would let it go there."""
+    NEVER = "Never"
+
+
+class Change(enum.Enum):
+    """A change after which pods that run may be moved to where they are planned then."""
+
+    POLICY = "PolicyChanged"
+    CLUSTERS = "ClusterJoined"
+    LABELS = "LabelsChanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """A number of pods, or a part of all."""
+
+    amount: int = 1
+    is_percentage: bool = False
+
+    def of(self, replicas: int) -> int:
+        """Return how many of so many that is, at least 1."""
+        return max(1, replicas * self.amount // 100) if self.is_percentage else self.amount
+
+
+@dataclass(frozen=True, slots=True)
+class Failback:
+    """When pods that overflowed go back."""
+
+    mode: FailbackMode = FailbackMode.PLACEHOLDER
+    stabilization: float = 300.0
+    """Seconds for which there must have been room all the time."""
+    max_concurrent: Portion = Portion()
+    """How much of a workload is moved at once; counts for drain and reschedule, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A cluster that is to have no more than so many pods of each workload."""
+
+    cluster: str
+    """The name of a Target or ClusterTarget, or of its virtual node."""
+    maximum: int = 0
+    until: float | None = None
+    """Wall clock; None: for ever."""
+
+
+class Openings(Protocol):
+    """Knows where further pods of workloads could start."""
+
+    def since(self, workload: str, node: str) -> float | None:
+        """Return since when a pod of the workload could have started on the node without a break.
+
+        The moment is one of the monotonic clock; None if none could start there now. The workload
+        is the key of `vnode.scheduling.placement.workloads`, the node a virtual one.
+        """

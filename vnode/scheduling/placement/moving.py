@@ -1,0 +1,231 @@
+"""Decides which pods of a planned workload are moved next, and to where. Pure.
+
+To move a pod is to evict it: its owner makes another one, which goes where the plan has a gap. So a
+pod is moved only out of a cluster that has more than its plan, and only while another one has less
+and has room at that moment: else the new pod would wait, or come back. Each step brings what runs
+closer to the plan, so a workload that is at its plan, or cannot get closer, is left alone.
+
+The plan is the scheduler's own, as it will be once the new pod is there: pods on clusters that take
+none now keep their places and are not planned.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from vnode.scheduling.placement.seats import Seats, Share
+
+STARTING: Final = 600.0
+"""Seconds for which a pod that is not ready counts as being moved, or rolled out: so long the
+workload is not disturbed further."""
+
+
+class Motive(enum.Enum):
+    """Why pods are moved."""
+
+    DRAIN = "drain"
+    """Clusters are to have fewer."""
+    REBALANCE = "rebalance"
+    """Somebody has asked for it."""
+    RESCHEDULE = "reschedule"
+    """The plan has changed."""
+    FAILBACK = "failback"
+    """Pods that overflowed go back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A live pod of the workload."""
+
+    uid: str
+    node: str
+    """Where it is bound, or else planned for; "" if it has no place yet."""
+    bound: bool = True
+    ready: bool = True
+    age: float = 0.0
+    """Seconds."""
+    movable: bool = True
+    """Its owner replaces it, and may be disturbed."""
+    overflowed: bool = False
+    """It is not where it was planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A workload at one moment."""
+
+    replicas: tuple[Replica, ...]
+    seats: Seats
+    """Of the clusters that can take its pods, given room."""
+    included: frozenset[str]
+    """All clusters of the policy."""
+    room: Mapping[str, int]
+    """Cluster -> how many more could start there now, and could for long enough."""
+    limit: int = 1
+    """So many are moved at once."""
+    under_way: int = 0
+    """Moves that are not over."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Cluster -> moves to it, of which the new pod does not exist yet."""
+    caps: Mapping[str, int] = field(default_factory=dict)
+    """Cluster that is drained -> pods that may stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pod to be evicted, with the numbers that say why."""
+
+    uid: str
+    source: str
+    target: str
+    there: int
+    """Pods in the source."""
+    planned: int
+    """Pods that the source is to have."""
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now."""
+
+    steps: tuple[Step, ...] = ()
+    left: int = 0
+    """Pods too many where they are, which these steps do not move."""
+    why: str = ""
+    """Why these are not moved now, for people; "" if there are none."""
+    full: tuple[str, ...] = ()
+    """Clusters that they could go to if there were room, where that is why."""
+
+
+def decide(now: Situation, motive: Motive) -> Decision:
+    """Return the next steps; none for a workload that is at its plan, or that cannot get closer."""
+    finder = _StepFinder(now, motive)
+    busy = sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
+    budget = now.limit - max(now.under_way, busy)
+    steps: list[Step] = []
+    while len(steps) < budget and (step := finder.next()) is not None:
+        steps.append(step)
+
+    left, open_gap, gap = finder.left()
+    if not left:
+        return Decision(tuple(steps))
+
+    if not gap:
+        return Decision(tuple(steps), left, "the plan has no place for them in other clusters")
+
+    if not open_gap:
+        return Decision(tuple(steps), left, "no room", tuple(gap))
+
+    count = max(now.under_way, busy) + len(steps)
+    return Decision(tuple(steps), left, f"{count} of its pods are being moved or started")
+
+
+class _StepFinder:
+    """Finds one step after the other, as if the earlier ones had been taken."""
+
+    def __init__(self, now: Situation, motive: Motive) -> None:
+        self._seats = now.seats
+        self._motive = motive
+        self._caps = now.caps
+        self._included = now.included
+        self._able = {share.node: rank for rank, share in enumerate(now.seats.ranked)}
+        self._there = Counter(r.node for r in now.replicas if r.bound)
+        self._counted = Counter(r.node for r in now.replicas if r.node) + Counter(now.missing)
+        self._room = dict(now.room)
+        self._replicas = len(now.replicas) + sum(now.missing.values())
+        self._elsewhere = sum(n for node, n in self._there.items() if node not in self._able)
+        self._candidates: dict[str, list[Replica]] = {}
+        for replica in sorted(now.replicas, key=lambda r: (not r.ready, -r.age, r.uid)):
+            if replica.bound and replica.movable and self._concerns(replica):
+                self._candidates.setdefault(replica.node, []).append(replica)
+
+    def next(self) -> Step | None:
+        """Return the next step, and take it; None if there is none."""
+        for source in self._sources():
+            if (target := self._target(source)) is not None:
+                replica = self._candidates[source].pop()
+                step = Step(
+                    replica.uid,
+                    source,
+                    target.node,
+                    self._there[source],
+                    self._stays(source),
+                    self._replicas,
+                )
+                self._take(step)
+                return step
+
+        return None
+
+    def left(self) -> tuple[int, list[str], list[str]]:
+        """Return how many are still too many, and which clusters they could go to: now, ever."""
+        sources = list(self._sources())
+        count = sum(min(self._surplus(s), len(self._candidates[s])) for s in sources)
+        gaps = sorted({share.node for s in sources for share, _ in self._gaps(s)})
+        return count, [node for node in gaps if self._room.get(node, 0) > 0], gaps
+
+    def _concerns(self, replica: Replica) -> bool:
+        match self._motive:
+            case Motive.FAILBACK:
+                return replica.overflowed and replica.node in self._able
+            case Motive.DRAIN:
+                return replica.node in self._caps
+            case _:  # a cluster of the policy that takes no pods now keeps those that it has
+                return replica.node in self._able or replica.node not in self._included
+
+    def _sources(self) -> Iterator[str]:
+        """Yield the clusters that have too many, the worst first."""
+
+        def order(node: str) -> tuple[bool, int, int, int]:
+            rank = self._able.get(node, 0)
+            tier = self._seats.ranked[rank].tier if node in self._able else 0
+            return node in self._able, tier, -self._surplus(node), -rank
+
+        too_many = [node for node in self._candidates if self._surplus(node) > 0]
+        yield from sorted((node for node in too_many if self._candidates[node]), key=order)
+
+    def _surplus(self, node: str) -> int:
+        return self._there[node] - self._stays(node)
+
+    def _stays(self, node: str) -> int:
+        """Return how many pods a cluster keeps."""
+        if self._motive is Motive.DRAIN:
+            return self._caps[node]
+
+        return self._plan(node).get(node, 0)
+
+    def _plan(self, source: str) -> Mapping[str, int]:
+        """Return the scheduler's plan once a pod of the source has been replaced."""
+        more = source not in self._able
+        return self._seats.plan(self._replicas - self._elsewhere + more).planned
+
+    def _gaps(self, source: str) -> Iterator[tuple[Share, int]]:
+        planned = self._plan(source)
+        for share in self._seats.ranked:
+            gap = planned.get(share.node, 0) - self._counted[share.node]
+            if gap > 0 and share.node != source:
+                yield share, gap
+
+    def _target(self, source: str) -> Share | None:
+        """Return the cluster with the largest gap, of those with room in the best tier."""
+        found, widest = None, 0
+        for share, gap in self._gaps(source):
+            if found is not None and share.tier != found.tier:
+                break
+
+            if gap > widest and self._room.get(share.node, 0) > 0:
+                found, widest = share, gap
+
+        return found
+
+    def _take(self, step: Step) -> None:
+        self._there[step.source] -= 1
+        self._counted[step.source] -= 1
+        self._counted[step.target] += 1
+        self._room[step.target] -= 1
+        self._elsewhere -= step.source not in self._able
