@@ -107,6 +107,10 @@ class PlacementRules:
             for what in self._unplanned(group):
                 yield "stable plans are kept", what
 
+            for pod in group.pods if group.policy.mode in _PLANNED else ():
+                if _lacks_cost(pod):
+                    yield "planned pods have a deletion cost", objects.key(pod)
+
     def resting(self) -> dict[str, object]:
         """Return what an hour of steady load must leave as it is."""
         found: dict[str, object] = {}
@@ -216,6 +220,14 @@ class PlacementRules:
 def _lives(pod: Object) -> bool:
     is_proxy = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER or node_of(pod)
     return bool(is_proxy) and not objects.is_finished(pod) and not objects.is_terminating(pod)
+
+
+def _lacks_cost(pod: Object) -> bool:
+    """Tell whether a pod of a ReplicaSet that vnode has bound has no deletion cost."""
+    owner = objects.controller_reference(pod) or {}
+    is_ours = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER and node_of(pod)
+    has_cost = keys.DELETION_COST in objects.annotations(pod)
+    return bool(is_ours) and owner.get("kind") == "ReplicaSet" and not has_cost
 
 
 def _is_wrong(policy: Object) -> bool:
