@@ -132,6 +132,9 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
         "afterUnschedulableFor": after,
         "maxCandidates": dice.choice((1, 2, 2, 3, 3)),
     }
+    if dice.random() < 0.3:
+        spec["overflow"]["keepUnschedulable"] = False
+
     if dice.random() < 0.85:
         spec["targets"] = _targets(dice, targets, is_weighted=dice.random() < 0.8)
 
