@@ -96,6 +96,7 @@ class PodTerm(Term):
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await self._shared.policies.wait_known()
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+                tasks.start(self._placeholders.run(), "placeholders")
                 await self._schedule(tasks)
 
 
