@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from vnode.api import keys, kinds, objects, placeholders
-from vnode.api.clock import Clock
+from vnode.api.clock import TICK, Clock
 from vnode.api.identity import parent_key
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -32,6 +32,9 @@ from vnode.scheduling.placement.workloads import workload_of
 from vnode.scheduling.workload import Workload
 
 _SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
+_PATIENCE: Final = 60.0
+"""Seconds for which a plan must not want a placeholder: pods that are replaced are missing for so
+long, and what is gone is not made anew."""
 _AGAIN: Final = 5.0  # seconds until a workload is looked at again whose pods have no aims yet
 _AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
 
@@ -86,9 +89,12 @@ class Placeholders:
         self._links = links
         self._cache = cache
         self._policies = policies
+        self._clock = clock
         # Pods with placeholders, by key, and the workloads of those whose policy has a plan.
         self._pods: dict[str, Object] = {}
         self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
+        # By workload: the placeholders (UID and node) that its plan does not want, since when.
+        self._unwanted: dict[_PlannedPods, dict[tuple[str, str], float]] = {}
         self._controller: Controller[Any] = Controller(
             "placeholders", self._reconcile, workers=_AT_ONCE, lane=lambda key: key.node
         )
@@ -225,7 +231,8 @@ class Placeholders:
             await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
 
     async def _compare(self, key: _PlannedPods) -> float | None:
-        """Remove the placeholders of a workload that its plan does not want."""
+        """Remove the placeholders of a workload that its plan has not wanted for a while."""
+        before = self._unwanted.pop(key, {})
         sample = next((self._pods[pod] for pod in self._groups.get(key, ())), None)
         policy = self._policies.of(sample) if sample is not None else None
         if sample is None or policy is None or not wanting.keeps(policy):
@@ -237,12 +244,22 @@ class Placeholders:
 
         shares, closed, is_planned = self._shares(policy, workload, objects.namespace(sample))
         found = wanting.wanted(workload, shares, closed=closed, is_planned=is_planned)
-        for uid, nodes in found.items():
-            member = workload.members.get(uid)
-            if member is not None and member.placeholders != nodes:
-                await self._write(member.pod, nodes)
+        usable = {share.node for share in shares} - closed
+        now, waits = self._clock.monotonic(), self._unwanted.setdefault(key, {})
+        for uid, wanted in found.items():
+            member = workload.members[uid]
+            for node in member.placeholders:
+                if node in usable and node not in wanted:
+                    waits[uid, node] = before.get((uid, node), now)
 
-        return None
+        over = {place for place, since in waits.items() if now - since >= _PATIENCE - TICK}
+        left = [since + _PATIENCE - now for place, since in waits.items() if place not in over]
+        for member in [workload.members[uid] for uid in found]:
+            kept = [n for n in member.placeholders if n in usable and (member.uid, n) not in over]
+            if len(kept) < len(member.placeholders):
+                await self._write(member.pod, kept)
+
+        return min(left, default=None)
 
     def _shares(
         self, policy: Policy, workload: Workload, namespace: str

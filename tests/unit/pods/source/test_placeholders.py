@@ -27,6 +27,7 @@ pytestmark = pytest.mark.looptime
 
 WEB = "deployment/default/web"
 SETTLED = 20.0
+PATIENCE = 60.0
 
 
 class FoundNode(NamedTuple):
@@ -226,14 +227,28 @@ async def test_a_plan_that_has_no_gap_any_more_takes_them_along(clock):
         pods = await overflowed(source)
         weights = zip(source.targets, (30, 40, 40), strict=True)
         source.change_policy(spread(*(entry(t.node, weight=w) for t, w in weights)))
-        await asyncio.sleep(SETTLED)  # planned 6/7/7, or 5/8/7
+        await asyncio.sleep(PATIENCE + SETTLED)  # planned 6/7/7, or 5/8/7
         assert source.waiting().get("c1", 0) == 0
         assert sum(source.waiting().values()) == 1
         for pod in [pod for pod in pods if source.node_of(pod) == source.targets[2].node][:2]:
             source.remove(pod)
 
-        await asyncio.sleep(SETTLED)
+        await asyncio.sleep(PATIENCE + SETTLED)
         assert not source.waiting()
+
+
+async def test_pods_that_are_missing_for_a_moment_leave_the_placeholders_of_others(clock):
+    source = fleet(clock, 6, 6, 14)
+    async with source.keeping(clock):
+        pods = await overflowed(source)
+        kept = source.waiting()
+        for gone in [pod for pod in pods if not placeholders.of(source.pod(pod))][:8]:
+            source.remove(gone)
+
+        await asyncio.sleep(PATIENCE - SETTLED)
+        add_replicas(source, 8, first=20)
+        await asyncio.sleep(10 * PATIENCE)
+        assert source.waiting() == kept
 
 
 async def test_placeholders_count_towards_the_maximum_of_their_cluster(clock):
