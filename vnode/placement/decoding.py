@@ -6,7 +6,6 @@ are, though, or come from a file that `vnode plan` reads. Each error names the f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Final
 
@@ -17,27 +16,19 @@ from vnode.api.errors import ConfigError
 from vnode.api.kinds import Kind
 from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
+from vnode.placement import move_fields
+from vnode.placement.move_fields import DrainSpec, FailbackSpec, RescheduleSpec, seconds
+from vnode.placement.move_fields import PolicySpecPart as _SpecPart
+from vnode.placement.move_fields import Replicas as _Replicas
 from vnode.scheduling.config import decode as decode_struct
-from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 from vnode.scheduling.placement.seats import MAX_WEIGHT
 
 KINDS: Final = (kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES)
-MOST_REPLICAS: Final = 1_000_000
-_DURATION: Final = re.compile(r"(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
-_MOST_MOVES: Final = 1000
-_PORTION: Final = re.compile(r"(?:([1-9][0-9]?|100)%)|([1-9][0-9]{0,2}|1000)", re.ASCII)
 _PLANNED: Final = (Mode.SPREAD, Mode.FILL)
 
 _Weight = Annotated[int, msgspec.Meta(ge=0, le=MAX_WEIGHT)]
-_Replicas = Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
 _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-
-
-class _SpecPart(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
-):
-    pass
 
 
 class _Property(_SpecPart, frozen=True):
@@ -68,22 +59,6 @@ class _Overflow(_SpecPart, frozen=True):
     max_candidates: Annotated[int, msgspec.Meta(ge=1, le=100)] = 3
 
 
-class _Failback(_SpecPart, frozen=True):
-    mode: FailbackMode = FailbackMode.PLACEHOLDER
-    stabilization: str = "5m"
-    max_concurrent: int | str = 1
-
-
-class _Drain(_SpecPart, frozen=True):
-    cluster: str
-    max_replicas: _Replicas = 0
-    until: str = ""
-
-
-class _Reschedule(_SpecPart, frozen=True):
-    when: tuple[Change, ...] = ()
-
-
 class _PolicySpec(_SpecPart, frozen=True):
     selector: LabelSelector | None = None
     priority: _Priority = 0
@@ -92,9 +67,9 @@ class _PolicySpec(_SpecPart, frozen=True):
     mode: Mode = Mode.SPREAD
     targets: tuple[_Target, ...] = ()
     overflow: _Overflow | None = None
-    failback: _Failback | None = None
-    drain: tuple[_Drain, ...] = ()
-    reschedule: _Reschedule | None = None
+    failback: FailbackSpec | None = None
+    drain: tuple[DrainSpec, ...] = ()
+    reschedule: RescheduleSpec | None = None
 
 
 def kind_of(policy: Object) -> Kind:
@@ -116,7 +91,7 @@ def decode(obj: Object) -> Policy:
             if getattr(spec, field) not in (None, ()):
                 raise ConfigError(f"spec.{field} {_only_planned(spec.mode)}")
 
-    overflow, reschedule = spec.overflow or _Overflow(), spec.reschedule or _Reschedule()
+    overflow, reschedule = spec.overflow or _Overflow(), spec.reschedule or RescheduleSpec()
     return Policy(
         name=reference(obj),
         namespace=objects.namespace(obj),
@@ -131,8 +106,8 @@ def decode(obj: Object) -> Policy:
             overflow.max_candidates,
             overflow.keep_unschedulable,
         ),
-        failback=_failback(spec.failback or _Failback()),
-        drains=_drains(spec.drain),
+        failback=move_fields.failback(spec.failback or FailbackSpec()),
+        drains=move_fields.drains(spec.drain),
         reschedule=frozenset(reschedule.when),
     )
 
@@ -148,58 +123,6 @@ def named(policy: Policy) -> Iterable[tuple[str, str]]:
 
     for number, drain in enumerate(policy.drains):
         yield f"spec.drain[{number}].cluster", drain.cluster
-
-
-def portion(value: int | str, where: str) -> Portion:
-    """Return what `3` or `10%` is. Raises ConfigError."""
-    text = str(value)
-    match = _PORTION.fullmatch(text)
-    if match is None:
-        raise ConfigError(
-            f'{where}: "{text[:32]}" is no number from 1 to {_MOST_MOVES} and no percentage: '
-            "write 2, or 10%"
-        )
-
-    return Portion(int(match[1] or match[2]), match[1] is not None)
-
-
-def seconds(text: str, where: str) -> float:
-    """Return how many seconds `1h30m`, `2m` or `90s` are. Raises ConfigError."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ConfigError(f'{where}: "{text[:32]}" is no duration: write 90s, 2m or 1h30m')
-
-    hours, minutes, rest = (int(part or 0) for part in match.groups())
-    return float(hours * 3600 + minutes * 60 + rest)
-
-
-def _failback(spec: _Failback) -> Failback:
-    where = "spec.failback"
-    return Failback(
-        spec.mode,
-        seconds(spec.stabilization, f"{where}.stabilization"),
-        portion(spec.max_concurrent, f"{where}.maxConcurrent"),
-    )
-
-
-def _drains(spec: tuple[_Drain, ...]) -> tuple[Drain, ...]:
-    found = dict[str, Drain]()
-    for number, drain in enumerate(spec):
-        where = f"spec.drain[{number}]"
-        if not drain.cluster or drain.cluster in found:
-            why = f"an earlier entry is for {drain.cluster}" if drain.cluster else 'cluster is ""'
-            raise ConfigError(f"{where}: {why}: leave one out")
-
-        until = objects.parse_timestamp(drain.until) if drain.until else None
-        if drain.until and (until is None or until.tzinfo is None):
-            raise ConfigError(
-                f'{where}.until: "{drain.until[:32]}" is no moment: write 2026-01-31T12:00:00Z'
-            )
-
-        moment = until.timestamp() if until else None
-        found[drain.cluster] = Drain(drain.cluster, drain.max_replicas, moment)
-
-    return tuple(found.values())
 
 
 def _clusters(spec: _Clusters) -> Clusters:

@@ -19,7 +19,7 @@ from tests.apiserver.store import Change
 from tests.unit.pods.policies import Planned, Room, add_replicas, entry, spread
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import TooManyRequests
+from vnode.api.errors import ApiError, TooManyRequests
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
@@ -29,6 +29,8 @@ from vnode.placement.moves.rebalances import Rebalances
 from vnode.pods.source import proxy_state
 from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.policy import Policy
+
+BUDGET = TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate")
 
 
 class FrankRoom(Room):
@@ -150,10 +152,10 @@ class MovingWorld(Planned):
     def evictions(self) -> list[str]:
         return [each.name for each in self.server.received("create", kinds.PODS, "eviction")]
 
-    def forbid(self, times: int | None = None) -> None:
+    def forbid(self, times: int | None = None, error: ApiError = BUDGET) -> None:
         """Have a disruption budget refuse evictions."""
         self.server.fail(
-            TooManyRequests(429, "TooManyRequests", "Cannot evict pod as it would violate"),
+            error,
             verb="create",
             kind=kinds.PODS,
             when=lambda request: request.subresource == "eviction",

@@ -9,7 +9,8 @@ import pytest
 from vnode.api import properties, selectors
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.placement.decoding import decode, named, seconds
+from vnode.placement.decoding import decode, named
+from vnode.placement.move_fields import seconds
 from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 

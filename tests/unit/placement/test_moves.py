@@ -13,6 +13,7 @@ from tests.apiserver.links import following
 from tests.unit.placement.moving_world import MovingWorld, fleet
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
+from vnode.api.errors import ApiError, Denied, ServerError
 from vnode.kube.informer import Informer
 from vnode.pods.source.placeholders import Placeholders
 from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
@@ -189,6 +190,25 @@ async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
         assert world.living() == {"c1": 8, "c2": 6, "c3": 6}
         moved = "moved by placementpolicy/web (failback): 8 of 20 run in c3, planned 4; c1 has room"
         assert ("Pod", moved) in world.said("Moved")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServerError(500, "", "This pod has more than one PodDisruptionBudget"),
+        Denied(403, "Forbidden", "cannot create resource pods/eviction"),
+    ],
+)
+async def test_what_else_forbids_an_eviction_is_told_too(clock: Clock, error: ApiError) -> None:
+    world = fleet(clock, 6, 6, 14)
+    async with world.moving():
+        await overflowed(world)
+        world.forbid(error=error)
+        world.rooms[0].grow(8)
+        await asyncio.sleep(600)
+        assert world.living()["c3"] == 8
+        assert any(error.message in text for _, text in world.said("MoveWaits"))
+        assert 10 < len(world.evictions) < 40
 
 
 async def test_a_cluster_that_says_too_much_is_tried_less_and_less(clock: Clock) -> None:

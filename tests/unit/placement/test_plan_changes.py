@@ -60,3 +60,13 @@ def test_a_policy_that_begins_has_changed() -> None:
     assert seen().observe({"default/new": POLICY}, (A,)) == {"default/new": Change.POLICY}
     silent = replace(POLICY, reschedule=frozenset())
     assert seen(silent).observe({"default/new": silent}, (A, B)) == {}
+
+
+def test_a_cluster_joins_when_it_is_ready_and_not_each_time_that_it_comes_back() -> None:
+    changes = seen(POLICY, A)
+    late = replace(B, takes_pods=False)
+    policies = {"default/web": POLICY}
+    assert changes.observe(policies, (A, late)) == {}
+    assert changes.observe(policies, (A, B)) == {"default/web": Change.CLUSTERS}
+    assert changes.observe(policies, (A, late)) == {}
+    assert changes.observe(policies, (A, B)) == {}

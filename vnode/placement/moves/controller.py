@@ -32,7 +32,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.placement.moves import FailbackMode, Openings
-from vnode.scheduling.placement.moving import Decision, Motive
+from vnode.scheduling.placement.moving import Decision
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.workloads import workload_of
 
@@ -194,10 +194,10 @@ class Moves:
         view = MovableWorkload(policy, workload, self._clock)
         now = self._clock.monotonic()
         moves.settle(view, self._is_there, now)
-        delays = [moves.under_way.wait(now)]
+        delays, nodes = [moves.under_way.wait(now)], list(self._nodes.store.values())
         for motive in self.demands.motives(key, policy):
             decision = Decision()
-            if self._has_candidates(view, motive, moves):
+            if view.has_candidates(motive, moves, nodes):
                 acts, delay, decision = await self._mover.pursue(key, moves, view, motive)
                 delays.append(delay)
                 if acts:
@@ -206,24 +206,11 @@ class Moves:
             self.demands.report(key, motive, moves, decision)
 
         motives = self.demands.motives(key, policy)
-        is_idle = not any(self._has_candidates(view, motive, moves) for motive in motives)
+        is_idle = not any(view.has_candidates(motive, moves, nodes) for motive in motives)
         if is_idle and not moves.under_way and not moves.under_way.barred(now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)
-
-    def _has_candidates(self, view: MovableWorkload, motive: Motive, moves: WorkloadMoves) -> bool:
-        """Tell whether there may be pods to move, before it is looked at closely."""
-        match motive:
-            case Motive.FAILBACK:
-                return any(r.overflowed for r in view.replicas(motive, moves))
-            case Motive.DRAIN:
-                nodes = (planned_node(node) for node in self._nodes.store.values())
-                caps = ((node.name, view.policy.drained_to(node)) for node in nodes)
-                bound = view.workload.bound
-                return any(cap is not None and bound[name] > cap for name, cap in caps)
-            case _:
-                return bool(view.workload.bound)
 
     def _forget(self, key: PlannedWorkload) -> None:
         self._workloads.pop(key, None)

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from vnode.api import kinds, objects, resources
 from vnode.api.clock import TICK, Clock
-from vnode.api.errors import Conflict, NotFound, TooManyRequests
+from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
+from vnode.api.resources import Resources
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.placement.moves import situation, telling
 from vnode.placement.moves.demands import Demands, PlannedWorkload
+from vnode.placement.moves.situation import PolicyClusters
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.moves import FailbackMode, Openings
+from vnode.scheduling.placement.moves import Failback, FailbackMode, Openings
 from vnode.scheduling.placement.moving import Decision, Motive, Situation, Step, decide
 from vnode.scheduling.placement.openings import ProbedOpenings
 from vnode.scheduling.placement.policy import Policy, WatchedPolicies
@@ -34,7 +36,7 @@ from vnode.scheduling.snapshot import Snapshot
 RATE: Final = 1.0  # evictions a second of all workloads together, over time
 BURST: Final = 10  # evictions at once
 SETTLED: Final = 1.0  # seconds in which changes of a workload are awaited
-_REFUSED: Final = 10.0  # seconds after which an eviction is tried again that a budget forbade
+_REFUSED: Final = 10.0  # seconds after which an eviction that was refused is tried again
 _PLUGIN: Final = "PlacementPolicy"
 
 Takers = Callable[[Object, Snapshot, str], tuple[frozenset[str], frozenset[str]]]
@@ -51,6 +53,23 @@ class MovingPolicies(WatchedPolicies, Protocol):
 
     def get(self, key: str) -> Object | None:
         """Return the object of that key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A workload and its clusters at one moment."""
+
+    view: MovableWorkload
+    moves: WorkloadMoves
+    snapshot: Snapshot
+    clusters: PolicyClusters
+    able: frozenset[str]
+    """Those that could take its pods, given room; without those where moves were in vain."""
+    free: frozenset[str]
+    """Those that have room as well, by the filters."""
+    requests: Resources
+    now: float
+    """Of the monotonic clock."""
 
 
 class Mover:
@@ -95,47 +114,71 @@ class Mover:
         if template is None:
             return True, SETTLED, Decision()
 
-        now = self._clock.monotonic()
-        snapshot = self._cache.snapshot(now)
-        able, free = self._takers(template, snapshot, _PLUGIN)
-        clusters = situation.clusters_of(view.policy, view.workload, snapshot, able)
-        if clusters is None:
+        look = self._look(template, view, moves)
+        if look is None:
             return False, None, Decision()
 
-        moves.clusters = clusters.included
-        accepting = free & clusters.included - moves.under_way.barred(now)
-        requests = resources.pod_requests(template)
-        room = situation.room(view.workload, snapshot, accepting, requests)
-        self._probed.observe(key.workload, room, now)
-        in_vain = self._in_vain(view, now)
-        wait = None
-        if motive is Motive.FAILBACK:
-            room, wait = self._stable(view, room, now)
-        else:
-            room = {node: count for node, count in room.items() if node not in in_vain}
-
+        moves.clusters = look.clusters.included
+        room, wait = self._room(look, motive)
         replicas = view.replicas(motive, moves)
         limit = self._demands.limit(key, motive, view.policy)
         decision = decide(
             Situation(
                 replicas=replicas,
-                seats=view.workload.seats(clusters.shares),
-                included=clusters.included,
+                seats=view.workload.seats(look.clusters.shares),
+                included=look.clusters.included,
                 room=room,
                 limit=limit.of(len(replicas) + len(moves.under_way)),
                 under_way=len(moves.under_way),
                 missing=moves.under_way.missing(),
-                caps=clusters.caps,
+                caps=look.clusters.caps,
             ),
             motive,
         )
         if decision.steps:
-            delay = await self._take(key, decision.steps[0], moves, view, motive, snapshot)
+            delay = await self._take(key, decision.steps[0], look, motive)
             return True, delay, decision
 
-        decision = replace(decision, why=telling.blocked(decision, snapshot))
+        decision = replace(decision, why=telling.blocked(decision, look.snapshot))
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
+
+    def _look(self, template: Object, view: MovableWorkload, moves: WorkloadMoves) -> _Look | None:
+        """Look at the clusters; None if it is not known what they weigh."""
+        now = self._clock.monotonic()
+        snapshot = self._cache.snapshot(now)
+        able, free = self._takers(template, snapshot, _PLUGIN)
+        clusters = situation.clusters_of(view.policy, view.workload, snapshot, able)
+        if clusters is None:
+            return None
+
+        usable = clusters.included - moves.under_way.barred(now)
+        requests = resources.pod_requests(template)
+        return _Look(view, moves, snapshot, clusters, able & usable, free & usable, requests, now)
+
+    def _room(self, look: _Look, motive: Motive) -> tuple[dict[str, int], float | None]:
+        """Return the room in each cluster, and after how long there may be more."""
+        view, key = look.view, look.view.workload.key
+        room = situation.room(view.workload, look.snapshot, look.free, look.requests)
+        self._probed.observe(key, room, look.now)
+        in_vain = self._in_vain(view, look.now)
+        failback = view.policy.failback
+        if motive is not Motive.FAILBACK:
+            return {node: count for node, count in room.items() if node not in in_vain}, None
+
+        if failback.mode is not FailbackMode.PLACEHOLDER or self._placeholders is None:
+            return _stable(self._probed, key, failback, room, look.now)
+
+        # Where pods have left placeholders, targets themselves say that there is room, whatever
+        # they have said of what is free.
+        waits = frozenset(view.workload.placeholders)
+        asked = situation.room(
+            view.workload, look.snapshot, look.able & waits, look.requests, least=1
+        )
+        others = {node: count for node, count in room.items() if node not in waits}
+        told, later = _stable(self._placeholders, key, failback, asked, look.now)
+        probed, soon = _stable(self._probed, key, failback, others, look.now)
+        return told | probed, min((w for w in (later, soon) if w is not None), default=None)
 
     def _in_vain(self, view: MovableWorkload, now: float) -> set[str]:
         """Return the nodes where pods have waited in vain lately, though there seemed to be room.
@@ -150,30 +193,6 @@ class Mover:
                 found.add(node)
 
         return found
-
-    def _stable(
-        self, view: MovableWorkload, room: dict[str, int], now: float
-    ) -> tuple[dict[str, int], float | None]:
-        """Return the room that there has been for long enough, and how long to wait for more.
-
-        Where pods have left no placeholders, nor could they be asked, it is as for Probe.
-        """
-        workload, failback = view.workload, view.policy.failback
-        stable, waits = {}, []
-        for node, count in room.items():
-            openings: Openings = self._probed
-            is_placeholder = failback.mode is FailbackMode.PLACEHOLDER
-            if is_placeholder and self._placeholders is not None and workload.placeholders[node]:
-                openings = self._placeholders
-
-            since = openings.since(workload.key, node)
-            left = None if since is None else since + failback.stabilization - now
-            if left is not None and left >= TICK:
-                waits.append(left)
-            elif left is not None:
-                stable[node] = count
-
-        return stable, min(waits, default=None)
 
     async def _template(self, moves: WorkloadMoves, view: MovableWorkload) -> Object | None:
         """Return a pod of the workload as it is stored, of the owner that makes the next one."""
@@ -192,16 +211,9 @@ class Mover:
 
         return moves.template
 
-    async def _take(
-        self,
-        key: PlannedWorkload,
-        step: Step,
-        moves: WorkloadMoves,
-        view: MovableWorkload,
-        motive: Motive,
-        snapshot: Snapshot,
-    ) -> float:
+    async def _take(self, key: PlannedWorkload, step: Step, look: _Look, motive: Motive) -> float:
         """Evict the pod, if it is its turn; return when to go on."""
+        view, moves = look.view, look.moves
         now = self._clock.monotonic()
         if wait := self._evictions.wait(now):
             return wait
@@ -216,20 +228,39 @@ class Mover:
         except (NotFound, Conflict):
             view.undirect(step.target)
             return SETTLED
-        except TooManyRequests as error:
+        except ApiError as error:  # a budget, most often; what else there is users can mend as well
             view.undirect(step.target)
             moves.refused = error.message
             self._demands.report(key, motive, moves, Decision(left=1))
             telling.refused(self._events, policy, pod, error.message)
-            return max(_REFUSED, error.retry_after)
+            return max(_REFUSED, getattr(error, "retry_after", 0.0))
         except BaseException:
             view.undirect(step.target)
             raise
 
         moves.refused = ""
-        why = telling.reason(view.policy, motive, step, snapshot)
+        why = telling.reason(view.policy, motive, step, look.snapshot)
         log.info("%s: %s", objects.key(pod), why)
         moves.under_way.begin(Move(step.uid, objects.key(pod), step.target, known))
         self._demands.moved(key, motive, moves)
         telling.moved(self._events, policy, pod, why)
         return 0.0
+
+
+def _stable(
+    openings: Openings, workload: str, failback: Failback, room: dict[str, int], now: float
+) -> tuple[dict[str, int], float | None]:
+    """Return the room that there has been for long enough, and how long to wait for more."""
+    stable, waits = {}, []
+    for node, count in room.items():
+        since = openings.since(workload, node)
+        if since is None:
+            continue
+
+        left = since + failback.stabilization - now
+        if left >= TICK:
+            waits.append(left)
+        else:
+            stable[node] = count
+
+    return stable, min(waits, default=None)

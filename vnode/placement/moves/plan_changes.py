@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from vnode.placement.accounts import PlannedNode
 from vnode.scheduling.placement.moves import Change
-from vnode.scheduling.placement.policy import PlacementNode, Policy
+from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.placement.seats import Share
 
 
@@ -25,12 +26,16 @@ class PlanChanges:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] | None = None
+        self._met: set[str] = set()  # the nodes that have been ready; one that is not yet is none
 
     def observe(
-        self, policies: Mapping[str, Policy], nodes: Iterable[PlacementNode]
+        self, policies: Mapping[str, Policy], nodes: Iterable[PlannedNode]
     ) -> dict[str, Change]:
         """Return the keys of policies whose pods are to be moved, with what has changed."""
-        there = list(nodes)
+        known = list(nodes)
+        self._met &= {node.name for node in known}
+        self._met |= {node.name for node in known if node.takes_pods or self._seen is None}
+        there = [node for node in known if node.name in self._met]
         now = {
             key: _Seen(replace(policy, drains=()), _shares(policy, there))
             for key, policy in policies.items()
@@ -47,7 +52,7 @@ class PlanChanges:
         return found
 
 
-def _shares(policy: Policy, nodes: Iterable[PlacementNode]) -> Mapping[str, Share]:
+def _shares(policy: Policy, nodes: Iterable[PlannedNode]) -> Mapping[str, Share]:
     if not policy.reschedule:
         return {}
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
-from vnode.placement import decoding
+from vnode.placement import move_fields
 from vnode.placement.moves.demands import PlannedWorkload, Progress
 from vnode.scheduling.placement.moves import Portion
 
@@ -67,7 +67,7 @@ def decode(obj: Object) -> RebalanceSpec:
     return RebalanceSpec(
         frozenset(_key(objects.namespace(obj), each) for each in names),
         str(spec.get("policy") or ""),
-        decoding.portion(spec.get("maxConcurrent", 1), "spec.maxConcurrent"),
+        move_fields.portion(spec.get("maxConcurrent", 1), "spec.maxConcurrent"),
         None if ttl is None else float(ttl),
     )
 

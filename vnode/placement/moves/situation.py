@@ -29,7 +29,7 @@ _ASKED_FOR: Final = frozenset({Motive.DRAIN, Motive.REBALANCE})
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class PolicyClusters:
     """The clusters of a workload's policy."""
 
     included: frozenset[str]
@@ -51,6 +51,7 @@ def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
         age=(now - created).total_seconds() if created else 0.0,
         movable=is_movable(pod, motive),
         overflowed=keys.OVERFLOWED_FROM in objects.annotations(pod),
+        placeholders=member.placeholders,
     )
 
 
@@ -62,10 +63,11 @@ def is_ready(pod: Object) -> bool:
 def is_movable(pod: Object, motive: Motive | None) -> bool:
     """Tell whether the pod's owner replaces it.
 
-    The pod of a Job would begin its work anew: it is moved only if somebody asks for it.
+    The owner of a pod that came from another cluster is there. The pod of a Job would begin its
+    work anew: it is moved only if somebody asks for it.
     """
     kind = (objects.controller_reference(pod) or {}).get("kind")
-    if kind is None or kind == "DaemonSet":
+    if kind in (None, "DaemonSet", "PodChaperon"):
         return False
 
     return kind != "Job" or motive in _ASKED_FOR
@@ -73,7 +75,7 @@ def is_movable(pod: Object, motive: Motive | None) -> bool:
 
 def clusters_of(
     policy: Policy, workload: Workload, snapshot: Snapshot, able: Collection[str]
-) -> Clusters | None:
+) -> PolicyClusters | None:
     """Return the clusters of the policy; None if it is not known what they weigh."""
     weights: Mapping[str, int] | None = None
     if accounts.weighs_capacity(policy):
@@ -84,7 +86,7 @@ def clusters_of(
 
     shares = policy.shares(snapshot.nodes, weights)
     caps = {node.name: policy.drained_to(node) for node in snapshot.nodes} if policy.drains else {}
-    return Clusters(
+    return PolicyClusters(
         frozenset(share.node for share in shares),
         tuple(share for share in shares if share.node in able),
         {node: cap for node, cap in caps.items() if cap is not None},
@@ -92,17 +94,21 @@ def clusters_of(
 
 
 def room(
-    workload: Workload, snapshot: Snapshot, nodes: Collection[str], requests: Resources
+    workload: Workload,
+    snapshot: Snapshot,
+    nodes: Collection[str],
+    requests: Resources,
+    least: int = 0,
 ) -> dict[str, int]:
     """Return how many more pods of the workload could start on these nodes, which filters accept.
 
-    None could where another one waits. Pods that were moved there and are not planned there yet are
-    taken off.
+    At least that many, but none where another one waits. Pods that were moved there and are not
+    planned there yet are taken off.
     """
     found = {}
     for node in snapshot.nodes:
         if node.name in nodes and math.isinf(workload.waiting_since(node.name)):
-            found[node.name] = fits(node, requests) - workload.directed[node.name]
+            found[node.name] = max(least, fits(node, requests)) - workload.directed[node.name]
 
     return {node: count for node, count in found.items() if count > 0}
 

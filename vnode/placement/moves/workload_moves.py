@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
+from vnode.placement.accounts import planned_node
 from vnode.placement.moves import situation
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.scheduling.placement.moving import Motive, Replica
@@ -38,6 +39,18 @@ class MovableWorkload:
         return tuple(
             situation.replica_of(m, motive, self._now) for uid, m in members if uid not in evicted
         )
+
+    def has_candidates(self, motive: Motive, moves: WorkloadMoves, nodes: Iterable[Object]) -> bool:
+        """Tell whether there may be pods to move, before it is looked at closely."""
+        match motive:
+            case Motive.FAILBACK:
+                return any(replica.overflowed for replica in self.replicas(motive, moves))
+            case Motive.DRAIN:
+                bound, virtual = self.workload.bound, map(planned_node, nodes)
+                caps = ((node.name, self.policy.drained_to(node)) for node in virtual)
+                return any(cap is not None and bound[name] > cap for name, cap in caps)
+            case _:
+                return bool(self.workload.bound)
 
     def newest(self) -> Object | None:
         """Return the pod that was made last."""
