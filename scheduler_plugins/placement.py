@@ -25,7 +25,7 @@ from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
 from vnode.scheduling.placement import choosing, placeholders, reasons
 from vnode.scheduling.placement.choosing import Choice
-from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.policy import Mode, Policy, by_capacity
 from vnode.scheduling.placement.seats import MAX_WEIGHT, Share
 from vnode.scheduling.plugin import (
     MAX_SCORE,
@@ -268,7 +268,7 @@ def _weighted(
     """
     known = workload.weighted
     if known is not None and known[0] is shares and workload.aimed:
-        return known[1]
+        return known[2]
 
     weights: dict[str, int] = {}
     for node in snapshot.nodes:
@@ -278,10 +278,9 @@ def _weighted(
 
     # Some clusters do not say what they have free: take them for ordinary ones.
     usual = max(1, sum(weights.values()) // len(weights)) if weights else 1
-    weighted = tuple(
-        Share(s.node, weights.get(s.node, usual), s.tier, s.minimum, s.maximum) for s in shares
-    )
-    workload.weighted = shares, weighted
+    weights = {share.node: weights.get(share.node, usual) for share in shares}
+    weighted = tuple(by_capacity(share, weights[share.node]) for share in shares)
+    workload.weighted = shares, weights, weighted
     return weighted
 
 

@@ -41,6 +41,18 @@ def _without(things: str, kubeconfig: str = "source") -> str:
     return f"kubectl --kubeconfig {kubeconfig}.kubeconfig delete --ignore-not-found {things}\n"
 
 
+_THREE_TARGETS = (
+    _CONNECTED
+    + _INSTALLED.replace("cluster.kubeconfig", "source.kubeconfig")
+    + "for name in berlin paris cloud; do\n"
+    + "vnode connect --source source.kubeconfig --target target.kubeconfig "
+    + "--namespace team-a --name $name --enable-namespace\n"
+    + "kubectl wait --for=condition=Ready target/$name --timeout 60s\n"
+    + "done\n"
+)
+_WITHOUT_THREE_TARGETS = _without("target/berlin target/paris target/cloud")
+
+
 @dataclass(frozen=True)
 class StartingState:
     """`given` and `after` are scripts around a page; `inside` runs it beside its target's agent.
@@ -106,15 +118,9 @@ STARTING_STATES = {
         _CONNECTED + _without("rolebinding/override-editors overridepolicy/mirror"),
         after=_without("rolebinding/override-editors overridepolicy/mirror"),
     ),
+    "docs/migration-from-federation.md": StartingState(_THREE_TARGETS, _WITHOUT_THREE_TARGETS),
     "docs/placement.md": StartingState(
-        _CONNECTED
-        + _INSTALLED.replace("cluster.kubeconfig", "source.kubeconfig")
-        + "for name in berlin paris cloud; do\n"
-        + "vnode connect --source source.kubeconfig --target target.kubeconfig "
-        + "--namespace team-a --name $name --enable-namespace\n"
-        + "kubectl wait --for=condition=Ready target/$name --timeout 60s\n"
-        + "done\n",
-        _without("placementpolicy --all") + _without("target/berlin target/paris target/cloud"),
+        _THREE_TARGETS, _without("placementpolicy --all") + _WITHOUT_THREE_TARGETS
     ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,

@@ -66,12 +66,14 @@ async def test_a_namesake_of_the_delegate_is_left_alone_and_named(c2: Client) ->
     await c2.delete(kinds.PODS, "taken", "default")
 
 
-async def create_with_young_class(client: Client, pod: objects.Object) -> None:
+async def create_with_young_class(
+    client: Client, pod: objects.Object, namespace: str = "default"
+) -> None:
     """Create a pod whose PriorityClass was just made: the API server's own watch comes late."""
     async with asyncio.timeout(30):
         while True:
             try:
-                await client.create(kinds.PODS, pod, "default")
+                await client.create(kinds.PODS, pod, namespace)
             except Denied as error:
                 if "no PriorityClass" not in error.message:
                     raise

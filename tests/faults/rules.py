@@ -21,6 +21,7 @@ from tests.faults.snapshot import (
     virtual_node,
 )
 from vnode.api import keys, names, objects, placeholders
+from vnode.api.objects import Object
 from vnode.nodes import virtual
 
 
@@ -44,11 +45,16 @@ def chaperons_have_proxies(snapshot: Snapshot) -> Iterator[str]:
             proxy = proxies.get(objects.labels(chaperon).get(keys.PARENT_UID, ""))
             if proxy is None:
                 yield f"chaperon {key} in {cluster} has no proxy"
-            elif virtual_node(cluster) in placeholders.of(proxy):
+            elif is_placeholder(proxy, cluster):
                 if keys.IS_ALLOWED in objects.annotations(chaperon):
                     yield f"placeholder {key} in {cluster} is allowed"
             elif node_of(proxy) and node_of(proxy) != virtual_node(cluster):
                 yield f"chaperon {key} in {cluster}, but the proxy is on {node_of(proxy)}"
+
+
+def is_placeholder(proxy: Object, cluster: str) -> bool:
+    """Tell whether a proxy's candidate in a cluster stays there while the proxy runs elsewhere."""
+    return virtual_node(cluster) in placeholders.of(proxy)
 
 
 def bound_proxies_have_one_chaperon(snapshot: Snapshot) -> Iterator[str]:

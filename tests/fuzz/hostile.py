@@ -28,6 +28,12 @@ ANSWERS: Final = HOSTILE[:2]
 STREAMS: Final = HOSTILE[2:]
 _CODES: Final = (100, 201, 204, 301, 304, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 999)
 _ENCODINGS: Final = ("gzip", "deflate", "br", "x")
+_VICTIMS: Final = (
+    '{"pods": 1, "highest": -2147483648}',
+    '{"pods": 1, "highest": 1e99, "proxies": ["a"]}',
+    '{"pods": 9, "highest": 9, "proxies": [' + ",".join(['"a"'] * 8_000) + "]}",
+    "[" * 20_000,
+)
 _BOMBS: Final = tuple(bomb(size) for size in (1 << 20, 16 << 20, 200 << 20))
 
 
@@ -135,7 +141,9 @@ def pretend(world: World, namespace: str, dice: random.Random) -> None:
             continue
 
         def change(obj: Object) -> None:
-            obj["metadata"].setdefault("annotations", {})[keys.IS_RESERVED] = "true"
+            annotations = obj["metadata"].setdefault("annotations", {})
+            annotations[keys.IS_RESERVED] = "true"
+            annotations[keys.VICTIMS] = dice.choice(_VICTIMS)
             obj["status"] = {**status(), "message": f"{dice.random()}"}
 
         world.hostile.change(kinds.POD_CHAPERONS, objects.name(chaperon), namespace, change)

@@ -20,6 +20,7 @@ _PATIENCE: Final = 120.0  # seconds; a server that does not answer takes a dozen
 _ANNOTATIONS: Final = {
     keys.TOKENS: "source=10.0.0.1:443",
     keys.STORAGE_CLASSES: "a=b,c=",
+    keys.PRIORITY_CLASSES: "a=b,=c",
     keys.CONFIRM_CLUSTER: "unknown",
     keys.CREATE_NAMESPACES: "true",
 }

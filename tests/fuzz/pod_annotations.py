@@ -42,6 +42,8 @@ _FORGED: Final = {
     keys.PARENT_NAME: "../x",
     keys.PARENT_CLUSTER_UID: "x",
     keys.IS_ALLOWED: "true",
+    keys.PREEMPTION: "allowed",
+    keys.VICTIMS: '{"pods": 1, "highest": -1}',
     keys.IS_RESERVED: "true",
     keys.POD_MISSING_SINCE: "2026-01-01T00:00:00Z",
     keys.TARGET: "canary/honest",

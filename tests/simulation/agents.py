@@ -93,6 +93,9 @@ class PodTerm(Term):
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
                 tasks.start(self._make_delegate_events().run(), "delegate-events")
+                tasks.start(self._make_policy_status().run(), "placement-status")
+                await self._shared.policies.wait_known()
+                tasks.start(self._make_deletion_costs().run(), "deletion-costs")
                 await self._schedule(tasks)
 
 
@@ -199,6 +202,7 @@ class SimulatedAgent:
                 for informer in shared.overrides.informers:
                     tasks.start(informer.run(), informer.kind.plural)
 
+                tasks.start(shared.policies.run(), "placement-policies")
                 tasks.start(shared.nodes.run(), "nodes")
                 await shared.targets.wait_synced()
                 await shared.proxies.synced.wait()

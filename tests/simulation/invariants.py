@@ -14,6 +14,7 @@ from tests.faults.snapshot import ALIVE, Snapshot, Violation, node_of, phase, vi
 from tests.simulation.clusters import SimulatedCluster
 from tests.simulation.kube_scheduler import CandidateScheduler, cpus
 from tests.simulation.owners import Controllers
+from tests.simulation.placement_rules import PlacementRules
 from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.pods.event_record import FIELD
@@ -42,6 +43,7 @@ class Everything:
     targets: Mapping[str, SimulatedCluster]
     schedulers: Mapping[str, CandidateScheduler]
     owners: Controllers
+    placement: PlacementRules
 
     def world(self) -> Snapshot:
         """See all clusters as the rules of the runs on fleets do."""
@@ -72,6 +74,7 @@ def violations(everything: Everything) -> list[Violation]:
     found += [("what fits is bound", what) for what in _waiting(everything, world)]
     found += [("both sides agree", what) for what in _disagreeing(world)]
     found += [("Events are told on proxies", what) for what in _untold(everything, world)]
+    found += everything.placement.at_rest()
     return [Violation(name.replace("_", " "), what) for name, what in found]
 
 
@@ -105,7 +108,11 @@ def _waiting(everything: Everything, world: Snapshot) -> Iterator[str]:
         if node_of(pod) or objects.is_terminating(pod):
             continue
 
+        group = everything.placement.group_of(pod)
         for name, scheduler in everything.schedulers.items():
+            if group is not None and group.excuses(virtual_node(name)):
+                continue
+
             if max(scheduler.free().values()) >= cpus(pod):
                 condition = objects.condition(pod, "PodScheduled") or {}
                 yield f"{key} waits, and {name} has room: {condition.get('message')}"

@@ -20,6 +20,11 @@ from vnode.webhook import mutate
 
 APP: Final = "app"
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_KINDS: Final = {
+    Owner.REPLICA_SET: ("apps/v1", "ReplicaSet"),
+    Owner.STATEFUL_SET: ("apps/v1", "StatefulSet"),
+    Owner.JOB: ("batch/v1", "Job"),
+}
 _MOST: Final = 12  # pods that one workload ever makes: one whose pods always end would go on
 
 
@@ -174,6 +179,12 @@ def pod(workload: Workload, name: str) -> Object:
     metadata: Object = {"name": name, "labels": {APP: workload.name}, "annotations": annotations}
     if workload.owner is Owner.JOB:
         metadata["finalizers"] = [TRACKING]
+
+    if workload.owner in _KINDS:
+        group, kind = _KINDS[workload.owner]
+        reference = {"apiVersion": group, "kind": kind, "name": workload.name}
+        owner = {**reference, "uid": f"uid-of-{workload.name}", "controller": True}
+        metadata["ownerReferences"] = [owner]
 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

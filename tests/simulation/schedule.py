@@ -6,9 +6,12 @@ A schedule is small, so that thousands of them can be run and one that fails can
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
+
+from tests.simulation import policies as drawing
+from tests.simulation.policies import Cordon, Policies, PolicyChange
 
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
@@ -137,11 +140,13 @@ class Schedule:
     actions: tuple[Action, ...]
     faults: tuple[Fault, ...]
     parallel: int = 1
+    policies: Policies = field(default_factory=Policies)
 
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
-        parts: list[Workload | Action | Fault]
+        parts: list[Workload | Action | Fault | PolicyChange | Cordon]
         parts = [*self.workloads, *self.actions, *self.faults]
+        parts += [*self.policies.changes, *self.policies.cordons]
         parts.sort(key=lambda each: each.at)
         head = f"latency {self.latency:g}s, nodes {self.nodes}, {self.parallel} candidates at once"
         return [head, *map(str, parts)]
@@ -153,15 +158,23 @@ def draw(seed: int) -> Schedule:
     latency = dice.choice((0.001, 0.005, 0.02, 0.1, 0.4))
     moments = _Moments(dice, latency)
     faults = 0 if dice.random() < _CALM else dice.randint(*_FAULTS)
-    return Schedule(
+    nodes = {t: tuple(dice.randint(1, 4) for _ in range(dice.randint(1, 2))) for t in TARGETS}
+    workloads = tuple(_workloads(dice, moments))
+    schedule = Schedule(
         seed,
         latency,
-        {t: tuple(dice.randint(1, 4) for _ in range(dice.randint(1, 2))) for t in TARGETS},
-        tuple(_workloads(dice, moments)),
+        nodes,
+        workloads,
         tuple(_action(dice, moments) for _ in range(dice.randint(*_ACTIONS))),
         tuple(_fault(dice, moments) for _ in range(faults)),
         dice.choice((1, 1, 2)),
     )
+    named = [workload.name for workload in workloads]
+    policies = drawing.draw(seed, named, TARGETS, moments.draw)
+    if any(workload.runs for workload in workloads):
+        policies = replace(policies, steady=False)  # pods that end make room for others
+
+    return replace(schedule, policies=policies, faults=() if policies.calm else schedule.faults)
 
 
 class _Moments:

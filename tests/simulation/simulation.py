@@ -13,6 +13,7 @@ from unittest.mock import patch
 from tests.faults.snapshot import Violation
 from tests.simulation import invariants, loop
 from tests.simulation.actions import Users
+from tests.simulation.administrators import Administrators
 from tests.simulation.agents import SimulatedAgent
 from tests.simulation.clusters import SimulatedCluster, prepare_source, prepare_target
 from tests.simulation.faults import FaultInjector
@@ -21,9 +22,12 @@ from tests.simulation.kube_scheduler import CandidateScheduler
 from tests.simulation.kubelet import PodSimulator
 from tests.simulation.monitor import Monitor
 from tests.simulation.owners import Controllers
+from tests.simulation.placement_rules import PlacementRules
 from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Schedule
 from vnode.scheduling import registry
 
+_HOUR: Final = 3600.0
+_LAST_OVERFLOW: Final = 120.0  # after so long a pod that waits is asked for in no more clusters
 _LOOK: Final = 5.0  # seconds between looks at whether things have settled
 PATIENCE: Final = 400.0
 """Seconds that things may take to settle: longer than anybody waits to try something again."""
@@ -85,12 +89,17 @@ class Simulation:
             self.source, self.targets, self.kubelets, not schedule.faults, [] if traced else None
         )
         self.users = Users(self.source, self.targets, self.owners, self.monitor.note)
+        self.administrators = Administrators(self.source, self.monitor.note)
         self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
-        self.everything = Everything(self.source, self.targets, self.schedulers, self.owners)
+        self.placement = PlacementRules(self.source, self.targets, schedule)
+        self.everything = Everything(
+            self.source, self.targets, self.schedulers, self.owners, self.placement
+        )
 
     async def run(self) -> list[Violation]:
         """Run the schedule, let things settle, remove everything, and let that settle."""
         self._begin()
+        self.administrators.follow(self.schedule.policies)
         for workload in self.schedule.workloads:
             self.source.later(workload.at, lambda w=workload: self.owners.create(w))
 
@@ -105,6 +114,7 @@ class Simulation:
         await asyncio.sleep(max(0.0, SPAN - loop_time))
         self.monitor.note("---- all is well again")
         found = await self._settle(lambda: invariants.violations(self.everything))
+        found = found or await self._rest()
         if not found:
             self.monitor.note("---- remove everything")
             for name in list(self.owners.wanted):
@@ -126,10 +136,27 @@ class Simulation:
 
         self.owners.follow()
         self.monitor.follow()
+        self.placement.follow()
         for agent in self.agents.values():
             agent.start()
 
-    async def _settle(self, wrong: Callable[[], list[Violation]]) -> list[Violation]:
+    async def _rest(self) -> list[Violation]:
+        """Let an hour pass in which nobody does anything, and nothing may be moved."""
+        if not self.schedule.policies.steady:
+            return []
+
+        self.monitor.note("---- an hour of steady load")
+        await asyncio.sleep(_LAST_OVERFLOW)
+        before = self.placement.resting()
+        await asyncio.sleep(_HOUR)
+        after = self.placement.resting()
+        return [
+            Violation("an hour of steady load moves nothing", f"{name}: {old} became {new}")
+            for name in sorted(before.keys() | after.keys())
+            if (old := before.get(name)) != (new := after.get(name))
+        ]
+
+    async def _settle(self, look: Callable[[], list[Violation]]) -> list[Violation]:
         """Wait until nothing is wrong, or until it is too late; what was wrong, ever or then."""
         clock = asyncio.get_running_loop()
         late = clock.time() + PATIENCE
@@ -139,10 +166,10 @@ class Simulation:
                 if (failure := agent.failure()) is not None:
                     return [Violation("agents never end by themselves", f"{name}: {failure!r}")]
 
-            if self.monitor.history.violations:
-                return self.monitor.history.violations
+            if wrong := [*self.monitor.history.violations, *self.placement.violations]:
+                return wrong
 
-            found = wrong()
+            found = look()
             if not found or clock.time() > late:
                 return found
 

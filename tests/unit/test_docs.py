@@ -35,6 +35,7 @@ from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac
 from vnode.webhook import mutate
 
+_OTHERS = (keys.KUEUE, "core.kubeadmiral.io", "policy.karmada.io")
 AGENT_CONFIGURATION = "AgentConfiguration"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
@@ -204,8 +205,8 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             )
         case "OverridePolicy" | "ClusterOverridePolicy":
             assert not policy.parse(document).problem
-        case "ClusterQueue" | "LocalQueue":
-            assert document["apiVersion"].partition("/")[0] == keys.KUEUE
+        case "ClusterQueue" | "LocalQueue" | "PropagationPolicy":  # of others
+            assert document["apiVersion"].partition("/")[0] in _OTHERS
         case "PlacementPolicy" | "ClusterPlacementPolicy":
             assert decoding.decode(document)
         case "Rebalance":

@@ -13,6 +13,7 @@ from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
 from vnode.agent.shared import Shared, trim_pod
 from vnode.api import renaming
+from vnode.api.objects import Object
 from vnode.following.following import Following
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
@@ -31,6 +32,7 @@ from vnode.pods.source.deletion_costs import DeletionCosts
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.placeholders import Placeholders
+from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.stale_finalizers import StaleFinalizers
@@ -147,11 +149,14 @@ class Term:
             target_exists=shared.targets.has_node,
             complete=self._pods_known_on,
             introduced=shared.overrides.introduced,
-            find_pod=lambda key: shared.proxies.store.get(key) or self._proxies.bound.get(key),
+            find_pod=self._pod,
             enabled_namespaces=shared.enabled_namespaces,
             events=self._events,
             clock=shared.clock,
         )
+
+    def _pod(self, key: str) -> Object | None:
+        return self._shared.proxies.store.get(key) or self._proxies.bound.get(key)
 
     def _pods_known_on(self, node: str) -> bool:
         return self._shared.proxies.synced.is_set() and self._proxies.bound.has_synced(node)
@@ -178,7 +183,7 @@ class Term:
         reporter = DelegateEventReporter(
             shared.client,
             shared.links,
-            lambda key: shared.proxies.store.get(key) or bound.get(key),
+            self._pod,
             mode=shared.options.config.delegate_events,
             clock=shared.clock,
         )
@@ -301,16 +306,17 @@ class Term:
         )
         event_handlers.follow(shared.policies)
         assumptions = Assumptions(framework, cache, queue, shared.clock)
+        requests = CandidateRequests(
+            shared.identity,
+            shared.manifests,
+            self._following.ensure,
+            shared.clock,
+            overrides=shared.overrides,
+        )
         candidate_phase = CandidatePhase(
             shared.client,
             shared.links,
-            CandidateRequests(
-                shared.identity,
-                shared.manifests,
-                self._following.ensure,
-                shared.clock,
-                overrides=shared.overrides,
-            ),
+            requests,
             assumptions,
             settings=config.candidates,
             lookup=shared.proxies.store.get,
@@ -335,6 +341,13 @@ class Term:
             assumptions=assumptions,
             candidate_phase=candidate_phase,
             binder=binder,
+            preemption=PreemptionChooser(
+                shared.client,
+                shared.links,
+                requests,
+                lookup=self._pod,
+                events=self._events,
+            ),
             unconnected=event_handlers.unconnected,
             events=self._events,
             clock=shared.clock,

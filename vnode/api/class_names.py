@@ -6,9 +6,9 @@ there. Sources need no right to read these kinds: the target's agent says what t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,26 +17,51 @@ from vnode.api import documents
 _LIMIT: Final = 32 * 1024  # bytes of the annotation, which is in all sources' memory
 
 
+class PriorityValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a PriorityClass means: its value, and whether its pods preempt no others."""
+
+    value: int
+    never: bool = False
+
+
+_NO_VALUES: Final[Mapping[str, PriorityValue]] = {}
+
+
 class ClassNames(msgspec.Struct, frozen=True, rename="camel"):
-    """Names of RuntimeClasses and PriorityClasses; None where they are not known."""
+    """Names of RuntimeClasses and PriorityClasses; None where they are not known.
+
+    `priorities` has what PriorityClasses mean, by name, of those of which that is known.
+    """
 
     runtime_classes: frozenset[str] | None = None
     priority_classes: frozenset[str] | None = None
+    priorities: Mapping[str, PriorityValue] = _NO_VALUES
 
 
 UNKNOWN: Final = ClassNames()
 
 
-def encode(runtime: Collection[str] | None, priority: Collection[str] | None) -> str:
-    """Return the text for an annotation, which leaves out a list that is None, or too long."""
+def encode(
+    runtime: Collection[str] | None,
+    priority: Collection[str] | None,
+    priorities: Mapping[str, PriorityValue] = _NO_VALUES,
+) -> str:
+    """Return the text for an annotation, which leaves out a list that is None, or too long.
+
+    The values of PriorityClasses go first, in a field that agents without them skip.
+    """
     lists = {"runtimeClasses": runtime, "priorityClasses": priority}
-    known = {key: sorted(names) for key, names in lists.items() if names is not None}
+    known: dict[str, Any] = {k: sorted(names) for k, names in lists.items() if names is not None}
+    if priorities:
+        known["priorities"] = dict(sorted(priorities.items()))
+
     while known:
         text = msgspec.json.encode(known)
         if len(text) <= _LIMIT:
             return text.decode()
 
-        del known[max(known, key=lambda key: len(msgspec.json.encode(known[key])))]
+        longest = max(known, key=lambda key: len(msgspec.json.encode(known[key])))
+        del known["priorities" if "priorities" in known else longest]
 
     return ""
 

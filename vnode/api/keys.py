@@ -25,6 +25,7 @@ GLOBAL: Final = PREFIX + "global"
 FORWARD: Final = OWN_PREFIX + "forward"  # pod: its delegates may be sent on; presence
 NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied; presence
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
+PRIORITY_CLASSES: Final = OWN_PREFIX + "priority-classes"  # Target: class in it; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"
@@ -62,6 +63,10 @@ OVERRIDES: Final = OWN_PREFIX + "overrides"
 OVERRIDES_SIGNATURE: Final = OWN_PREFIX + "overrides-signature"
 OVERRIDDEN: Final = OWN_PREFIX + "overridden"
 REFUSED: Final = OWN_PREFIX + "refused"  # on a chaperon: why its delegate was not changed
+# On chaperons and delegates: ASKS or ALLOWED, see vnode.pods.preemption; and what the target's
+# scheduler would preempt, as JSON.
+PREEMPTION: Final = OWN_PREFIX + "preemption"
+VICTIMS: Final = OWN_PREFIX + "victims"
 FED_BACK: Final = OWN_PREFIX + "fed-back"  # on a proxy: JSON, see vnode.pods.annotation_merge
 # On a proxy: JSON, see vnode.pods.conditions.
 FED_BACK_CONDITIONS: Final = OWN_PREFIX + "fed-back-conditions"

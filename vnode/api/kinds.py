@@ -133,6 +133,7 @@ RUNTIME_CLASSES: Final = Kind(
 PRIORITY_CLASSES: Final = Kind(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )
+POD_DISRUPTION_BUDGETS: Final = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 POD_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 NODE_METRICS: Final = Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 

@@ -23,6 +23,7 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange, Nanos
 from vnode.api.objects import Object, Objects
+from vnode.api.priorities import BY_NAME, NAME, PriorityMapping
 from vnode.api.resources import CPU, LIMITS, MEMORY, PODS, REQUESTS
 from vnode.api.selectors import Selector
 
@@ -105,7 +106,7 @@ class Scope:
             case "CrossNamespacePodAffinity":
                 return usage.crosses_namespaces
             case "PriorityClass":
-                class_ = usage.spec.get("priorityClassName")
+                class_ = usage.spec.get(NAME)
                 return self.selector.matches({_PRIORITY_CLASS: class_} if class_ else {})
 
         return False
@@ -179,10 +180,18 @@ def parse(obj: Object) -> Quota:
     )
 
 
-def usage_of(pod: Object, ranges: Iterable[LimitRange]) -> QuotaUsage:
-    """Return what a proxy's delegate counts for. ConfigError for a quantity that cannot be read."""
+def usage_of(
+    pod: Object, ranges: Iterable[LimitRange], priorities: PriorityMapping = BY_NAME
+) -> QuotaUsage:
+    """Return what a proxy's delegate counts for, with the class that it has in its target.
+
+    Raises ConfigError for a quantity that cannot be read.
+    """
     ranges = tuple(ranges)
     spec = limit_ranges.apply_defaults(objects.spec(pod), ranges)
+    if (name := priorities.choose(spec).name) != (spec.get(NAME) or ""):
+        spec = {**spec, NAME: name}
+
     requests, limits = resources.in_nano(spec, REQUESTS), resources.in_nano(spec, LIMITS)
     one = {_COUNT: quantities.NANO, PODS: quantities.NANO}
     violations = [f"LimitRange {r.name}: {text}" for r in ranges for text in r.violations(spec)]

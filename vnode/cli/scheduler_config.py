@@ -2,7 +2,7 @@
 
 The file has one profile, `admiralty-candidate`, and names the agent as the extender that binds
 pods: a call to bind is what reserves a candidate, and the agent answers it once the source has
-decided.
+decided. It is asked as well before a candidate preempts others.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def build(
         "extenders": [
             {
                 "urlPrefix": extender.rstrip("/"),
+                "preemptVerb": "preempt",
                 "bindVerb": "bind",
                 "weight": 1,
                 "enableHTTPS": True,
                 "httpTimeout": TIMEOUT,
-                "nodeCacheCapable": True,
+                "nodeCacheCapable": False,  # or victims would be UIDs without their priorities
                 "ignorable": False,
                 "tlsConfig": {
                     "certFile": str(credentials / "tls.crt"),

@@ -19,7 +19,12 @@ NOWHERE = ""
 NO_PLACE = "No place"
 """The status of pods that every target has rejected."""
 
-_NOT_REJECTED = (CandidateState.WAITING, CandidateState.RESERVED, CandidateState.COMMITTED)
+_NOT_REJECTED = (
+    CandidateState.WAITING,
+    CandidateState.PREEMPTING,
+    CandidateState.RESERVED,
+    CandidateState.COMMITTED,
+)
 
 
 class Stage(Enum):

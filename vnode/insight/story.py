@@ -17,6 +17,7 @@ from vnode.insight.collecting import moment
 from vnode.insight.facts import Facts, TargetFacts
 from vnode.insight.judging import Verdict
 from vnode.kube.events import WARNING
+from vnode.pods import preemption
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
 from vnode.scheduling import diagnosis
@@ -182,6 +183,10 @@ def _candidate(target: TargetFacts, chaperon: Object) -> Iterable[Line]:
     match target.candidate:
         case CandidateState.REJECTED:
             yield Line(f"rejected: {target.rejection}", at)
+            if victims := preemption.read(chaperon):
+                yield Line(f"would preempt {victims}, and has not been allowed to")
+        case CandidateState.PREEMPTING:
+            yield Line("preempts other pods, and waits for their end", at)
         case CandidateState.RESERVED:
             yield Line("a place is reserved")
         case CandidateState.COMMITTED:

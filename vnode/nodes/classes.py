@@ -1,5 +1,8 @@
 """Watches the RuntimeClasses and PriorityClasses of the local cluster, for its ClusterSummary.
 
+Of a PriorityClass it needs more than the name: what it means decides which one stands in for
+another that a source has.
+
 An agent may lack the right to list them, as one with the roles of an older release does. Then they
 are unknown to sources, which find out by a candidate, and nothing else waits for them.
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vnode.api import class_names, kinds, objects
+from vnode.api import class_names, kinds, objects, priorities
+from vnode.api.class_names import PriorityValue
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
@@ -17,14 +21,12 @@ from vnode.runtime.supervisor import Supervisor
 
 
 class Classes:
-    """Knows the names of classes, and calls `changed` when they may have changed."""
+    """Knows the classes, and calls `changed` when they may have changed."""
 
     def __init__(self, client: Client, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._runtime, self._priority = (
-            Informer(client, kind, metadata_only=True, trim=_only_name)
-            for kind in (kinds.RUNTIME_CLASSES, kinds.PRIORITY_CLASSES)
-        )
+        self._runtime = Informer(client, kinds.RUNTIME_CLASSES, metadata_only=True, trim=_only_name)
+        self._priority = Informer(client, kinds.PRIORITY_CLASSES, trim=_with_value)
 
     def start(self, tasks: Supervisor) -> None:
         """Start to watch, in `tasks`."""
@@ -34,7 +36,7 @@ class Classes:
             tasks.start(renewal.follow(informer, self._changed), name)
 
     def text(self, present: str) -> str:
-        """Return the names for the summary, "" for none that are known.
+        """Return the classes for the summary, "" for none that are known.
 
         That is `present`, what the summary has, until it is known whether they can be listed.
         """
@@ -42,10 +44,11 @@ class Classes:
         if not all(informer.answered.is_set() for informer in informers):
             return present
 
-        return class_names.encode(*(_names(informer) for informer in informers))
+        meanings = {objects.name(obj): _meaning(obj) for obj in self._priority.store.values()}
+        return class_names.encode(_names(self._runtime), _names(self._priority), meanings)
 
     def _on_class(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None:
+        if old is None or new is None or old.get("value") != new.get("value"):
             self._changed()
 
 
@@ -60,3 +63,12 @@ def _only_name(obj: Object) -> Object:
     meta = objects.metadata(obj)
     kept = ("name", "uid", "resourceVersion")
     return {"metadata": {field: meta[field] for field in kept if field in meta}}
+
+
+def _with_value(obj: Object) -> Object:
+    value = [obj.get("value", 0), obj.get(priorities.POLICY) == priorities.NEVER]
+    return {**_only_name(obj), "value": value}
+
+
+def _meaning(trimmed: Object) -> PriorityValue:
+    return PriorityValue(*trimmed["value"])

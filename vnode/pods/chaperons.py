@@ -24,6 +24,7 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
+from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.saved_manifest import SavedManifests
 from vnode.pods import annotation_merge, downward_api, overriding, token_volumes
 from vnode.pods.overriding import Override
@@ -54,6 +55,8 @@ def build(
     source_api: tuple[str, str] | None = None,
     tokens: Collection[str] = (),
     override: Override | None = None,
+    priorities: PriorityMapping = BY_NAME,
+    preemption: str = "",
 ) -> Object:
     """Build the chaperon of a proxy pod.
 
@@ -62,11 +65,13 @@ def build(
     without further question; `finalizer` has the target's agent hold the chaperon until the
     delegate is gone, which only vnode does. With `source_api` (`TargetOptions.source_api`) the
     delegate has a token of the source, and one for each Secret in `tokens`. `override` has the last
-    word on what travels. Raises ConfigError for annotations that cannot be read, for delegates that
-    are not to be sent on, and if the override fails.
+    word on what travels. `preemption` is that of `vnode.pods.preemption.mark`. Raises ConfigError
+    for annotations that cannot be read, for delegates that are not to be sent on, and if the
+    override fails.
     """
     pod = manifests.source_pod(proxy)
     plain = _travelling(pod, proxy, identity, target)
+    priorities.translate(plain["spec"])
     travelling = override.apply(plain) if override else plain
     renamed, annotations = objects.labels(travelling), dict(objects.annotations(travelling))
     spec = dict(objects.spec(travelling))
@@ -93,6 +98,9 @@ def build(
     annotations |= _onward(proxy, identity, target_uid) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy), tokens):
         annotations[keys.TOKEN] = ",".join(sorted(tokens))
+
+    if preemption:
+        annotations[keys.PREEMPTION] = preemption
 
     if allowed:
         annotations[keys.IS_ALLOWED] = "true"
@@ -170,6 +178,7 @@ def for_link(
     allowed: bool,
     tokens: Collection[str] = (),
     override: Override | None = None,
+    preemption: str = "",
 ) -> Object:
     """Build the chaperon for the target behind a link, in its present state, by `build`."""
     return build(
@@ -183,6 +192,8 @@ def for_link(
         source_api=link.options.source_api,
         tokens=tokens,
         override=override,
+        priorities=link.priorities,
+        preemption=preemption,
     )
 
 
@@ -191,6 +202,7 @@ def overridden(
 ) -> Object:
     """Return a proxy with the spec that its delegate is to have, for what it refers to."""
     plain = _travelling(manifests.source_pod(proxy), proxy, identity, str(link.target))
+    link.priorities.translate(plain["spec"])
     kept = {f: v for f, v in objects.spec(proxy).items() if f in ("nodeName", "schedulerName")}
     return {**proxy, "spec": {**objects.spec(override.apply(plain)), **kept}}
 
@@ -217,7 +229,7 @@ def _spec(pod: Object, proxy: Object, target: str) -> Object:
     node = virtual_constraints.virtual_node(*objects.split_key(target))
     spec = dict(virtual_constraints.without(objects.spec(pod), node))
     # The pod was held here until its gates were removed, and a scheduler here has chosen the node.
-    for field in ("priority", "nodeName", "schedulingGates"):
+    for field in ("nodeName", "schedulingGates"):
         spec.pop(field, None)
 
     if spec.get("runtimeClassName"):

@@ -34,7 +34,7 @@ class Reservations:
 
     def __init__(self, client: Client, chaperons: Informer, *, patience: float = PATIENCE) -> None:
         self._client = client
-        self._chaperons = chaperons
+        self.chaperons = chaperons
         self._patience = patience
         # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
         self._reserving = asyncio.Semaphore(_RESERVING)
@@ -96,7 +96,7 @@ class Reservations:
 
     def _live(self, key: str, uid: str | None = None) -> Object:
         """Return the chaperon of that key, and that UID if there is one; Refusal if it ends."""
-        chaperon = self._chaperons.store.get(key)
+        chaperon = self.chaperons.store.get(key)
         is_other = uid is not None and uid != objects.uid(chaperon or {})
         if chaperon is None or is_other or objects.is_terminating(chaperon):
             raise CandidateGone(f"the PodChaperon of {key} is gone")

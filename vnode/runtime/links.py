@@ -8,14 +8,15 @@ one; code that keeps state per link uses `subscribe`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, kinds, names, objects
+from vnode.api import class_names, keys, kinds, names, objects
 from vnode.api.identity import is_chaperon_of
 from vnode.api.listeners import Listeners
 from vnode.api.objects import Object
+from vnode.api.priorities import PriorityMapping
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import explain
@@ -63,13 +64,15 @@ class TargetOptions:
     `storage_classes` maps classes of the source to those of the target for claims that follow, ""
     standing for a cluster's default; None means that claims do not follow. `source_api` is the host
     and port by which pods there reach the source's API server with a token of the source; None
-    means that they get tokens of the target's own service accounts.
+    means that they get tokens of the target's own service accounts. `priority_classes` maps
+    PriorityClasses of the source to those of the target, "" standing for none.
     """
 
     storage_classes: Mapping[str, str] | None = None
     create_namespaces: bool = False
     create_service_accounts: bool = False
     source_api: tuple[str, str] | None = None
+    priority_classes: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_OPTIONS: Final = TargetOptions()
@@ -160,6 +163,12 @@ class Link:
     def summary(self) -> Object | None:
         """The target's ClusterSummary, as last received."""
         return self.summaries.store.get(keys.SUMMARY_NAME)
+
+    @property
+    def priorities(self) -> PriorityMapping:
+        """Which of the target's PriorityClasses stand for ours, by what it says it has."""
+        said = objects.annotations(self.summary or {}).get(keys.CLASSES)
+        return PriorityMapping(self.options.priority_classes, class_names.decode(said))
 
     @property
     def runs_vnode(self) -> bool:

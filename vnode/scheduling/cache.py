@@ -14,6 +14,7 @@ from typing import Final
 
 from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
+from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placement, Placements
 from vnode.scheduling.quotas import Quotas
@@ -81,6 +82,9 @@ class Cache:
         """Add a virtual node, or replace it by a newer version."""
         node_info = self._node_info(virtual.name)
         node_info.virtual = virtual
+        self.quotas.set_priorities(
+            virtual.name, PriorityMapping(virtual.priority_classes, virtual.classes)
+        )
         self._changed(node_info)
 
     def remove_node(self, name: str) -> None:

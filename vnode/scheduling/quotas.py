@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from vnode.api import limit_ranges, objects, resource_quotas, resources
 from vnode.api.errors import ConfigError
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.objects import Object
+from vnode.api.priorities import BY_NAME, PriorityMapping
 from vnode.api.resource_quotas import Quota, QuotaUsage
 
 MOST: Final = 50
@@ -34,6 +35,7 @@ class Quotas:
     def __init__(self) -> None:
         self.generation = 0  # differs after each change of what `refusals` returns
         self._rules: dict[tuple[str, str], _Rules] = {}  # by node and namespace; none empty
+        self._priorities: dict[str, PriorityMapping] = {}  # by node
         self._namespaces: Counter[str] = Counter()  # of `_rules`
         self._promised: dict[str, dict[str, Object]] = {}  # by node and UID: pods on their way
 
@@ -56,8 +58,15 @@ class Quotas:
         rules.set_limit_range(name, limit_range)
         self._changed(node, namespace, rules)
 
+    def set_priorities(self, node: str, priorities: PriorityMapping) -> None:
+        """Set which classes pods have in a target, for pods that come from now on."""
+        if self._priorities.get(node, BY_NAME) != priorities:
+            self._priorities[node] = priorities
+            self.generation += 1
+
     def remove_node(self, node: str) -> None:
         """Forget the quotas of a target that is gone; its pods stay promised."""
+        self._priorities.pop(node, None)
         for key in [key for key in self._rules if key[0] == node]:
             del self._rules[key]
             self._count(key[1], -1)
@@ -107,7 +116,8 @@ class Quotas:
             return rules
 
         pods = self._promised.get(node, {}).values()
-        return _Rules(pod for pod in pods if objects.namespace(pod) == namespace)
+        there = [pod for pod in pods if objects.namespace(pod) == namespace]
+        return _Rules(there, lambda: self._priorities.get(node, BY_NAME))
 
     def _changed(self, node: str, namespace: str, rules: _Rules) -> None:
         self.generation += 1
@@ -128,7 +138,10 @@ class Quotas:
 class _Rules:
     """The quotas and limits of one namespace of one target."""
 
-    def __init__(self, promised: Iterable[Object]) -> None:
+    def __init__(
+        self, promised: Iterable[Object], priorities: Callable[[], PriorityMapping]
+    ) -> None:
+        self._priorities = priorities
         self.quotas: dict[str, Quota] = {}
         self._ranges: dict[str, LimitRange] = {}
         self._usages: dict[str, QuotaUsage] = {}  # of promised pods, by UID
@@ -205,7 +218,8 @@ class _Rules:
                     )
 
     def _usage(self, pod: Object) -> QuotaUsage:
-        return resource_quotas.usage_of(pod, limit_ranges.in_order(self._ranges))
+        ranges = limit_ranges.in_order(self._ranges)
+        return resource_quotas.usage_of(pod, ranges, self._priorities())
 
     def _sum(self, quota: Quota) -> None:
         total: dict[str, int] = {}

@@ -42,6 +42,8 @@ class VirtualNode:
     """Which cluster it is; "" if it has no such id, None as long as it is not known."""
     classes: ClassNames = class_names.UNKNOWN
     """The RuntimeClasses and PriorityClasses that it has."""
+    priority_classes: Mapping[str, str] = field(default_factory=dict)
+    """Which PriorityClasses stand for the source's, as the Target says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,8 +73,8 @@ class Workload:
         """Node -> pods that were moved to it, and have no replacement yet that is planned there."""
         self.restored = False
         """Whether pods got back the aims that they had before this process."""
-        self.weighted: tuple[object, tuple[Share, ...]] | None = None
-        """Shares by free capacity, and what they were made of."""
+        self.weighted: tuple[object, Mapping[str, int], tuple[Share, ...]] | None = None
+        """Shares by free capacity, the weights of nodes, and the shares that they were made of."""
         # Node -> since when a pod waits there; nodes that are not known are absent.
         self._oldest: dict[str, float] = {}
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()

@@ -74,7 +74,7 @@ class Workloads:
         if workload is None or workload.weighted is None:
             return None
 
-        return {share.node: share.weight for share in workload.weighted[1]}
+        return workload.weighted[1]
 
     def forget(self) -> None:
         """Count nothing until somebody asks again: there are no policies any more."""

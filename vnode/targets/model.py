@@ -94,9 +94,10 @@ def _options(obj: Object) -> TargetOptions:
     annotations = objects.annotations(obj)
     classes = annotations.get(keys.STORAGE_CLASSES)
     return TargetOptions(
-        storage_classes=None if classes is None else _classes(classes),
+        storage_classes=None if classes is None else _pairs(keys.STORAGE_CLASSES, classes),
         create_namespaces=_flag(annotations, keys.CREATE_NAMESPACES),
         create_service_accounts=_flag(annotations, keys.CREATE_SERVICE_ACCOUNTS),
+        priority_classes=_pairs(keys.PRIORITY_CLASSES, annotations.get(keys.PRIORITY_CLASSES, "")),
         source_api=_source_api(annotations.get(keys.TOKENS, "target")),
     )
 
@@ -123,12 +124,12 @@ def _source_api(text: str) -> tuple[str, str] | None:
     return found["host"].strip("[]"), found["port"]
 
 
-def _classes(text: str) -> dict[str, str]:
-    """Parse `from=to` pairs; an empty side is the default class of that cluster."""
+def _pairs(key: str, text: str) -> dict[str, str]:
+    """Parse the `from=to` pairs of an annotation; an empty side is the default of that cluster."""
     pairs = [pair.strip() for pair in text.split(",") if pair.strip()]
     if bad := [pair for pair in pairs if pair.count("=") != 1]:
         raise ConfigError(
-            f"annotation {keys.STORAGE_CLASSES}: {bad[0]!r} is not a pair: write "
+            f"annotation {key}: {bad[0]!r} is not a pair: write "
             "source-class=target-class, with commas between pairs"
         )
 

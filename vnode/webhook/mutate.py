@@ -136,6 +136,7 @@ def proxy_patch(
         patch.set(text, "metadata", "annotations", keys.SOURCE_POD_MANIFEST)
         patch.set(signature, "metadata", "annotations", keys.MANIFEST_SIGNATURE)
 
+    patch.remove("metadata", "annotations", keys.PLACED)  # of the pod that this one is a copy of
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
     _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
     for field, value in _node_constraints(pod, source).items():

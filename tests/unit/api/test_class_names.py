@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.api import class_names
-from vnode.api.class_names import UNKNOWN, ClassNames
+from vnode.api.class_names import UNKNOWN, ClassNames, PriorityValue
 
 NAMES = st.none() | st.frozensets(st.text("abc-", min_size=1, max_size=20), max_size=20)
 
 
-@given(NAMES, NAMES)
-def test_what_is_written_is_read(runtime, priority):
-    assert class_names.decode(class_names.encode(runtime, priority)) == ClassNames(
-        runtime, priority
+VALUES = st.builds(PriorityValue, st.integers(-(2**31), 2**31 - 1), st.booleans())
+
+
+@given(NAMES, NAMES, st.dictionaries(st.text("abc-", min_size=1, max_size=20), VALUES))
+def test_what_is_written_is_read(runtime, priority, values):
+    assert class_names.decode(class_names.encode(runtime, priority, values)) == ClassNames(
+        runtime, priority, values
     )
+
+
+def test_an_agent_that_knows_no_values_is_read_and_reads_what_has_some():
+    class Old(msgspec.Struct, frozen=True, rename="camel"):
+        runtime_classes: frozenset[str] | None = None
+        priority_classes: frozenset[str] | None = None
+
+    text = class_names.encode(["kata"], ["high"], {"high": PriorityValue(7, never=True)})
+    read = msgspec.json.decode(text, type=Old)
+    assert read == Old(frozenset({"kata"}), frozenset({"high"}))
+    told = msgspec.json.encode(read).decode()
+    assert class_names.decode(told) == ClassNames(frozenset({"kata"}), frozenset({"high"}))
+
+
+def test_values_are_left_out_before_names_are():
+    names = [f"class-{number:030d}" for number in range(500)]
+    text = class_names.encode([], names, {name: PriorityValue(1) for name in names})
+    assert class_names.decode(text) == ClassNames(frozenset(), frozenset(names))
 
 
 def test_a_list_that_is_too_long_is_left_out_and_the_other_one_stays():

@@ -53,6 +53,17 @@ def test_what_a_target_lacks_is_told_once() -> None:
     assert rendering.as_text(story.build(known), NOW, 200).count(why) == 2  # there, and in the cure
 
 
+def test_what_a_target_would_preempt_is_told_and_that_it_does() -> None:
+    asking = chaperon(message="Insufficient cpu")
+    asking["metadata"]["annotations"][keys.VICTIMS] = '{"pods":2,"highest":50}'
+    preempting = chaperon(message="Insufficient cpu")
+    preempting["status"]["nominatedNodeName"] = "worker-1"
+    known = facts(proxy(), target("c1", chaperon=asking), target("c2", chaperon=preempting))
+    told = rendering.as_text(story.build(known), NOW, 200)
+    assert "would preempt 2 pods of priority 50 or lower, and has not been allowed to" in told
+    assert "preempts other pods, and waits for their end" in told
+
+
 def test_a_value_that_is_not_read_is_named() -> None:
     built = story.build(facts(proxy(metadata={"annotations": {keys.ELECT: "false"}}), target()))
     assert "whose value is not read (it is 'false')" in rendering.as_text(built, NOW, 200)

@@ -10,11 +10,12 @@ from vnode.api.errors import ConfigError
 from vnode.cli import scheduler_config
 
 
-def test_the_extender_binds_and_nothing_else():
+def test_the_extender_binds_and_is_asked_before_others_are_preempted():
     config = scheduler_config.build("https://192.0.2.1:9444/", credentials=Path("/creds"))
     [extender] = config["extenders"]
     verbs = {field for field in extender if field.endswith("Verb")}
-    assert verbs == {"bindVerb"}
+    assert verbs == {"bindVerb", "preemptVerb"}
+    assert not extender["nodeCacheCapable"]  # victims come with their priorities
     assert extender["urlPrefix"] == "https://192.0.2.1:9444"
     assert extender["tlsConfig"]["certFile"] == "/creds/tls.crt"
     assert extender["ignorable"] is False

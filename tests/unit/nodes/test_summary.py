@@ -10,12 +10,20 @@ import pytest
 from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import class_names, keys, kinds, objects
+from vnode.api.class_names import PriorityValue
 from vnode.api.errors import Denied, Unreachable
 from vnode.nodes.summary import SummaryWriter
 
 pytestmark = pytest.mark.looptime
 
 LONG = 5.0  # seconds in which what changes is written, and a list that failed is tried again
+
+HIGH = PriorityValue(7)
+
+
+def classes(runtime, **priorities):
+    names = None if runtime is None else frozenset(runtime)
+    return class_names.ClassNames(names, frozenset(priorities), priorities)
 
 
 class Cluster:
@@ -25,7 +33,7 @@ class Cluster:
         self.clock = clock
         self.server = APIServer("c1", clock)
         self.server.add(kinds.RUNTIME_CLASSES, {"metadata": {"name": "gvisor"}})
-        self.server.add(kinds.PRIORITY_CLASSES, {"metadata": {"name": "high"}})
+        self.server.add(kinds.PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7})
 
     @property
     def classes(self):
@@ -50,18 +58,19 @@ async def cluster(clock):
 
 async def test_the_summary_has_the_names_of_classes_as_they_come_and_go(cluster):
     async with cluster.running():
-        assert cluster.classes == class_names.ClassNames(frozenset({"gvisor"}), frozenset({"high"}))
-        cluster.server.add(kinds.PRIORITY_CLASSES, {"metadata": {"name": "low"}})
+        assert cluster.classes == classes(["gvisor"], high=HIGH)
+        low = {"metadata": {"name": "low"}, "value": -1, "preemptionPolicy": "Never"}
+        cluster.server.add(kinds.PRIORITY_CLASSES, low)
         cluster.server.remove(kinds.RUNTIME_CLASSES, "gvisor")
         await asyncio.sleep(LONG)
-        assert cluster.classes == class_names.ClassNames(frozenset(), frozenset({"high", "low"}))
+        assert cluster.classes == classes([], high=HIGH, low=PriorityValue(-1, never=True))
 
 
 async def test_classes_that_the_agent_may_not_list_are_unknown_and_nothing_waits_for_them(cluster):
     denied = Denied(403, "Forbidden", "no")
     cluster.server.fail(denied, verb="list", kind=kinds.RUNTIME_CLASSES, times=None)
     async with cluster.running():
-        assert cluster.classes == class_names.ClassNames(None, frozenset({"high"}))
+        assert cluster.classes == classes(None, high=HIGH)
 
 
 async def test_a_new_agent_keeps_what_the_summary_says_until_it_knows_better(cluster):

@@ -30,6 +30,7 @@ from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link, Links
@@ -98,6 +99,10 @@ class Source:
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
+        requests = CandidateRequests(
+            US, MANIFESTS, self._bring, clock, overrides=overrides or NoOverrides()
+        )
+        self.events = EventRecorder(self._client, "vnode", clock)
         self._driver = ProxyScheduler(
             self._client,
             self._proxies,
@@ -109,9 +114,7 @@ class Source:
             candidate_phase=CandidatePhase(
                 self._client,
                 self.links,
-                CandidateRequests(
-                    US, MANIFESTS, self._bring, clock, overrides=overrides or NoOverrides()
-                ),
+                requests,
                 assumptions,
                 settings=settings or CandidateSettings(),
                 lookup=lookup,
@@ -126,8 +129,11 @@ class Source:
                 allowed=self._allow,
                 clock=clock,
             ),
+            preemption=PreemptionChooser(
+                self._client, self.links, requests, lookup=lookup, events=self.events
+            ),
             unconnected=self._books.unconnected,
-            events=EventRecorder(self._client, "vnode", clock),
+            events=self.events,
             clock=clock,
         )
 

@@ -11,6 +11,7 @@ from tests.permitted import MANIFESTS
 from vnode.api import keys, objects, saved_manifest
 from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
+from vnode.api.priorities import PriorityMapping
 from vnode.pods import chaperons
 
 PARENT = Identity("c1", "uid-of-c1")
@@ -85,6 +86,20 @@ def test_the_candidate_scheduler_takes_over_and_priority_is_the_targets_to_compu
     spec = build(proxy())["spec"]
     assert spec["schedulerName"] == keys.CANDIDATE_SCHEDULER
     assert "priority" not in spec
+
+
+def test_the_class_is_the_targets_and_whether_it_preempts_is_up_to_it():
+    rules = PriorityMapping({"urgent": "high", "": "low"})
+    known = {"priority": 9, "preemptionPolicy": "PreemptLowerPriority"}
+    spec = build(proxy(priorityClassName="urgent", **known), priorities=rules)["spec"]
+    assert spec["priorityClassName"] == "high"
+    assert not {"priority", "preemptionPolicy"} & spec.keys()
+    assert build(proxy(**known), priorities=rules)["spec"]["priorityClassName"] == "low"
+
+
+def test_that_a_pod_must_not_preempt_travels():
+    spec = build(proxy(priorityClassName="urgent", priority=9, preemptionPolicy="Never"))["spec"]
+    assert (spec["priorityClassName"], spec["preemptionPolicy"]) == ("urgent", "Never")
 
 
 def test_labels_get_admiraltys_prefix_whatever_their_domain():

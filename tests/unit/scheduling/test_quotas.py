@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.scheduling.worlds import pod
+from tests.unit.scheduling.worlds import pod, virtual_node
 from vnode.api import limit_ranges, resource_quotas
 from vnode.api.limit_ranges import LimitRange
 from vnode.api.resource_quotas import Quota
@@ -128,6 +128,16 @@ def test_a_pod_does_not_keep_itself_away() -> None:
         "exceeded quota: q, requested: cpu=4, used: cpu=2, limited: cpu=2",
     )
     assert quotas.refusals(PODS[4], "y") == quotas.refusals(PODS[5], "x") == ()
+
+
+def test_a_scope_selects_pods_by_the_class_that_they_have_in_the_target() -> None:
+    cache, urgent = Cache(), pod("p", namespace="n0", cpu="3", priorityClassName="urgent")
+    cache.quotas.set_quota("x", "n0", "q", quota({"cpu": "2"}, {}, "high"))
+    assert cache.quotas.refusals(urgent, "x") == ()
+    seen = cache.generation
+    cache.update_node(virtual_node("x", priority_classes={"urgent": "high"}))
+    assert cache.generation != seen
+    assert len(cache.quotas.refusals(urgent, "x")) == 1
 
 
 def test_only_more_room_and_an_end_of_a_promise_may_help_others() -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.workload import Workload, unschedulable_since
 
 NODES = ("a", "b")
@@ -57,7 +56,7 @@ def test_weights_by_capacity_are_told_once_a_pod_was_planned_by_them() -> None:
     cache = Cache()
     cache.set_pod(pod("p"))
     assert cache.workloads.weights("job/default/web", "") is None
-    web(cache).weighted = (), (Share("a", weight=30), Share("b", weight=10))
+    web(cache).weighted = (), {"a": 30, "b": 10}, ()
     assert cache.workloads.weights("job/default/web", "") == {"a": 30, "b": 10}
     assert cache.workloads.weights("job/default/other", "") is None
     assert cache.workloads.weights("job/elsewhere/web", "") is None

@@ -6,14 +6,19 @@ import asyncio
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scheduler_plugins.placement import PlacementPolicy
 from tests.simulation import loop
+from tests.simulation.policies import UNKNOWN, Policies, PolicyChange
 from tests.simulation.schedule import SPAN, TARGETS, Owner, Schedule, Workload, draw
 from tests.simulation.simulation import simulate
 from vnode.api.clock import SystemClock
+from vnode.placement.decoding import decode
+from vnode.scheduling.status import SKIP
 
 ROOT = Path(__file__).parents[3]
 SHARES = 4  # so that the processes of pytest-xdist share the work
@@ -46,6 +51,56 @@ def test_pods_run_in_the_targets() -> None:
 def test_a_job_gets_another_pod_for_one_that_fails() -> None:
     job = Workload("a", Owner.JOB, 0.0, runs=1.0, fails=1.0)
     assert simulate(schedule(job)).pods > 1
+
+
+SHARED = PolicyChange(
+    0.0,
+    "web",
+    {
+        "selector": {},
+        "targets": [{"cluster": "c2", "weight": 3, "maxReplicas": 2}, {"cluster": "c3"}],
+    },
+)
+
+
+def planned(*changes: PolicyChange) -> Schedule:
+    """A Deployment's worth of pods, with room in both targets, and policies."""
+    pods = Workload("a", Owner.REPLICA_SET, 0.0, count=4)
+    ample: dict[str, tuple[int, ...]] = dict.fromkeys(TARGETS, (4, 4))
+    policies = Policies(changes, calm=True, steady=True)
+    return Schedule(1, 0.01, ample, (pods,), (), (), policies=policies)
+
+
+def test_pods_are_divided_by_a_policy_and_stay_for_an_hour() -> None:
+    outcome = simulate(planned(SHARED), traced=True)
+    assert outcome.violations == ()
+    assert outcome.delegates == 4
+    assert outcome.seconds > 3600
+    bound = [line for line in outcome.trace if " Pod changed a-" in line and " Running " in line]
+    assert {"admiralty-default-c2", "admiralty-default-c3"} <= set(" ".join(bound).split())
+
+
+def test_an_agent_that_does_not_look_at_policies_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PlacementPolicy, "pre_filter", lambda *_args: SKIP)
+    rules = {violation.rule for violation in simulate(planned(SHARED)).violations}
+    assert rules & {"maximums are kept", "planned pods say why they are there"}
+
+
+def test_a_policy_that_names_no_cluster_there_is_has_to_say_so() -> None:
+    assert SHARED.spec is not None
+    wrong = replace(SHARED, spec={**SHARED.spec, "clusters": {"names": [UNKNOWN]}})
+    assert simulate(planned(wrong)).violations == ()
+
+
+def test_half_of_the_schedules_have_policies_and_the_same_ones_each_time() -> None:
+    drawn = [draw(seed) for seed in range(100)]
+    assert drawn == [draw(seed) for seed in range(100)]
+    assert 30 < sum(bool(each.policies.changes) for each in drawn) < 70
+    for each in drawn:
+        for change in each.policies.changes:
+            assert change.spec is None or decode(change.object("default"))
 
 
 def test_the_same_schedule_takes_the_same_course() -> None:

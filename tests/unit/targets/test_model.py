@@ -125,3 +125,14 @@ def test_what_a_target_has_made_is_said_by_true_or_false(key, option):
     target["metadata"]["annotations"] = {key: "yes"}
     with pytest.raises(ConfigError, match=f'annotation {key} must be "true" or "false"'):
         model.parse(target)
+
+
+def test_a_target_may_map_priority_classes():
+    target = make_target(kubeconfigSecret={"name": "s"})
+    assert model.parse(target).options.priority_classes == {}
+    target["metadata"]["annotations"] = {keys.PRIORITY_CLASSES: "urgent=high, batch=, =low,"}
+    mapped = {"urgent": "high", "batch": "", "": "low"}
+    assert model.parse(target).options.priority_classes == mapped
+    target["metadata"]["annotations"] = {keys.PRIORITY_CLASSES: "urgent=high=higher"}
+    with pytest.raises(ConfigError, match="'urgent=high=higher' is not a pair"):
+        model.parse(target)

@@ -55,6 +55,13 @@ def test_a_proxy_is_what_the_contract_says() -> None:
     }
 
 
+def test_a_copy_of_a_bound_pod_does_not_say_why_that_one_is_where_it_is() -> None:
+    original = pod({keys.ELECT: "", keys.PLACED: "planned here: 1 of 1", "a": "b"})
+    annotations = proxied(original)["metadata"]["annotations"]
+    assert keys.PLACED not in annotations
+    assert annotations["a"] == "b"
+
+
 def test_the_original_is_saved_as_json() -> None:
     original = pod({keys.ELECT: ""}, nodeSelector={"a": "b"}, affinity={"nodeAffinity": {}})
     original["metadata"]["managedFields"] = [{"manager": "kubectl"}]

@@ -82,7 +82,7 @@ def clusters_of(
         if workload.weighted is None:
             return None
 
-        weights = {share.node: share.weight for share in workload.weighted[1]}
+        weights = workload.weighted[1]
 
     shares = policy.shares(snapshot.nodes, weights)
     caps = {node.name: policy.drained_to(node) for node in snapshot.nodes} if policy.drains else {}

@@ -29,6 +29,7 @@ class Attempt:
     excluded: frozenset[str] = frozenset()  # nodes that this pod must not be on, reserved or not
     asked: Mapping[str, float] = field(default_factory=dict)  # node -> when, by earlier phases
     kept: frozenset[str] = frozenset()  # nodes whose candidates stay, though others are rejected
+    preempts: str = ""  # the node whose candidate may preempt others
     generation: int | None = None  # of the cache, when the nodes were ranked
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # set to decide again
     created: dict[str, float] = field(default_factory=dict)  # node -> when, by this phase

@@ -238,7 +238,8 @@ class CandidatePhase:
     async def _create(self, attempt: Attempt, pod: Object, link: Link) -> None:
         node = link.node_name
         try:
-            if note := await self._requests.create(pod, link):
+            allowed = node == attempt.preempts
+            if note := await self._requests.create(pod, link, preempts=allowed):
                 attempt.notes[node] = note
 
             # The target is silent from now on at the earliest: before, we had not asked it.

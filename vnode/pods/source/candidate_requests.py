@@ -20,7 +20,7 @@ from vnode.api.errors import ApiError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
-from vnode.pods import chaperons
+from vnode.pods import chaperons, preemption
 from vnode.pods.overriding import Overrides
 from vnode.runtime.links import Link
 
@@ -61,8 +61,10 @@ class CandidateRequests:
         """Return when (monotonic) the target last answered the creation of a candidate."""
         return self._answered.get(link)
 
-    async def create(self, pod: Object, link: Link) -> str:
+    async def create(self, pod: Object, link: Link, *, preempts: bool = False) -> str:
         """Create a candidate of the pod, and return the note of `Bring`.
+
+        With `preempts` it may preempt others, if its priority lets it.
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
@@ -73,6 +75,7 @@ class CandidateRequests:
             manifests=self._manifests,
             allowed=False,
             override=override,
+            preemption=preemption.mark(pod, allowed=preempts),
         )
         built, brought = build(), pod
         _must_answer(link)

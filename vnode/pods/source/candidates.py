@@ -18,7 +18,7 @@ import msgspec
 from vnode.api import keys, objects
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
-from vnode.pods import delegate
+from vnode.pods import delegate, preemption
 
 
 class CandidateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -47,6 +47,7 @@ class CandidateState(enum.Enum):
 
     WAITING = "waiting"
     RESERVED = "reserved"
+    PREEMPTING = "preempting"  # others are ended there for its sake
     REJECTED = "rejected"
     FAILED = "failed"  # it could not be created
     LOST = "lost"  # its delegate was deleted: only a new candidate can find a place
@@ -81,7 +82,9 @@ def read(chaperon: Object, since: float) -> Candidate:
 
     reason = delegate.rejection(objects.status(chaperon))
     if reason is not None:
-        return Candidate(CandidateState.REJECTED, since, reason or "unschedulable")
+        is_preempting = preemption.is_preempting(chaperon)
+        state = CandidateState.PREEMPTING if is_preempting else CandidateState.REJECTED
+        return Candidate(state, since, reason or "unschedulable")
 
     return Candidate(CandidateState.WAITING, since)
 
@@ -177,6 +180,11 @@ def decide(
 
     if any(candidate.state is CandidateState.HELD for candidate in candidates.values()):
         return GiveUp()
+
+    preempting = [c.since for c in candidates.values() if c.state is CandidateState.PREEMPTING]
+    if preempting:  # victims in one target are enough
+        left = max(preempting) + settings.patience - now
+        return Wait(left) if left > 0 else GiveUp()
 
     waiting = {n: c for n, c in candidates.items() if c.state is CandidateState.WAITING}
     silent_at = {n: _silent_at(n, c, answered, settings) for n, c in waiting.items()}

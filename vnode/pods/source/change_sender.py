@@ -94,6 +94,7 @@ class ChangeSender:
             source_api=link.options.source_api,
             tokens=chaperons.tokens_of(candidate),
             override=self._overrides.recorded(live, candidate, link),
+            priorities=link.priorities,
         )
         body = changes.chaperon_patch(live, built, candidate)
         if not body:

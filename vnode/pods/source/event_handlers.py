@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vnode.api import class_names, documents, keys, objects, resources
+from vnode.api import documents, keys, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -153,9 +153,8 @@ class EventHandlers:
                 unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
                 allocatable=_allocatable(link.summary),
                 cluster_uid=link.cluster_uid,
-                classes=class_names.decode(
-                    objects.annotations(link.summary or {}).get(keys.CLASSES)
-                ),
+                classes=link.priorities.classes,
+                priority_classes=link.options.priority_classes,
             )
         )
 

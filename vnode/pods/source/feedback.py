@@ -37,6 +37,7 @@ _CONTAINERS: Final = {
     "ephemeralContainerStatuses": "ephemeralContainers",
 }
 _DISRUPTED: Final = "DisruptionTarget"
+_PREEMPTED: Final = "PreemptionByScheduler"  # kube-scheduler's reason
 # Bytes of JSON that a pod may have by feedback. A kubelet's status of a pod with fifty containers
 # takes some 50 KiB. Of the annotations that an API server takes, some stay for users.
 STATUS_LIMIT: Final = 128 * 1024
@@ -228,6 +229,13 @@ def disrupted(proxy: Object, message: str, now: str) -> Object:
         "lastTransitionTime": now,
     }
     return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
+
+
+def preempted(chaperon: Object) -> str:
+    """Return what the target's scheduler said as it preempted a delegate; "" if it did not."""
+    condition = objects.condition(chaperon, _DISRUPTED) or {}
+    found = condition.get("reason") == _PREEMPTED and condition.get("status") == "True"
+    return str(condition.get("message") or "preempted") if found else ""
 
 
 def failed_unseen(proxy: Object, now: str) -> Object:

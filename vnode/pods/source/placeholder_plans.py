@@ -119,10 +119,8 @@ class PlaceholderPlans:
             if objects.labels(node).get(keys.TARGET_NAMESPACE) in (None, "", namespace)
         ]
         closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
-        capacity, weighs = None, placeholders.weighs_capacity(policy)
-        if weighs and workload.weighted is not None:
-            capacity = {share.node: share.weight for share in workload.weighted[1]}
-
+        weighs = placeholders.weighs_capacity(policy)
+        capacity = workload.weighted[1] if weighs and workload.weighted is not None else None
         nodes = (_PolicyNode(objects.name(node), objects.labels(node)) for node in there)
         shares = policy.shares(nodes, capacity)
         return _PlaceholderClusters(shares, frozenset(closed), not weighs or capacity is not None)

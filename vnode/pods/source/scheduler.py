@@ -26,6 +26,7 @@ from vnode.pods.source.attempt import Attempt, Outcome
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase, ended
 from vnode.pods.source.candidates import CandidateState
+from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.rotation import Rotation
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.scheduling import diagnosis
@@ -74,6 +75,7 @@ class ProxyScheduler:
         assumptions: Assumptions,
         candidate_phase: CandidatePhase,
         binder: Binder,
+        preemption: PreemptionChooser,
         unconnected: Callable[[str], dict[TargetKey, str]],
         events: EventRecorder,
         clock: Clock,
@@ -92,6 +94,7 @@ class ProxyScheduler:
         self._assumptions = assumptions
         self._candidate_phase = candidate_phase
         self._binder = binder
+        self._preemption = preemption
 
     async def run(self) -> None:
         """Schedule until cancelled, once the list of proxy pods is complete."""
@@ -114,6 +117,7 @@ class ProxyScheduler:
         uid = objects.uid(pod)
         if new is None or objects.is_terminating(new) or objects.node_name(new):
             self._queue.delete(uid)
+            self._preemption.forget(uid)
             self._wake(uid)
         else:
             self._queue.add(new)
@@ -187,7 +191,10 @@ class ProxyScheduler:
         if attempt := self._attempts.get(uid):
             attempt.lost(link.node_name)
 
-        self._queue.requeue(uid)
+        if self._preemption.is_renewed(uid, link.node_name):
+            self._queue.activate(uid)
+        else:
+            self._queue.requeue(uid)
 
     def _is_candidate(self, link: Link, chaperon: Object) -> bool:
         """Return whether a chaperon is, or was, that of a pod which is there."""
@@ -211,11 +218,14 @@ class ProxyScheduler:
             self._queue.retry(queued.uid)
             return
 
+        ranked = (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now))
+        preempts = self._preemption.chosen(queued.uid, result.excluded)
         attempt = Attempt(
             objects.key(pod),
             queued.uid,
-            (*(s.name for s in result.feasible), *self._rotation.next(queued, result, now)),
+            (preempts, *(n for n in ranked if n != preempts)) if preempts else ranked,
             now,
+            preempts=preempts,
             excluded=frozenset(node for node in result.excluded if self._answers(node)),
             asked=queued.asked,
             generation=self._cache.generation,
@@ -280,7 +290,11 @@ class ProxyScheduler:
             await self._explain(queued.pod, result, reasons)
 
         more = bool(reasons) and self._rotation.record(queued, attempt, result, reasons)
-        if attempt.retryable or (more and self._framework.nominates):
+        again = more and self._framework.nominates
+        if not again and reasons:
+            again = await self._preemption.choose(queued.pod, attempt)
+
+        if attempt.retryable or again:
             self._queue.retry(queued.uid)
             return
 

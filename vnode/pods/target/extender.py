@@ -24,6 +24,8 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.reservations import CandidateGone, Refusal, Reservations
+from vnode.pods.target import preempting
+from vnode.pods.target.preempting import Preempting
 from vnode.runtime import serving
 from vnode.runtime.certs import issued
 
@@ -63,7 +65,7 @@ def parse(payload: bytes) -> BindRequest | None:
 
 
 class Extender:
-    """Answers `bind`. Every replica serves it.
+    """Answers `bind` and `preempt`. Every replica serves it.
 
     `is_trusted` tells whether a client certificate is of the agents' present CA.
     """
@@ -79,11 +81,15 @@ class Extender:
         self._reservations = reservations
         self._delegates = delegates
         self._is_trusted = is_trusted
+        self._preempting = Preempting(client, reservations.chaperons)
 
     def app(self) -> web.Application:
         """Return the application, which only the candidate scheduler may call."""
-        app = web.Application(middlewares=[serving.only_client(issued.CLIENT, self._is_trusted)])
-        app.add_routes([web.post("/bind", self.handle)])
+        app = web.Application(
+            middlewares=[serving.only_client(issued.CLIENT, self._is_trusted)],
+            client_max_size=preempting.MOST_BYTES,
+        )
+        app.add_routes([web.post("/bind", self.handle), web.post("/preempt", self.preempt)])
         return app
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -102,6 +108,14 @@ class Extender:
             return web.json_response({"error": str(error)})
 
         return web.json_response({})
+
+    async def preempt(self, request: web.Request) -> web.Response:
+        """Return, as an ExtenderPreemptionResult, on which nodes a delegate may preempt others."""
+        wanted = preempting.parse(await request.read())
+        if wanted is None:
+            return web.json_response({"error": "not an ExtenderPreemptionArgs"}, status=400)
+
+        return web.json_response(await self._preempting.answer(wanted))
 
     async def _bind(self, wanted: BindRequest) -> None:
         await self._reservations.allowed(await self._delegate(wanted))

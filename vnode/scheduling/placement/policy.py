@@ -6,6 +6,7 @@ and planners see of them. Policies are values: one that was changed is another o
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -146,14 +147,14 @@ class Policy:
                 continue
 
             weight = 1 if target.weight is None else target.weight
-            if capacity is not None and self.by_capacity:
-                weight = capacity.get(node.name, 0)
-
             tier = target.tier * (len(self.targets) + 1)
             if self.mode is Mode.FILL and target.weight is None:
                 tier += len(self.targets) - index  # each entry is a tier of its own
 
             share = Share(node.name, weight, tier, target.minimum, target.maximum)
+            if capacity is not None and self.by_capacity:
+                share = by_capacity(share, capacity.get(node.name, 0))
+
             cap = self.drained_to(node) if self.drains else None
             found.append(share if cap is None else share.capped(cap))
 
@@ -174,6 +175,18 @@ class Policy:
 
         including = ((n, t) for n, t in enumerate(self.targets) if t.clusters.include(node))
         return next(including, (0, None))
+
+
+def by_capacity(share: Share, capacity: int) -> Share:
+    """Return the share with the free capacity of its cluster as weight.
+
+    One without any comes just after the others of its tier: it may get room, as by an autoscaler,
+    so that it is still to be asked when no other can take a pod.
+    """
+    if capacity:
+        return dataclasses.replace(share, weight=capacity)
+
+    return dataclasses.replace(share, weight=1, tier=share.tier - 1)
 
 
 class Policies(Protocol):

@@ -89,6 +89,20 @@ async def test_a_pod_ends_as_soon_as_its_delegate_begins_to(world: World) -> Non
         assert len(world.told("DelegateLost")) == 1
 
 
+@pytest.mark.parametrize("reason", ["PreemptionByScheduler", "EvictionByEvictionAPI"])
+async def test_a_pod_that_was_preempted_is_told_so(world: World, reason: str) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    world.target.add(world.add(), **RUNNING)
+    async with world.running():
+        said = {**condition, "message": "preempting to accommodate a higher priority pod"}
+        world.target.report(conditions=[said])
+        world.target.annotate(keys.DELEGATE_DELETED)
+        await asyncio.sleep(1)
+        assert world.is_ending()
+        words = ["in target shop/c2: preempting to accommodate a higher priority pod"]
+        assert world.told("Preempted") == (words if reason.startswith("Preemption") else [])
+
+
 @pytest.mark.parametrize("note", [keys.DELEGATE_DELETED, keys.POD_MISSING_SINCE])
 async def test_a_pod_is_lost_by_either_word_of_its_target(world: World, note: str) -> None:
     world.target.add(world.add(), **RUNNING)

@@ -164,16 +164,20 @@ async def test_a_candidate_that_was_never_answered_does_not_stay(clock):
 
 
 @pytest.mark.parametrize(
-    ("fields", "leaves"),
+    ("fields", "without_vnode", "leaves"),
     [
-        ({"spec": {"priority": 100}}, False),
-        ({"spec": {"priority": 100, "preemptionPolicy": "Never"}}, True),
-        ({"spec": {"priority": 0}}, True),
-        ({"annotations": {keys.FORWARD: ""}}, False),
+        ({"spec": {"priority": 100}}, False, True),
+        ({"spec": {"priority": 100}}, True, False),
+        ({"spec": {"priority": 100, "preemptionPolicy": "Never"}}, True, True),
+        ({"spec": {"priority": 0}}, True, True),
+        ({"annotations": {keys.FORWARD: ""}}, False, False),
     ],
 )
-async def test_pods_that_would_preempt_or_be_sent_on_leave_none(clock, fields, leaves):
+async def test_pods_that_would_preempt_or_be_sent_on_leave_none(
+    clock, fields, without_vnode, leaves
+):
     source = fill(clock, 0, 9, after=10)
+    source.targets[0].link.set_agent_silent(without_vnode)
     async with source.keeping(clock):
         pods = add_replicas(source, 1, **fields)
         await source.until_bound(*pods)

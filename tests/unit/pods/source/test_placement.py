@@ -374,6 +374,22 @@ async def test_weights_that_are_left_out_come_from_free_capacity(clock):
         assert places(source, pods) == {"c1": 12, "c2": 4}
 
 
+async def test_pods_overflow_by_capacity_to_a_cluster_that_had_none_before(clock):
+    targets = clouds(clock, 2, 99)
+    targets[0].set_room(cpu="2")
+    targets[1].set_room(cpu="0")
+    source = Planned(clock, spread(after=60), *targets)
+    async with source.running():
+        pods = add_replicas(source, 4)
+        await asyncio.sleep(30)
+        assert places(source, pods) == {"c1": 2, "": 2}
+        targets[0].set_room(cpu="0")
+        targets[1].set_room(cpu="50")
+        await source.until_bound(*pods)
+        assert places(source, pods) == {"c1": 2, "c2": 2}
+        assert clock.monotonic() < 70
+
+
 async def test_pods_without_a_reservation_follow_the_plan(clock):
     targets = clouds(clock, 99, 99, 99)
     source = Planned(clock, weighted(targets, (40, 40, 20)), *targets)

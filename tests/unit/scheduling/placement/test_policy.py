@@ -49,6 +49,15 @@ def test_without_weights_capacity_weighs() -> None:
     assert [share.weight for share in shares] == [30, 10]
 
 
+def test_without_weights_a_cluster_without_capacity_comes_after_the_others_of_its_tier() -> None:
+    better = policy(named("c1", tier=1), named("c2", tier=1), named("c3"))
+    shares = better.shares(NODES, {"c1": 2, "c2": 0, "c3": 9})
+    assert plan(5, shares, "web").planned == {"c1": 5}
+    assert [s.node for s in sorted(shares, key=lambda s: -s.tier)] == ["c1", "c2", "c3"]
+    equal = policy().shares(NODES[:2], {})
+    assert plan(4, equal, "web").planned == {"c1": 2, "c2": 2}
+
+
 def test_fill_takes_one_entry_after_the_other() -> None:
     fill = policy(named("c2", maximum=3), named("c1"), mode=Mode.FILL)
     assert plan(5, fill.shares(NODES), "web").planned == {"c2": 3, "c1": 2}

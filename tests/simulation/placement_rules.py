@@ -1,0 +1,255 @@
+"""What placement policies promise: at every binding, at rest, and over an hour of steady load.
+
+What is expected is worked out from the objects alone: the pods, the policies that are there, and
+what is free in a target. Where something could not yet be known to the agent (a policy that has
+just changed, a watch that was cut), nothing is expected of bindings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tests.apiserver.store import Change
+from tests.faults.snapshot import Violation, node_of
+from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.policies import UNKNOWN
+from tests.simulation.schedule import Owner, Schedule
+from vnode.api import keys, kinds, objects
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.placement import accounts, decoding
+from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement import seats
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.seats import Share
+from vnode.scheduling.placement.workloads import workload_of
+
+_HEARD = 10.0  # seconds after which the agent knows of a change, where nothing fails
+_PLANNED = (Mode.SPREAD, Mode.FILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The live pods of one workload, and the policy that divides them."""
+
+    policy: Policy
+    workload: str
+    pods: tuple[Object, ...]
+    shares: Mapping[str, Share]
+    closed: frozenset[str]
+    """Virtual nodes that take no more pods."""
+
+    @property
+    def bound(self) -> Counter[str]:
+        """Virtual node -> pods."""
+        return Counter(node for pod in self.pods if (node := node_of(pod)))
+
+    def excuses(self, node: str) -> bool:
+        """Tell whether one of its pods may wait though that cluster has room."""
+        share, bound = self.shares.get(node), self.bound
+        if share is None or node in self.closed:
+            return True
+
+        if share.maximum is not None and bound[node] >= share.maximum:
+            return True
+
+        if self.policy.mode is Mode.SINGLE:
+            return bool(bound) and bound[node] < max(bound.values())
+
+        if self.policy.mode is Mode.ANY:
+            return False
+
+        has_no_overflow = self.policy.overflow.max_candidates == 1
+        return has_no_overflow or (share.weight == 0 and bound[node] >= share.minimum)
+
+
+@dataclass(slots=True)
+class PlacementRules:
+    """Looks at everything, and hears of each binding."""
+
+    source: SimulatedCluster
+    targets: Mapping[str, SimulatedCluster]
+    schedule: Schedule
+    violations: list[Violation] = field(default_factory=list)
+    _changed: float = 0.0  # when something that plans depend on last changed
+
+    def follow(self) -> None:
+        """Hear of all changes from now on."""
+        if self.schedule.policies.changes:
+            self.source.server.store.changed.add(self._on_change)
+
+    def group_of(self, pod: Object) -> Group | None:
+        """Return the workload of a pod that has a policy."""
+        uid = objects.uid(pod)
+        found = (g for g in self._groups() if any(objects.uid(p) == uid for p in g.pods))
+        return next(found, None)
+
+    def at_rest(self) -> Iterator[tuple[str, str]]:
+        """Yield each rule that is broken now, with what breaks it."""
+        if not self.schedule.policies.changes:
+            return
+
+        groups = self._groups()
+        for policy in self._policies():
+            verdict = (objects.condition(policy, "Accepted") or {}).get("status")
+            expected = "False" if _is_wrong(policy) else "True"
+            if verdict != expected:
+                yield "policies say whether they count", f"{objects.name(policy)}: {verdict}"
+            else:
+                mine = [g for g in groups if g.policy.name == decoding.reference(policy)]
+                for what in _miscounted(policy, mine):
+                    yield "statuses have the sums", what
+
+        for group in groups:
+            for what in self._unplanned(group):
+                yield "stable plans are kept", what
+
+    def resting(self) -> dict[str, object]:
+        """Return what an hour of steady load must leave as it is."""
+        found: dict[str, object] = {}
+        for group in self._groups():
+            for pod in group.pods:
+                found[f"pod {objects.key(pod)} {objects.uid(pod)}"] = node_of(pod)
+
+        live = {objects.uid(pod) for group in self._groups() for pod in group.pods}
+        for name, cluster in self.targets.items():
+            for chaperon in cluster.server.store.all(kinds.POD_CHAPERONS):
+                if objects.labels(chaperon).get(keys.PARENT_UID) in live:
+                    found[f"{objects.key(chaperon)} in {name}"] = objects.uid(chaperon)
+
+        for policy in self._policies():
+            found[f"plans of {objects.name(policy)}"] = objects.status(policy).get("workloads")
+
+        return found
+
+    def _policies(self) -> list[Object]:
+        return self.source.server.store.all(kinds.PLACEMENT_POLICIES)
+
+    def _groups(self) -> list[Group]:
+        policies = [decoding.decode(each) for each in self._policies() if not _is_wrong(each)]
+        if not policies:
+            return []
+
+        index = PolicyIndex(policies)
+        found: dict[tuple[str, str], tuple[Policy, list[Object]]] = {}
+        for pod in self.source.pods():
+            policy = index.of(pod) if _lives(pod) else None
+            if policy is not None:
+                workload = workload_of(pod, policy.group_by)
+                found.setdefault((policy.name, workload), (policy, []))[1].append(pod)
+
+        nodes = [accounts.planned_node(n) for n in self.source.server.store.all(kinds.NODES)]
+        closed = frozenset(node.name for node in nodes if not node.takes_pods)
+        return [
+            Group(policy, key[1], tuple(pods), {s.node: s for s in policy.shares(nodes)}, closed)
+            for key, (policy, pods) in found.items()
+        ]
+
+    def _on_change(self, kind: Kind, change: Change) -> None:
+        now = asyncio.get_running_loop().time()
+        if kind in (kinds.PLACEMENT_POLICIES, kinds.NODES):
+            old, new = objects.spec(change.old or {}), objects.spec(change.new or {})
+            self._changed = now if old != new else self._changed
+
+        if kind is not kinds.PODS or self.schedule.faults or change.new is None:
+            return
+
+        pod = change.new
+        is_new = node_of(pod) and change.old is not None and not node_of(change.old)
+        if is_new and (now - self._changed > _HEARD or self.schedule.policies.are_stable):
+            self._on_bound(pod)
+
+    def _on_bound(self, pod: Object) -> None:
+        """Look at a pod that was bound just now, where nothing fails and all is known."""
+        group = self.group_of(pod)
+        if group is None or self._has_strangers(group):
+            return
+
+        node, bound = node_of(pod), group.bound
+        share, key = group.shares.get(node), objects.key(pod)
+        if share is None:
+            self._wrong("pods go to clusters of their policy", f"{key} is on {node}")
+        elif share.maximum is not None and bound[node] > share.maximum:
+            self._wrong("maximums are kept", f"{key}: {bound[node]} on {node}, {share}")
+        elif group.policy.mode is Mode.SINGLE and bound[node] < max(bound.values()):
+            self._wrong("Single keeps pods together", f"{key} is on {node}: {dict(bound)}")
+
+        if not objects.annotations(pod).get(keys.PLACED):
+            self._wrong("planned pods say why they are there", key)
+
+    def _has_strangers(self, group: Group) -> bool:
+        """Tell whether users have bound pods of the group themselves."""
+        chosen = {workload.name for workload in self.schedule.workloads if workload.node}
+        return any(objects.labels(pod).get("app") in chosen for pod in group.pods)
+
+    def _wrong(self, rule: str, what: str) -> None:
+        self.violations.append(Violation(rule, what))
+
+    def _unplanned(self, group: Group) -> Iterator[str]:
+        """Compare what is bound with the plan, where nothing ever made them differ."""
+        schedule = self.schedule
+        if schedule.faults or not schedule.policies.are_stable or self._has_strangers(group):
+            return
+
+        policy, bound = group.policy, group.bound
+        if policy.mode is Mode.SINGLE and len(bound) > 1:
+            yield f"{group.workload} is in {dict(bound)}"
+
+        if policy.mode not in _PLANNED or accounts.weighs_capacity(policy):
+            return
+
+        owners = {w.name: w.owner for w in schedule.workloads}
+        by = {owners[objects.labels(pod).get("app", "")] for pod in group.pods}
+        reasons = [objects.annotations(pod).get(keys.PLACED, "") for pod in group.pods]
+        if by - {Owner.REPLICA_SET, Owner.STATEFUL_SET} or any("overflow" in r for r in reasons):
+            return
+
+        plan = seats.plan(len(group.pods), group.shares.values(), group.workload).planned
+        over = {node: count for node, count in bound.items() if count > plan.get(node, 0)}
+        if over:
+            yield f"{group.workload} is in {dict(bound)}, planned is {dict(plan)}"
+
+
+def _lives(pod: Object) -> bool:
+    is_proxy = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER or node_of(pod)
+    return bool(is_proxy) and not objects.is_finished(pod) and not objects.is_terminating(pod)
+
+
+def _is_wrong(policy: Object) -> bool:
+    return UNKNOWN in (objects.spec(policy).get("clusters") or {}).get("names", ())
+
+
+def _miscounted(policy: Object, groups: list[Group]) -> Iterator[str]:
+    """Compare the status of a policy with its pods."""
+    name, status = objects.name(policy), objects.status(policy)
+    found = {each["workload"]: each for each in status.get("workloads") or ()}
+    if found.keys() != {group.workload for group in groups}:
+        yield f"{name} has {sorted(found)}, not {sorted(group.workload for group in groups)}"
+        return
+
+    for group in groups:
+        entry, replicas = found[group.workload], len(group.pods)
+        parts: dict[str, Object] = defaultdict(dict)
+        parts.update({each["cluster"]: each for each in entry["targets"]})
+        running = {node: count for node, part in parts.items() if (count := part["running"])}
+        runs = Counter(
+            node_of(p) for p in group.pods if objects.status(p).get("phase") == "Running"
+        )
+        if entry["replicas"] != replicas or running != runs:
+            yield f"{name}: {entry}, but of {replicas} pods {dict(runs)} run"
+
+        planned = [part["planned"] for part in parts.values() if "planned" in part]
+        if not planned or group.policy.mode is Mode.SINGLE:
+            continue
+
+        outside = sum(n for node, n in group.bound.items() if node not in group.shares)
+        if sum(planned) + entry.get("unplaced", 0) + outside != replicas:
+            yield f"{name}: {entry} is no plan for {replicas} pods, {outside} elsewhere"
+
+        for share in group.shares.values():
+            count = parts[share.node].get("planned", 0)
+            if share.maximum is not None and count > max(share.maximum, group.bound[share.node]):
+                yield f"{name}: {entry} is over a maximum: {share}"

@@ -1,0 +1,158 @@
+"""Draws placement policies, and the moments at which they begin, change and end. Pure.
+
+They have a randomness of their own, so that a seed gives the same pods and faults with and without
+them. Half of the schedules have none: then nothing may be different.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vnode.api import keys, kinds
+from vnode.api.objects import Object
+
+APP: Final = "app"
+UNKNOWN: Final = "moon"  # a cluster that no Target leads to
+_WITH: Final = 0.5  # the share of schedules that have policies
+_STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
+_CALM: Final = 0.5  # of those: nothing fails
+_STEADY: Final = 0.5  # of those: an hour of steady load follows, if no pod ends by itself
+_WRONG: Final = 0.1  # of the policies: they name a cluster that does not exist
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A policy as it is from then on; without a spec it is deleted."""
+
+    at: float
+    name: str
+    spec: Object | None
+
+    def __str__(self) -> str:
+        return f"+{self.at:.1f}s policy {self.name}: {self.spec or 'delete'}"
+
+    def object(self, namespace: str) -> Object:
+        """Build the object."""
+        metadata = {"name": self.name, "namespace": namespace}
+        return {
+            "apiVersion": kinds.PLACEMENT_POLICIES.api_version,
+            "kind": kinds.PLACEMENT_POLICIES.kind,
+            "metadata": metadata,
+            "spec": self.spec,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """A virtual node takes no more pods, for so many seconds."""
+
+    at: float
+    target: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"+{self.at:.1f}s cordon {self.target} for {self.seconds:.1f}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """All that happens about policies in one schedule."""
+
+    changes: tuple[PolicyChange, ...] = ()
+    cordons: tuple[Cordon, ...] = ()
+    calm: bool = False
+    """Whether nothing else may fail, so that more can be promised."""
+    steady: bool = False
+    """Whether an hour is to pass at the end in which nothing happens."""
+
+    @property
+    def are_stable(self) -> bool:
+        """Whether all policies are there before any pod, and nothing about them changes."""
+        return not self.cordons and all(change.at <= 0.0 for change in self.changes)
+
+
+def draw(
+    seed: int, workloads: Sequence[str], targets: Sequence[str], moment: Callable[[], float]
+) -> Policies:
+    """Draw those of a seed; `moment` draws when something happens."""
+    dice = random.Random(f"policies {seed}")
+    if dice.random() >= _WITH:
+        return Policies()
+
+    stable = dice.random() < _STABLE
+    changes: list[PolicyChange] = []
+    for number in range(dice.choice((1, 1, 2))):
+        name = f"p{number}"
+        changes.append(
+            PolicyChange(
+                0.0 if stable or dice.random() < 0.5 else moment(),
+                name,
+                _spec(dice, workloads, targets),
+            )
+        )
+        for _ in range(0 if stable else dice.choice((0, 1, 1, 2))):
+            spec = None if dice.random() < 0.4 else _spec(dice, workloads, targets)
+            changes.append(PolicyChange(moment(), name, spec))
+
+    cordons = () if stable or dice.random() < 0.6 else (_cordon(dice, targets, moment),)
+    return Policies(
+        tuple(sorted(changes, key=lambda change: change.at)),
+        cordons,
+        dice.random() < _CALM,
+        dice.random() < _STEADY,
+    )
+
+
+def _cordon(dice: random.Random, targets: Sequence[str], moment: Callable[[], float]) -> Cordon:
+    return Cordon(moment(), dice.choice(targets), dice.choice((2.0, 10.0, 40.0)) * dice.random())
+
+
+def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str]) -> Object:
+    mode = dice.choice(("Spread", "Spread", "Spread", "Fill", "Single", "Any"))
+    labels = {} if dice.random() < 0.5 else {APP: dice.choice(workloads)}
+    spec: Object = {"selector": {"matchLabels": labels}, "mode": mode}
+    if dice.random() < 0.7:
+        spec["groupBy"] = APP
+
+    if dice.random() < _WRONG:
+        spec["clusters"] = {"names": [UNKNOWN]}
+
+    if mode not in ("Spread", "Fill"):
+        return spec
+
+    after = f"{dice.choice((5, 15, 30))}s"
+    spec["overflow"] = {
+        "afterUnschedulableFor": after,
+        "maxCandidates": dice.choice((1, 2, 2, 3, 3)),
+    }
+    if dice.random() < 0.85:
+        spec["targets"] = _targets(dice, targets, is_weighted=dice.random() < 0.8)
+
+    return spec
+
+
+def _targets(dice: random.Random, targets: Sequence[str], *, is_weighted: bool) -> list[Object]:
+    if dice.random() < 0.2:
+        labels = {keys.TARGET_NAME: dice.choice(targets)}
+        return [{"selector": {"matchLabels": labels}, **_share(dice, is_weighted)}]
+
+    chosen = dice.sample(list(targets), k=dice.choice((1, len(targets), len(targets))))
+    return [{"cluster": name, **_share(dice, is_weighted)} for name in chosen]
+
+
+def _share(dice: random.Random, is_weighted: bool) -> Object:
+    share: Object = {"weight": dice.choice((0, 1, 1, 2, 4))} if is_weighted else {}
+    minimum = dice.choice((0, 0, 0, 1, 2))
+    if minimum:
+        share["minReplicas"] = minimum
+
+    if dice.random() < 0.25:
+        share["maxReplicas"] = minimum + dice.choice((0, 1, 2))
+
+    if dice.random() < 0.25:
+        share["priority"] = dice.choice((1, 2))
+
+    return share

@@ -1,0 +1,230 @@
+"""Pods for which others have to end: in which target, and never in two at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.pods.clusters import Source
+from tests.unit.pods.targets import Target, only, rejects, reserves
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied
+from vnode.pods import preemption
+from vnode.pods.source.preemption_chooser import violations
+
+pytestmark = pytest.mark.looptime
+
+HIGH = {"priorityClassName": "high", "priority": 1000}
+GRACE = 5.0  # seconds until victims are gone
+
+
+def ends(*priorities, proxies=(), grace=GRACE):
+    """End such pods for a candidate that may preempt, and say so to one that asks."""
+    victims = preemption.encode(preemption.victims(priorities, 0, proxies))
+
+    def answer(target, candidate):
+        mark = objects.annotations(candidate).get(keys.PREEMPTION)
+        if mark == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: victims})
+            rejects(target, candidate)
+        else:
+            nominates(target, candidate)
+            asyncio.get_running_loop().call_later(grace, reserves, target, candidate)
+
+    return answer
+
+
+def nominates(target, candidate):
+    entry = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"conditions": [{**entry, "message": "no room yet"}], "nominatedNodeName": "n1"}
+    target.report(candidate, status)
+
+
+def promises_and_breaks_its_word(target, candidate):
+    if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+        target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":-5}'})
+
+    rejects(target, candidate)
+
+
+def marks(target):
+    """The marks of all candidates that were made, in order."""
+    made = target.server.received("create", kinds.POD_CHAPERONS)
+    return [objects.annotations(each.body).get(keys.PREEMPTION) for each in made]
+
+
+async def test_the_target_with_the_least_harm_preempts_and_no_other(clock):
+    worse, best, equal = (
+        Target("c1", clock, ends(10, 10)),
+        Target("c2", clock, ends(10)),
+        Target("c3", clock, rejects),
+    )
+    source = Source(clock, worse, best, equal)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await source.server.until(lambda: preemption.ALLOWED in marks(best))
+        await asyncio.sleep(GRACE / 2)
+        assert objects.status(source.pod("p"))["nominatedNodeName"] == best.node
+        await source.until_bound("p")
+
+    assert source.node_of("p") == best.node
+    assert marks(best) == [preemption.ASKS, preemption.ALLOWED]
+    assert marks(worse) == marks(equal) == [preemption.ASKS]
+
+
+@pytest.mark.parametrize("denied", [False, True])
+async def test_budgets_of_the_source_weigh_more_than_priorities(clock, denied):
+    def answer(target, candidate):
+        is_web = objects.labels(candidate)[keys.PARENT_UID] == "web"
+        (reserves if is_web else ends(1, proxies=["web"]))(target, candidate)
+
+    protected = Target("c1", clock, answer)
+    other = Target("c2", clock, ends(500))
+    source = Source(clock, protected, other)
+    budget = {"spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    status = {"disruptionsAllowed": 0}
+    metadata = {"name": "web", "namespace": "default", "uid": "b"}
+    source.server.add(
+        kinds.POD_DISRUPTION_BUDGETS, {"metadata": metadata, **budget, "status": status}
+    )
+    if denied:  # roles of an older release: priorities alone count
+        source.server.fail(
+            Denied(403, "Forbidden", "no"), verb="list", kind=kinds.POD_DISRUPTION_BUDGETS
+        )
+
+    async with source.running():
+        source.add("web", labels={"app": "web"}, spec=only(protected))
+        await source.until_bound("web")
+        source.add("p", cpu="1", spec=HIGH)
+        await source.until_bound("p")
+
+    assert source.node_of("p") == (protected if denied else other).node
+
+
+async def test_a_permission_is_taken_back_before_another_one_is_given(clock):
+    liar = Target("c1", clock, promises_and_breaks_its_word)
+    other = Target("c2", clock, ends(100))
+    source = Source(clock, liar, other)
+    together = []
+
+    def allowed(target):
+        found = target.find("p")
+        return found is not None and preemption.is_allowed(found)
+
+    def watch(kind, _change):
+        if kind is kinds.POD_CHAPERONS:
+            together.append((allowed(liar), allowed(other)))
+
+    for target in (liar, other):
+        target.server.store.changed.add(watch)
+
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await source.until_bound("p")
+
+    assert source.node_of("p") == other.node
+    assert marks(liar)[:2] == [preemption.ASKS, preemption.ALLOWED]
+    assert (True, True) not in together
+
+
+async def test_thousands_of_pods_that_come_too_late_move_few_candidates(clock):
+    victims = {"left": 5}
+
+    def answer(target, candidate):
+        if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":1}'})
+            rejects(target, candidate)
+        elif victims["left"]:
+            victims["left"] -= 1
+            reserves(target, candidate)
+        else:
+            rejects(target, candidate)
+
+    targets = [Target(f"c{number}", clock, answer) for number in range(2)]
+    source = Source(clock, *targets)
+    async with source.running():
+        for number in range(200):
+            source.add(f"p{number}", cpu="1", spec=HIGH)
+
+        await asyncio.sleep(60)
+        assert len(source.bound) == 5
+        for target in targets:
+            target.answer = rejects  # nobody is left to be preempted
+
+        await asyncio.sleep(120)
+        writes = sum(target.asked() for target in targets)
+        await asyncio.sleep(600)
+        assert sum(target.asked() for target in targets) - writes < 200
+
+
+async def test_a_target_that_deletes_what_it_may_preempt_for_is_not_asked_in_a_loop(clock):
+    def deletes(target, candidate):
+        if objects.annotations(candidate).get(keys.PREEMPTION) == preemption.ASKS:
+            target.annotate(candidate, **{keys.VICTIMS: '{"pods":1,"highest":1}'})
+            rejects(target, candidate)
+        else:
+            asyncio.get_running_loop().call_later(0.1, target.remove, candidate)
+
+    target = Target("c1", clock, deletes)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(300)
+
+    assert target.asked("create") < 60
+
+
+async def test_no_other_target_is_asked_while_one_makes_room(clock):
+    def preempts_unasked(target, candidate):
+        nominates(target, candidate)
+        asyncio.get_running_loop().call_later(GRACE, reserves, target, candidate)
+
+    older = [Target(f"c{number}", clock, preempts_unasked) for number in range(3)]
+    source = Source(clock, *older)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await source.until_bound("p")
+
+    assert sum(target.asked("create") for target in older) == 1
+
+
+@pytest.mark.parametrize("spec", [{}, {**HIGH, "preemptionPolicy": "Never"}])
+async def test_pods_that_preempt_nobody_do_not_ask(clock, spec):
+    target = Target("c1", clock, rejects)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p", cpu="1", spec=spec)
+        await source.until_said("p", "no room here")
+        await asyncio.sleep(60)
+
+    assert set(marks(target)) == {None}
+
+
+async def test_a_pod_that_finds_no_victims_waits_without_writes(clock):
+    targets = [Target(f"c{number}", clock, rejects) for number in range(3)]
+    source = Source(clock, *targets)
+    async with source.running():
+        source.add("p", cpu="1", spec=HIGH)
+        await asyncio.sleep(15)
+        writes = [target.asked() for target in targets]
+        await asyncio.sleep(600)
+        assert [target.asked() for target in targets] == writes
+
+
+def test_a_budget_covers_as_many_as_it_allows():
+    def pod(app):
+        return {"metadata": {"namespace": "n", "labels": {"app": app}}}
+
+    def budget(allowed, selector, namespace="n"):
+        metadata = {"namespace": namespace, "uid": f"{allowed}{selector}"}
+        status = {"disruptionsAllowed": allowed}
+        return {"metadata": metadata, "spec": {"selector": selector}, "status": status}
+
+    web, everything = {"matchLabels": {"app": "web"}}, {}
+    pods = [pod("web"), pod("web"), pod("db")]
+    assert violations(pods, []) == 0
+    assert violations(pods, [budget(0, web)]) == 2
+    assert violations(pods, [budget(1, web)]) == 1
+    assert violations(pods, [budget(2, everything)]) == 1
+    assert violations(pods, [budget(0, everything, "other"), budget(0, None)]) == 0

@@ -1,0 +1,103 @@
+"""Says what it would cost to preempt for a candidate, and which cost is the least. Pure.
+
+A target's scheduler preempts for any candidate that it cannot place otherwise, and so would those
+of several targets for one pod. So a source marks its candidates: one that `ASKS` has its target say
+what it would preempt, and no more; the one that is `ALLOWED` preempts. Candidates without a mark
+preempt as any pod does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import msgspec
+
+from vnode.api import documents, keys, objects
+from vnode.api.objects import Object
+from vnode.api.priorities import NAME, NEVER, POLICY
+
+ASKS: Final = "asks"
+ALLOWED: Final = "allowed"
+MOST_PROXIES: Final = 50
+"""Delegates among the victims that are named; the rest only counts."""
+
+_LIMIT: Final = 32 * 1024  # bytes of the annotation
+_LOWEST: Final = -(2**31)  # of priorities
+
+_Priority = Annotated[int, msgspec.Meta(ge=_LOWEST, lt=2**31)]
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """What a target would preempt: the pods of one of its nodes, those with the least harm."""
+
+    pods: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    highest: _Priority
+    """The highest priority among them."""
+    total: Annotated[int, msgspec.Meta(ge=0, lt=2**62)] = 0
+    """The sum of their priorities, each counted from the lowest that there is."""
+    violations: _Count = 0
+    """How many of them a PodDisruptionBudget of the target protects."""
+    proxies: tuple[str, ...] = ()
+    """UIDs of the proxies whose delegates are among them; a source knows its own."""
+
+    def __str__(self) -> str:
+        pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
+        return f"{pods} of priority {self.highest} or lower"
+
+    def harm(self, violations: int = 0) -> tuple[int, int, int, int]:
+        """Return what to compare, in kube-scheduler's order; less is better.
+
+        `violations` are those of the source's own PodDisruptionBudgets.
+        """
+        return self.violations + violations, self.highest, self.total, self.pods
+
+
+def victims(priorities: Iterable[int], violations: int, proxies: Iterable[str]) -> Victims:
+    """Sum up the victims of one node, of which there must be one."""
+    each = list(priorities)
+    total = sum(priority - _LOWEST for priority in each)
+    named = tuple(sorted(proxies)[:MOST_PROXIES])
+    return Victims(len(each), max(each), total, violations, named)
+
+
+def encode(found: Victims) -> str:
+    """Return the text for an annotation."""
+    return msgspec.json.encode(found).decode()
+
+
+def read(chaperon: Object) -> Victims | None:
+    """Return what the target would preempt for a candidate; None if it does not say so."""
+    text = objects.annotations(chaperon).get(keys.VICTIMS)
+    if not isinstance(text, str) or len(text) > _LIMIT:
+        return None
+
+    try:
+        return msgspec.json.decode(text, type=Victims)
+    except documents.NO_JSON:
+        return None
+
+
+def mark(pod: Object, *, allowed: bool) -> str:
+    """Return the mark of a new candidate, "" for a pod that preempts no others.
+
+    A pod without a class is not marked: it has the priority that is meant for most.
+    """
+    spec = objects.spec(pod)
+    if not spec.get(NAME) or spec.get(POLICY) == NEVER:
+        return ""
+
+    return ALLOWED if allowed else ASKS
+
+
+def is_allowed(chaperon: Object) -> bool:
+    """Return whether a candidate may preempt."""
+    return objects.annotations(chaperon).get(keys.PREEMPTION) == ALLOWED
+
+
+def is_preempting(chaperon: Object) -> bool:
+    """Return whether the target ends others for a candidate, which waits for their place."""
+    status = objects.status(chaperon)
+    scheduled = objects.condition(chaperon, "PodScheduled") or {}
+    return bool(status.get("nominatedNodeName")) and scheduled.get("status") == "False"

@@ -1,0 +1,143 @@
+"""Answers the candidate scheduler when a delegate could preempt other pods.
+
+kube-scheduler has found on which nodes, and whom. If the source only asks, the best of these nodes
+is written to the chaperon, and the scheduler is told that there is none; else it may go on. The
+chaperon is written before the answer, so that the source reads it with the rejection at the latest.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from vnode.api import documents, keys, kinds, names, objects
+from vnode.api.errors import VnodeError
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.pods import preemption
+from vnode.pods.preemption import Victims
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a request: it has whole pods, those that may go on each of a hundred nodes or more."""
+
+log = logging.getLogger(__name__)
+
+
+class _SentOwner(msgspec.Struct):
+    kind: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _SentMetadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[_SentOwner] | None = None
+
+
+class _SentSpec(msgspec.Struct, frozen=True):
+    priority: int | None = None
+
+
+class _SentPod(msgspec.Struct):
+    metadata: _SentMetadata
+    spec: _SentSpec = _SentSpec()
+
+
+class _SentVictims(msgspec.Struct):
+    pods: list[_SentPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class PreemptionRequest(msgspec.Struct):
+    """An ExtenderPreemptionArgs of k8s.io/kube-scheduler/extender/v1."""
+
+    pod: _SentPod = msgspec.field(name="Pod")
+    victims: dict[str, _SentVictims] | None = msgspec.field(name="NodeNameToVictims", default=None)
+
+
+def parse(payload: bytes) -> PreemptionRequest | None:
+    """Return the request, None if it is none."""
+    try:
+        request = msgspec.json.decode(payload, type=PreemptionRequest)
+    except documents.NO_JSON:
+        return None
+
+    meta = request.pod.metadata
+    named = names.LABEL.fullmatch(meta.namespace) and names.SUBDOMAIN.fullmatch(meta.name)
+    return request if named else None
+
+
+def least(request: PreemptionRequest) -> Victims | None:
+    """Return the victims of the node with the least harm; None if there are none."""
+    found = [
+        preemption.victims(
+            [pod.spec.priority or 0 for pod in each.pods],
+            max(0, each.violations),
+            [uid for pod in each.pods if (uid := _labels(pod).get(keys.PARENT_UID))],
+        )
+        for each in (request.victims or {}).values()
+        if each.pods
+    ]
+    return min(found, key=Victims.harm) if found else None
+
+
+def _labels(pod: _SentPod) -> dict[str, str]:
+    return pod.metadata.labels or {}
+
+
+def go_on(request: PreemptionRequest) -> dict[str, Any]:
+    """Return the ExtenderPreemptionResult that leaves everything to the scheduler."""
+    nodes = {
+        node: {
+            "Pods": [{"UID": pod.metadata.uid} for pod in each.pods or ()],
+            "NumPDBViolations": each.violations,
+        }
+        for node, each in (request.victims or {}).items()
+    }
+    return {"NodeNameToMetaVictims": nodes}
+
+
+class Preempting:
+    """Answers `preempt`."""
+
+    def __init__(self, client: Client, chaperons: Informer) -> None:
+        self._client = client
+        self._chaperons = chaperons
+
+    async def answer(self, request: PreemptionRequest) -> dict[str, Any]:
+        """Let the delegate preempt, or tell its source what that would cost, and no more."""
+        meta = request.pod.metadata
+        owner = next((o.uid for o in meta.owner_references or () if o.controller), "")
+        chaperon: Object = self._chaperons.store.get(f"{meta.namespace}/{meta.name}") or {}
+        if objects.uid(chaperon) != owner:  # this replica has not seen it yet
+            chaperon = {}
+
+        if keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
+            return {"NodeNameToMetaVictims": {}}
+
+        # One that is allowed to run has its proxy here for good: it asks nobody any more.
+        decided = keys.IS_ALLOWED in objects.annotations(chaperon)
+        if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:
+            return go_on(request)
+
+        cheapest = least(request)
+        if cheapest is not None and owner:
+            text = preemption.encode(cheapest)
+            if text != objects.annotations(chaperon).get(keys.VICTIMS):
+                await self._tell(meta, owner, text)
+
+        return {"NodeNameToMetaVictims": {}}
+
+    async def _tell(self, meta: _SentMetadata, owner: str, text: str) -> None:
+        body = {"metadata": {"uid": owner, "annotations": {keys.VICTIMS: text}}}
+        try:
+            await self._client.patch(kinds.POD_CHAPERONS, meta.name, body, meta.namespace)
+        except VnodeError as error:
+            log.info("%s/%s may not preempt: %s", meta.namespace, meta.name, error)
