@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vnode.placement.moves.under_way import BARRED, OWNER, Move, MovesUnderWay
 from vnode.scheduling.placement.moving import STARTING, Replica
 
@@ -36,6 +38,20 @@ def test_each_later_pod_replaces_one() -> None:
     assert [move.uid for move in moves.moves] == ["old1"]
     settle(moves, Replica("new", "a"), Replica("newer", "b", ready=False), now=2.0)
     assert [move.replacement for move in moves.moves] == ["newer"]
+
+
+def test_of_several_later_pods_each_replaces_the_one_that_was_moved_to_its_cluster() -> None:
+    moves = begun("a", "b")
+    young = Replica("new", "", bound=False, ready=False)
+    settle(moves, young, now=1.0)
+    assert dict(moves.missing()) == {"b": 1}
+    settle(moves, replace(young, node="b"), Replica("newer", "a", ready=False), now=2.0)
+    assert {move.uid: move.replacement for move in moves.moves} == {"old0": "newer", "old1": "new"}
+    settle(moves, Replica("new", "b"), Replica("newer", "a"), now=3.0)
+    assert not moves
+    assert moves.barred(3.0) == frozenset()
+    assert moves.targets(3.0) == {"a", "b"}
+    assert moves.targets(60.0) == frozenset()
 
 
 def test_a_pod_that_goes_before_it_is_ready_replaces_none() -> None:

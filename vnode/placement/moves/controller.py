@@ -13,15 +13,17 @@ moves of the former, and waits for them (docs/decisions/0045).
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import Final
 
-from vnode.api import keys, objects
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.accounts import PlannedNode, planned_node
+from vnode.placement.counting import key_of
 from vnode.placement.moves import situation
 from vnode.placement.moves.demands import Demands, PlannedWorkload
 from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies, Takers
@@ -32,11 +34,12 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.placement.moves import FailbackMode, Openings
-from vnode.scheduling.placement.moving import Decision
+from vnode.scheduling.placement.moving import Decision, Motive
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.workloads import workload_of
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
+_LOOKS: Final = 20  # at what clusters have free, at most, in the time of a stabilization
 _PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 
 log = logging.getLogger(__name__)
@@ -155,7 +158,7 @@ class Moves:
         """Look at the workloads for which it matters what the cluster has."""
         for key, moves in self._workloads.items():
             if not moves.clusters or node in moves.clusters:
-                self._controller.add_after(key, SETTLED)
+                self._controller.add_after(key, moves.settling)
 
     def _look_at_all(self) -> None:
         for pod in self._proxies.store.values() if self._policies else ():
@@ -195,10 +198,15 @@ class Moves:
         now = self._clock.monotonic()
         moves.settle(view, self._is_there, now)
         delays, nodes = [moves.under_way.wait(now)], list(self._nodes.store.values())
+        going = Counter[str]()
+        for other in self._workloads.values():
+            going += other.under_way.missing() if other is not moves else {}
+
         for motive in self.demands.motives(key, policy):
             decision = Decision()
-            if view.has_candidates(motive, moves, nodes):
-                acts, delay, decision = await self._mover.pursue(key, moves, view, motive)
+            if view.has_candidates(motive, nodes):
+                moves.settling = _settling(motive, policy)
+                acts, delay, decision = await self._mover.pursue(key, moves, view, motive, going)
                 delays.append(delay)
                 if acts:
                     break
@@ -206,7 +214,7 @@ class Moves:
             self.demands.report(key, motive, moves, decision)
 
         motives = self.demands.motives(key, policy)
-        is_idle = not any(view.has_candidates(motive, moves, nodes) for motive in motives)
+        is_idle = not any(view.has_candidates(motive, nodes) for motive in motives)
         if is_idle and not moves.under_way and not moves.under_way.barred(now):
             self._forget(key)
 
@@ -214,7 +222,7 @@ class Moves:
 
     def _forget(self, key: PlannedWorkload) -> None:
         self._workloads.pop(key, None)
-        self._mover.forget(key.workload)
+        self._mover.forget(key)
         self.demands.forget(key)
 
     def _is_there(self, move: Move) -> bool:
@@ -228,20 +236,30 @@ class Moves:
         for policy_key, change in changed.items():
             log.info("placement policy %s: %s: pods are moved", policy_key, change.value)
 
-        names = {self._policies.in_force()[key].name for key in changed}
         for pod in self._proxies.store.values() if changed else ():
             policy = self._policies.of(pod)
-            if policy is not None and policy.name in names and policy.mode in _PLANNED:
+            if policy is not None and key_of(policy) in changed and policy.mode in _PLANNED:
                 self.demands.reschedule(
                     PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
                 )
                 self._check(pod)
 
 
+def _settling(motive: Motive, policy: Policy) -> float:
+    """Return for how long changes of clusters are awaited before they are looked at together.
+
+    What targets have free changes all the time, and pods may wait to go back for days.
+    """
+    if motive is not Motive.FAILBACK:
+        return SETTLED
+
+    return max(SETTLED, policy.failback.stabilization / _LOOKS)
+
+
 def _fails_back(policy: Policy, pod: Object) -> bool:
     """Tell whether the pod is to go back, once there is room."""
     is_wanted = policy.failback.mode is not FailbackMode.NEVER
-    return is_wanted and keys.OVERFLOWED_FROM in objects.annotations(pod)
+    return is_wanted and situation.has_overflowed(pod)
 
 
 def _concerns(pod: Object) -> tuple[object, ...]:

@@ -68,6 +68,7 @@ class _Look:
     free: frozenset[str]
     """Those that have room as well, by the filters."""
     requests: Resources
+    going: Mapping[str, int]
     now: float
     """Of the monotonic clock."""
 
@@ -101,20 +102,33 @@ class Mover:
         self._probed = ProbedOpenings()
         self._placeholders = placeholders
         self._evictions = TokenBucket(RATE, BURST)
+        self._deferred: set[PlannedWorkload] = set()  # for which there was no token
 
-    def forget(self, workload: str) -> None:
+    def forget(self, key: PlannedWorkload) -> None:
         """Forget a workload that has nothing to move any more."""
-        self._probed.observe(workload, (), 0.0)
+        self._probed.observe(key.workload, (), 0.0)
+        self._deferred.discard(key)
 
     async def pursue(
-        self, key: PlannedWorkload, moves: WorkloadMoves, view: MovableWorkload, motive: Motive
+        self,
+        key: PlannedWorkload,
+        moves: WorkloadMoves,
+        view: MovableWorkload,
+        motive: Motive,
+        going: Mapping[str, int],
     ) -> tuple[bool, float | None, Decision]:
-        """Take one step for a motive; return whether one was due, and when to look again."""
+        """Take one step for a motive; return whether one was due, and when to look again.
+
+        `going` has the moves of other workloads to each cluster that are not seen there yet.
+        """
+        if turn := self._turn(key):
+            return True, turn, Decision()
+
         template = await self._template(moves, view)
         if template is None:
             return True, SETTLED, Decision()
 
-        look = self._look(template, view, moves)
+        look = self._look(template, view, moves, going)
         if look is None:
             return False, None, Decision()
 
@@ -143,7 +157,23 @@ class Mover:
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
 
-    def _look(self, template: Object, view: MovableWorkload, moves: WorkloadMoves) -> _Look | None:
+    def _turn(self, key: PlannedWorkload) -> float:
+        """Return in how many seconds it may be the workload's turn; 0 if it is."""
+        wait = self._evictions.wait(self._clock.monotonic())
+        if not wait:
+            self._deferred.discard(key)
+            return 0.0
+
+        self._deferred.add(key)
+        return wait + (len(self._deferred) - 1) / RATE
+
+    def _look(
+        self,
+        template: Object,
+        view: MovableWorkload,
+        moves: WorkloadMoves,
+        going: Mapping[str, int],
+    ) -> _Look | None:
         """Look at the clusters; None if it is not known what they weigh."""
         now = self._clock.monotonic()
         snapshot = self._cache.snapshot(now)
@@ -154,31 +184,38 @@ class Mover:
 
         usable = clusters.included - moves.under_way.barred(now)
         requests = resources.pod_requests(template)
-        return _Look(view, moves, snapshot, clusters, able & usable, free & usable, requests, now)
+        takers = able & usable, free & usable
+        return _Look(view, moves, snapshot, clusters, *takers, requests, going, now)
 
     def _room(self, look: _Look, motive: Motive) -> tuple[dict[str, int], float | None]:
         """Return the room in each cluster, and after how long there may be more."""
         view, key = look.view, look.view.workload.key
-        room = situation.room(view.workload, look.snapshot, look.free, look.requests)
-        self._probed.observe(key, room, look.now)
+        wanted = look.requests, look.going
+        room = situation.room(view.workload, look.snapshot, look.free, *wanted)
+        moving = look.moves.under_way.targets(look.now)
+        self._probed.observe(key, room, look.now, moving)
         in_vain = self._in_vain(view, look.now)
         failback = view.policy.failback
         if motive is not Motive.FAILBACK:
             return {node: count for node, count in room.items() if node not in in_vain}, None
 
-        if failback.mode is not FailbackMode.PLACEHOLDER or self._placeholders is None:
-            return _stable(self._probed, key, failback, room, look.now)
+        asked: dict[str, int] = {}
+        if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
+            # Targets themselves say that there is room, whatever they have said of what is free.
+            answerable = situation.room(
+                view.workload, look.snapshot, look.able, look.requests, look.going, least=1
+            )
+            placeholders = view.workload.placeholders
+            asked = {node: count for node, count in answerable.items() if placeholders[node]}
 
-        # Where pods have left placeholders, targets themselves say that there is room, whatever
-        # they have said of what is free.
-        waits = frozenset(view.workload.placeholders)
-        asked = situation.room(
-            view.workload, look.snapshot, look.able & waits, look.requests, least=1
-        )
-        others = {node: count for node, count in room.items() if node not in waits}
-        told, later = _stable(self._placeholders, key, failback, asked, look.now)
-        probed, soon = _stable(self._probed, key, failback, others, look.now)
-        return told | probed, min((w for w in (later, soon) if w is not None), default=None)
+        probed = {node: count for node, count in room.items() if node not in asked}
+        found, wait = _stable(self._probed, key, failback, probed, look.now)
+        if asked and self._placeholders is not None:
+            stable, longer = _stable(self._placeholders, key, failback, asked, look.now)
+            found |= stable
+            wait = min((each for each in (wait, longer) if each is not None), default=None)
+
+        return found, wait
 
     def _in_vain(self, view: MovableWorkload, now: float) -> set[str]:
         """Return the nodes where pods have waited in vain lately, though there seemed to be room.

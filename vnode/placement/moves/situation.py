@@ -50,9 +50,14 @@ def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
         ready=is_ready(pod),
         age=(now - created).total_seconds() if created else 0.0,
         movable=is_movable(pod, motive),
-        overflowed=keys.OVERFLOWED_FROM in objects.annotations(pod),
+        overflowed=has_overflowed(pod),
         placeholders=member.placeholders,
     )
+
+
+def has_overflowed(pod: Object) -> bool:
+    """Tell whether the pod is bound elsewhere than it was planned."""
+    return keys.OVERFLOWED_FROM in objects.annotations(pod)
 
 
 def is_ready(pod: Object) -> bool:
@@ -98,17 +103,19 @@ def room(
     snapshot: Snapshot,
     nodes: Collection[str],
     requests: Resources,
+    going: Mapping[str, int],
     least: int = 0,
 ) -> dict[str, int]:
     """Return how many more pods of the workload could start on these nodes, which filters accept.
 
     At least that many, but none where another one waits. Pods that were moved there and are not
-    planned there yet are taken off.
+    planned there yet are taken off; `going` has those of other workloads.
     """
     found = {}
     for node in snapshot.nodes:
         if node.name in nodes and math.isinf(workload.waiting_since(node.name)):
-            found[node.name] = max(least, fits(node, requests)) - workload.directed[node.name]
+            count = fits(node, requests) - going.get(node.name, 0)
+            found[node.name] = max(least, count) - workload.directed[node.name]
 
     return {node: count for node, count in found.items() if count > 0}
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.clock import TICK
+from vnode.scheduling.cache import PROMISE_SECONDS
 from vnode.scheduling.placement.moving import STARTING, Replica
 
 OWNER: Final = 60.0
@@ -21,6 +22,7 @@ OWNER: Final = 60.0
 BARRED: Final = 600.0
 """Seconds for which nothing is moved to where a move was in vain; doubling."""
 BARRED_MOST: Final = 86400.0
+_REPORTED: Final = PROMISE_SECONDS + 1  # after that a new pod is no longer counted twice
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class MovesUnderWay:
 
     def __init__(self) -> None:
         self.moves: list[Move] = []
+        self._landed: dict[str, float] = {}  # node -> when a pod that was moved there became ready
         self._barred: dict[str, tuple[float, float]] = {}  # node -> until when, and for how long
 
     def __len__(self) -> int:
@@ -64,6 +67,11 @@ class MovesUnderWay:
     def barred(self, now: float) -> frozenset[str]:
         """Return the nodes to which moves were in vain lately."""
         return frozenset(node for node, (until, _) in self._barred.items() if until - now >= TICK)
+
+    def targets(self, now: float) -> frozenset[str]:
+        """Return the nodes that pods are moved to now, or were a moment ago."""
+        recent = (node for node, at in self._landed.items() if now - at < _REPORTED + TICK)
+        return frozenset((*recent, *(move.target for move in self.moves)))
 
     def settle(
         self, replicas: Iterable[Replica], is_there: Callable[[Move], bool], now: float
@@ -95,21 +103,31 @@ class MovesUnderWay:
         """Return in how many seconds to settle again if no pod changes; None if never."""
         ends = [move.alone + OWNER for move in self.moves if move.alone is not None]
         ends += [move.claimed + STARTING for move in self.moves if move.replacement]
+        ends += [at + _REPORTED for at in self._landed.values() if now - at < _REPORTED - TICK]
         ends += [until for until, _ in self._barred.values() if until > now]
         return max(0.0, min(ends) - now) if ends else None
 
     def _claim(self, present: dict[str, Replica], now: float) -> None:
-        for move in self.moves:
-            if move.replacement not in present:
-                move.replacement = ""
+        """Find a new pod for each move: at best one that is where it was moved to."""
+        free = dict(present)
+        found: dict[str, str] = {}
+        for is_exact in (True, False):
+            for move in self.moves:
+                if move.uid in found:
+                    continue
 
-        claimed = {move.replacement for move in self.moves}
+                for uid, replica in free.items():
+                    if uid not in move.known and (replica.node == move.target or not is_exact):
+                        found[move.uid] = uid
+                        del free[uid]
+                        break
+
         for move in self.moves:
-            if not move.replacement:
-                new = (uid for uid in present if uid not in move.known and uid not in claimed)
-                if (uid := next(new, "")) != "":
-                    move.replacement, move.claimed = uid, now
-                    claimed.add(uid)
+            replacement = found.get(move.uid, "")
+            if replacement and not move.replacement:
+                move.claimed = now
+
+            move.replacement = replacement
 
     def _is_over(self, move: Move, replica: Replica | None, now: float) -> bool:
         if replica is None:
@@ -118,6 +136,7 @@ class MovesUnderWay:
         is_late = now - move.claimed >= STARTING - TICK
         if replica.ready and replica.bound and replica.node == move.target:
             self._barred.pop(move.target, None)
+            self._landed[move.target] = now
         elif replica.ready or is_late:
             self._bar(move.target, now)
 

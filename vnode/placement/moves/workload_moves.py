@@ -9,6 +9,7 @@ from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.accounts import planned_node
+from vnode.placement.counting import key_of
 from vnode.placement.moves import situation
 from vnode.placement.moves.under_way import Move, MovesUnderWay
 from vnode.scheduling.placement.moving import Motive, Replica
@@ -30,7 +31,7 @@ class MovableWorkload:
     @property
     def policy_key(self) -> str:
         """The key of the policy's object."""
-        return objects.join_key(self.policy.namespace, self.policy.name.partition("/")[2])
+        return key_of(self.policy)
 
     def replicas(self, motive: Motive | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
         """Return its pods but for those that were evicted."""
@@ -40,11 +41,12 @@ class MovableWorkload:
             situation.replica_of(m, motive, self._now) for uid, m in members if uid not in evicted
         )
 
-    def has_candidates(self, motive: Motive, moves: WorkloadMoves, nodes: Iterable[Object]) -> bool:
+    def has_candidates(self, motive: Motive, nodes: Iterable[Object]) -> bool:
         """Tell whether there may be pods to move, before it is looked at closely."""
         match motive:
             case Motive.FAILBACK:
-                return any(replica.overflowed for replica in self.replicas(motive, moves))
+                members = self.workload.members.values()
+                return any(situation.has_overflowed(m.pod) for m in members if m.node)
             case Motive.DRAIN:
                 bound, virtual = self.workload.bound, map(planned_node, nodes)
                 caps = ((node.name, self.policy.drained_to(node)) for node in virtual)
@@ -76,12 +78,17 @@ class WorkloadMoves:
         """One of its pods, whole."""
         self.clusters: frozenset[str] = frozenset()
         """Those that it may go to, as far as they are known."""
+        self.settling = 1.0
+        """Seconds after which a change of its clusters is looked at."""
         self.under_way = MovesUnderWay()
         self.refused = ""
         """Why the last eviction was refused."""
 
     def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
         """End the moves that are over; what they had directed to their clusters goes with them."""
+        if not self.under_way:
+            return
+
         before = self.under_way.missing()
         self.under_way.settle(view.replicas(None, self), is_there, now)
         if not self.under_way:

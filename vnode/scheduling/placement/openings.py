@@ -21,11 +21,17 @@ class ProbedOpenings:
         """Return since when a pod of the workload would have passed, None if it would not."""
         return self._since.get(workload, {}).get(node)
 
-    def observe(self, workload: str, nodes: Collection[str], now: float) -> None:
-        """Take note that a pod would pass on these nodes now, and on no others."""
+    def observe(
+        self, workload: str, nodes: Collection[str], now: float, moving: Collection[str] = ()
+    ) -> None:
+        """Take note that a pod would pass on these nodes now, and on no others.
+
+        Where pods are being moved to, their places count twice for a moment: that closes no node.
+        """
         before = self._since.pop(workload, {})
-        if nodes:
-            self._since[workload] = {node: before.get(node, now) for node in nodes}
+        still = {node: since for node, since in before.items() if node in moving}
+        if found := {**still, **{node: before.get(node, now) for node in nodes}}:
+            self._since[workload] = found
 
     def begin_at(self, workload: str, node: str, moment: float) -> bool:
         """Take note that a pod had waited for the node in vain until then.
