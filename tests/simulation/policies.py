@@ -135,6 +135,15 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
     if dice.random() < 0.3:
         spec["overflow"]["keepUnschedulable"] = False
 
+    if dice.random() < 0.7:
+        mode = dice.choice(("Placeholder", "Probe", "Probe", "Never"))
+        stabilization = f"{dice.choice((2, 5, 20))}s"
+        most = dice.choice((1, 2, "50%"))
+        spec["failback"] = {"mode": mode, "stabilization": stabilization, "maxConcurrent": most}
+
+    if dice.random() < 0.2:
+        spec["drain"] = [{"cluster": dice.choice(targets), "maxReplicas": dice.choice((0, 1))}]
+
     if dice.random() < 0.85:
         spec["targets"] = _targets(dice, targets, is_weighted=dice.random() < 0.8)
 
