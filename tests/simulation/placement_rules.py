@@ -37,6 +37,7 @@ class PlacementRules:
     targets: Mapping[str, SimulatedCluster]
     schedule: Schedule
     violations: list[Violation] = field(default_factory=list)
+    _overflowed: set[str] = field(default_factory=set)  # workloads of which a pod ever did
     _changed: float = 0.0  # when something that plans depend on last changed
 
     def follow(self) -> None:
@@ -128,6 +129,9 @@ class PlacementRules:
             return
 
         pod = change.new
+        if "overflow" in objects.annotations(pod).get(keys.PLACED, ""):
+            self._overflowed.add(objects.labels(pod).get("app", ""))
+
         is_new = node_of(pod) and change.old is not None and not node_of(change.old)
         if is_new and (now - self._changed > _HEARD or self.schedule.policies.are_stable):
             self._on_bound(pod)
@@ -172,9 +176,9 @@ class PlacementRules:
             return
 
         owners = {w.name: w.owner for w in schedule.workloads}
-        by = {owners[objects.labels(pod).get("app", "")] for pod in group.pods}
-        reasons = [objects.annotations(pod).get(keys.PLACED, "") for pod in group.pods]
-        if by - {Owner.REPLICA_SET, Owner.STATEFUL_SET} or any("overflow" in r for r in reasons):
+        names = {objects.labels(pod).get("app", "") for pod in group.pods}
+        by = {owners[name] for name in names}
+        if by - {Owner.REPLICA_SET, Owner.STATEFUL_SET} or names & self._overflowed:
             return
 
         plan = seats.plan(len(group.pods), group.shares.values(), group.workload).planned

@@ -19,6 +19,7 @@ UNKNOWN: Final = "moon"  # a cluster that no Target leads to
 _WITH: Final = 0.5  # the share of schedules that have policies
 _STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
 _CALM: Final = 0.5  # of those: nothing fails
+_TIGHT: Final = 0.4  # of those: a target is full at once
 _SHRINKS: Final = 0.5  # of those: ReplicaSets lose pods at the end
 _STEADY: Final = 0.5  # of those: an hour of steady load follows, if no pod ends by itself
 _WRONG: Final = 0.1  # of the policies: they name a cluster that does not exist
@@ -66,6 +67,8 @@ class Policies:
     cordons: tuple[Cordon, ...] = ()
     calm: bool = False
     """Whether nothing else may fail, so that more can be promised."""
+    tight: str = ""
+    """A target that has room for one small pod only, so that others overflow; "" for none."""
     shrinks: bool = False
     """Whether Deployments lose half of their pods once all is at rest."""
     steady: bool = False
@@ -100,11 +103,16 @@ def draw(
             spec = None if dice.random() < 0.4 else _spec(dice, workloads, targets)
             changes.append(PolicyChange(moment(), name, spec))
 
+    tight = dice.choice(targets) if dice.random() < _TIGHT else ""
+    if tight:
+        changes = [PolicyChange(0.0, "p0", _overflowing(dice, targets))]
+
     cordons = () if stable or dice.random() < 0.6 else (_cordon(dice, targets, moment),)
     return Policies(
         tuple(sorted(changes, key=lambda change: change.at)),
         cordons,
         dice.random() < _CALM,
+        tight,
         dice.random() < _SHRINKS,
         dice.random() < _STEADY,
     )
@@ -148,6 +156,20 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
         spec["targets"] = _targets(dice, targets, is_weighted=dice.random() < 0.8)
 
     return spec
+
+
+def _overflowing(dice: random.Random, targets: Sequence[str]) -> Object:
+    """Draw the policy of a workload that is larger than one of its targets."""
+    overflow = {
+        "afterUnschedulableFor": f"{dice.choice((5, 15))}s",
+        "keepUnschedulable": dice.random() < 0.7,
+    }
+    return {
+        "selector": {"matchLabels": {}},
+        "mode": dice.choice(("Spread", "Spread", "Fill")),
+        "overflow": overflow,
+        "targets": [{"cluster": name, "weight": dice.choice((1, 1, 2))} for name in targets],
+    }
 
 
 def _targets(dice: random.Random, targets: Sequence[str], *, is_weighted: bool) -> list[Object]:

@@ -169,12 +169,22 @@ def draw(seed: int) -> Schedule:
         tuple(_fault(dice, moments) for _ in range(faults)),
         dice.choice((1, 1, 2)),
     )
-    named = [workload.name for workload in workloads]
+    named = [*(workload.name for workload in workloads), "web"]
     policies = drawing.draw(seed, named, TARGETS, moments.draw)
     if any(workload.runs for workload in workloads):
         policies = replace(policies, steady=False)  # pods that end make room for others
 
-    return replace(schedule, policies=policies, faults=() if policies.calm else schedule.faults)
+    left = () if policies.calm else schedule.faults
+    schedule = replace(schedule, policies=policies, faults=left)
+    return _overflowing(schedule, policies.tight) if policies.tight else schedule
+
+
+def _overflowing(schedule: Schedule, tight: str) -> Schedule:
+    """Add a Deployment that is larger than one of its targets."""
+    more = Workload("web", Owner.REPLICA_SET, 0.0, count=4 + schedule.seed % 3)
+    nodes: dict[str, tuple[int, ...]] = dict.fromkeys(schedule.nodes, (4, 4))
+    nodes[tight] = (1,)
+    return replace(schedule, nodes=nodes, workloads=(*schedule.workloads, more))
 
 
 class _Moments:
