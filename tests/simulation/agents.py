@@ -96,6 +96,8 @@ class PodTerm(Term):
                 tasks.start(self._make_policy_status().run(), "placement-status")
                 await self._shared.policies.wait_known()
                 tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+                tasks.start(self._placeholders.run(), "placeholders")
+                tasks.start(self._moves.run(), "moves")
                 await self._schedule(tasks)
 
 

@@ -33,15 +33,19 @@ class LabelSelector(_StrictSelectorPart, frozen=True):
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[LabelRequirement, ...] | None = None
 
-    def compiled(self, where: str) -> Selector:
-        """Compile it; ConfigError, which begins with `where`, if it is wrong."""
+    def compiled(self, where: str, *, of_nodes: bool = False) -> Selector:
+        """Compile it; ConfigError, which begins with `where`, if it is wrong.
+
+        Labels of nodes may be compared as numbers, as in a pod's node affinity.
+        """
         try:
             compiled = selectors.from_label_selector(msgspec.to_builtins(self))
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
 
         assert compiled is not None, "only an absent selector has no outcome"
-        if unknown := [r for r in compiled.requirements if r.operator.value in ("Gt", "Lt")]:
+        numeric = [r for r in compiled.requirements if r.operator.value in ("Gt", "Lt")]
+        if (unknown := numeric) and not of_nodes:
             raise ConfigError(f"{where}: {unknown[0].operator.value} is not for labels")
 
         return compiled

@@ -136,7 +136,7 @@ def _clusters(spec: _Clusters) -> Clusters:
     except ConfigError as error:
         raise ConfigError(f"{where}.properties: {error}") from error
 
-    selector = spec.selector.compiled(f"{where}.selector")
+    selector = spec.selector.compiled(f"{where}.selector", of_nodes=True)
     return Clusters(selector, names, exclude, frozenset(required))
 
 
@@ -179,7 +179,7 @@ def _target(spec: _Target, where: str) -> PlacementTarget:
         raise ConfigError(f"{where}: give exactly one of cluster and selector")
 
     if spec.selector is not None:
-        clusters = Clusters(spec.selector.compiled(f"{where}.selector"))
+        clusters = Clusters(spec.selector.compiled(f"{where}.selector", of_nodes=True))
     elif spec.cluster:
         clusters = Clusters(names=frozenset((spec.cluster,)))
     else:
