@@ -104,11 +104,12 @@ async def test_placeholders_wait_for_room_and_never_run(
     assert [(kit.phase(pod), objects.node_name(pod)) for pod in delegates] == [("Pending", "")] * 2
 
     behind = next(pod for pod in pods.values() if placeholders.of(pod))
-    await source.patch(kinds.DEPLOYMENTS, "web", {"spec": {"replicas": 3}}, "default")
-    await until_there(source, c2=2, c3=1)
-    await until_placeholders(c2, 0, lambda _chaperon: False)
-    await kit.until(
-        source, kinds.PODS, lambda all_: objects.key(behind) not in all_, namespace="default"
+    await source.delete(kinds.PODS, objects.name(behind), "default")
+    await kit.until_gone(
+        c2,
+        kinds.POD_CHAPERONS,
+        "default",
+        label_selector=f"{keys.PARENT_UID}={objects.uid(behind)}",
     )
     await source.delete(kinds.DEPLOYMENTS, "web", "default")
     await source.delete(kinds.PODS, "guest", "default")
