@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import jsonpatch
@@ -55,6 +55,12 @@ class Controllers:
         else:
             self._reconcile(workload.name)
 
+    def shrink(self, name: str) -> None:
+        """Want half as many pods of a workload."""
+        workload = self.wanted[name]
+        self.wanted[name] = replace(workload, count=(workload.count + 1) // 2)
+        self._look_soon(name)
+
     def remove(self, name: str) -> None:
         """Have a workload no more, with its pods."""
         if self.wanted.pop(name, None) is not None:
@@ -83,10 +89,7 @@ class Controllers:
             case Owner.STATEFUL_SET:
                 return count - len(pods)
             case _:
-                active = [
-                    p for p in pods if not objects.is_terminating(p) and not objects.is_finished(p)
-                ]
-                return count - len(active)
+                return count - sum(map(_is_active, pods))
 
     def is_spent(self, name: str) -> bool:
         """Tell whether a workload has made as many pods as it ever may."""
@@ -121,6 +124,15 @@ class Controllers:
                 if not self.is_spent(name):
                     self._create_pod(workload)
 
+            if workload.owner is Owner.REPLICA_SET:
+                self._delete_surplus(workload)
+
+    def _delete_surplus(self, workload: Workload) -> None:
+        """Delete pods that are too many, in the order of the ReplicaSet controller."""
+        live = [pod for pod in self.pods_of(workload.name) if _is_active(pod)]
+        for pod in sorted(live, key=_leaves_first)[: max(0, -self.missing(workload))]:
+            self.delete(pod)
+
     def _count(self, name: str, pod: Object) -> None:
         """Let a Job's pod go that has finished, or that nobody wants any more."""
         finished = objects.is_finished(pod)
@@ -153,6 +165,17 @@ class Controllers:
             return
 
         self.made[objects.uid(made)] = objects.key(made)
+
+
+def _is_active(pod: Object) -> bool:
+    return not objects.is_terminating(pod) and not objects.is_finished(pod)
+
+
+def _leaves_first(pod: Object) -> tuple[bool, bool, int]:
+    """Sort pods: those without a node, those that do not run, then those of the lowest cost."""
+    cost = int(objects.annotations(pod).get(keys.POD_DELETION_COST, 0))
+    is_running = objects.status(pod).get("phase") == "Running"
+    return bool(objects.node_name(pod)), is_running, cost
 
 
 def pod(workload: Workload, name: str) -> Object:

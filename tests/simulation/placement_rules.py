@@ -8,13 +8,13 @@ just changed, a watch that was cut), nothing is expected of bindings.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tests.apiserver.store import Change
 from tests.faults.snapshot import Violation, node_of
 from tests.simulation.clusters import SimulatedCluster
+from tests.simulation.placement_groups import PLANNED, Group, lacks_cost, miscounted, misplaced
 from tests.simulation.policies import UNKNOWN
 from tests.simulation.schedule import Owner, Schedule
 from vnode.api import keys, kinds, objects
@@ -24,46 +24,9 @@ from vnode.placement import accounts, decoding
 from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement import seats
 from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.placement.workloads import workload_of
 
 _HEARD = 10.0  # seconds after which the agent knows of a change, where nothing fails
-_PLANNED = (Mode.SPREAD, Mode.FILL)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The live pods of one workload, and the policy that divides them."""
-
-    policy: Policy
-    workload: str
-    pods: tuple[Object, ...]
-    shares: Mapping[str, Share]
-    closed: frozenset[str]
-    """Virtual nodes that take no more pods."""
-
-    @property
-    def bound(self) -> Counter[str]:
-        """Virtual node -> pods."""
-        return Counter(node for pod in self.pods if (node := node_of(pod)))
-
-    def excuses(self, node: str) -> bool:
-        """Tell whether one of its pods may wait though that cluster has room."""
-        share, bound = self.shares.get(node), self.bound
-        if share is None or node in self.closed:
-            return True
-
-        if share.maximum is not None and bound[node] >= share.maximum:
-            return True
-
-        if self.policy.mode is Mode.SINGLE:
-            return bool(bound) and bound[node] < max(bound.values())
-
-        if self.policy.mode is Mode.ANY:
-            return False
-
-        has_no_overflow = self.policy.overflow.max_candidates == 1
-        return has_no_overflow or (share.weight == 0 and bound[node] >= share.minimum)
 
 
 @dataclass(slots=True)
@@ -100,12 +63,19 @@ class PlacementRules:
                 yield "policies say whether they count", f"{objects.name(policy)}: {verdict}"
             else:
                 mine = [g for g in groups if g.policy.name == decoding.reference(policy)]
-                for what in _miscounted(policy, mine):
+                for what in miscounted(policy, mine):
                     yield "statuses have the sums", what
 
         for group in groups:
             for what in self._unplanned(group):
                 yield "stable plans are kept", what
+
+            for what in misplaced(group):
+                yield "placeholders wait in better clusters", what
+
+            for pod in group.pods if group.policy.mode in PLANNED else ():
+                if lacks_cost(pod):
+                    yield "planned pods have a deletion cost", objects.key(pod)
 
     def resting(self) -> dict[str, object]:
         """Return what an hour of steady load must leave as it is."""
@@ -198,7 +168,7 @@ class PlacementRules:
         if policy.mode is Mode.SINGLE and len(bound) > 1:
             yield f"{group.workload} is in {dict(bound)}"
 
-        if policy.mode not in _PLANNED or accounts.weighs_capacity(policy):
+        if policy.mode not in PLANNED or accounts.weighs_capacity(policy):
             return
 
         owners = {w.name: w.owner for w in schedule.workloads}
@@ -220,36 +190,3 @@ def _lives(pod: Object) -> bool:
 
 def _is_wrong(policy: Object) -> bool:
     return UNKNOWN in (objects.spec(policy).get("clusters") or {}).get("names", ())
-
-
-def _miscounted(policy: Object, groups: list[Group]) -> Iterator[str]:
-    """Compare the status of a policy with its pods."""
-    name, status = objects.name(policy), objects.status(policy)
-    found = {each["workload"]: each for each in status.get("workloads") or ()}
-    if found.keys() != {group.workload for group in groups}:
-        yield f"{name} has {sorted(found)}, not {sorted(group.workload for group in groups)}"
-        return
-
-    for group in groups:
-        entry, replicas = found[group.workload], len(group.pods)
-        parts: dict[str, Object] = defaultdict(dict)
-        parts.update({each["cluster"]: each for each in entry["targets"]})
-        running = {node: count for node, part in parts.items() if (count := part["running"])}
-        runs = Counter(
-            node_of(p) for p in group.pods if objects.status(p).get("phase") == "Running"
-        )
-        if entry["replicas"] != replicas or running != runs:
-            yield f"{name}: {entry}, but of {replicas} pods {dict(runs)} run"
-
-        planned = [part["planned"] for part in parts.values() if "planned" in part]
-        if not planned or group.policy.mode is Mode.SINGLE:
-            continue
-
-        outside = sum(n for node, n in group.bound.items() if node not in group.shares)
-        if sum(planned) + entry.get("unplaced", 0) + outside != replicas:
-            yield f"{name}: {entry} is no plan for {replicas} pods, {outside} elsewhere"
-
-        for share in group.shares.values():
-            count = parts[share.node].get("planned", 0)
-            if share.maximum is not None and count > max(share.maximum, group.bound[share.node]):
-                yield f"{name}: {entry} is over a maximum: {share}"

@@ -19,6 +19,7 @@ UNKNOWN: Final = "moon"  # a cluster that no Target leads to
 _WITH: Final = 0.5  # the share of schedules that have policies
 _STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
 _CALM: Final = 0.5  # of those: nothing fails
+_SHRINKS: Final = 0.5  # of those: ReplicaSets lose pods at the end
 _STEADY: Final = 0.5  # of those: an hour of steady load follows, if no pod ends by itself
 _WRONG: Final = 0.1  # of the policies: they name a cluster that does not exist
 
@@ -65,6 +66,8 @@ class Policies:
     cordons: tuple[Cordon, ...] = ()
     calm: bool = False
     """Whether nothing else may fail, so that more can be promised."""
+    shrinks: bool = False
+    """Whether Deployments lose half of their pods once all is at rest."""
     steady: bool = False
     """Whether an hour is to pass at the end in which nothing happens."""
 
@@ -102,6 +105,7 @@ def draw(
         tuple(sorted(changes, key=lambda change: change.at)),
         cordons,
         dice.random() < _CALM,
+        dice.random() < _SHRINKS,
         dice.random() < _STEADY,
     )
 
@@ -128,6 +132,9 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
         "afterUnschedulableFor": after,
         "maxCandidates": dice.choice((1, 2, 2, 3, 3)),
     }
+    if dice.random() < 0.3:
+        spec["overflow"]["keepUnschedulable"] = False
+
     if dice.random() < 0.7:
         mode = dice.choice(("Placeholder", "Probe", "Probe", "Never"))
         stabilization = f"{dice.choice((2, 5, 20))}s"

@@ -23,7 +23,7 @@ from tests.simulation.kubelet import PodSimulator
 from tests.simulation.monitor import Monitor
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
-from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Schedule
+from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Owner, Schedule
 from vnode.scheduling import registry
 
 _HOUR: Final = 3600.0
@@ -114,6 +114,7 @@ class Simulation:
         await asyncio.sleep(max(0.0, SPAN - loop_time))
         self.monitor.note("---- all is well again")
         found = await self._settle(lambda: invariants.violations(self.everything))
+        found = found or await self._shrink()
         found = found or await self._rest()
         if not found:
             self.monitor.note("---- remove everything")
@@ -139,6 +140,18 @@ class Simulation:
         self.placement.follow()
         for agent in self.agents.values():
             agent.start()
+
+    async def _shrink(self) -> list[Violation]:
+        """Have Deployments lose half of their pods, and let that settle."""
+        if not self.schedule.policies.shrinks:
+            return []
+
+        self.monitor.note("---- Deployments shrink")
+        for name, workload in self.owners.wanted.items():
+            if workload.owner is Owner.REPLICA_SET:
+                self.owners.shrink(name)
+
+        return await self._settle(lambda: invariants.violations(self.everything))
 
     async def _rest(self) -> list[Violation]:
         """Let an hour pass in which nobody does anything, and nothing may be moved."""

@@ -28,9 +28,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual, written
+from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
 from vnode.nodes.missing_links import MissingLinks
-from vnode.nodes.target_lister import TargetLister
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor, write_limits
 from vnode.runtime.controller import Controller
@@ -63,7 +63,7 @@ class NodeController:
         client: Client,
         nodes: Informer,
         links: Links,
-        targets: TargetLister,
+        targets: KnownTargets,
         *,
         advertise_address: str,
         port_of: Callable[[str], int | None],

@@ -51,6 +51,7 @@ def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
         age=(now - created).total_seconds() if created else 0.0,
         movable=is_movable(pod, motive),
         overflowed=has_overflowed(pod),
+        placeholders=member.placeholders,
     )
 
 

@@ -19,7 +19,7 @@ from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
-from vnode.runtime.links import Links
+from vnode.runtime.links import Link, Links
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
@@ -131,21 +131,22 @@ class Binder:
         """Tell whether the pod leaves a candidate on the node: there is no room for it there."""
         link = self._links.get(node)
         found = link.candidate(objects.key(pod), objects.uid(pod)) if link is not None else None
-        if found is None or objects.is_terminating(found) or not leaves_placeholders(pod):
+        if link is None or found is None or objects.is_terminating(found):
             return False
 
-        return candidates.read(found, 0.0).state is CandidateState.REJECTED
+        is_rejected = candidates.read(found, 0.0).state is CandidateState.REJECTED
+        return is_rejected and leaves_placeholder(pod, link)
 
 
-def leaves_placeholders(pod: Object) -> bool:
-    """Tell whether nobody is hurt by placeholders of the pod.
+def leaves_placeholder(pod: Object, link: Link) -> bool:
+    """Tell whether nobody is hurt by a placeholder of the pod.
 
     For one that may be sent on, a place would be held in the next cluster. One that may preempt
-    would have others end in its favour, though it does not run there.
+    would have others end in its favour, but vnode in the target sees to that.
     """
     spec = objects.spec(pod)
     preempts = int(spec.get("priority") or 0) > 0 and spec.get("preemptionPolicy") != "Never"
-    return not preempts and keys.FORWARD not in objects.annotations(pod)
+    return keys.FORWARD not in objects.annotations(pod) and (link.runs_vnode or not preempts)
 
 
 async def hold(client: Client, pod: Object, finalizer: str) -> bool:

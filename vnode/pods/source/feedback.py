@@ -231,9 +231,9 @@ def disrupted(proxy: Object, message: str, now: str) -> Object:
     return {"metadata": {"uid": objects.uid(proxy)}, "status": {"conditions": [condition]}}
 
 
-def preempted(chaperon: Object) -> str:
-    """Return what the target's scheduler said as it preempted a delegate; "" if it did not."""
-    condition = objects.condition(chaperon, _DISRUPTED) or {}
+def preempted(proxy: Object) -> str:
+    """Return what the target's scheduler said as it preempted the delegate; "" if it did not."""
+    condition = objects.condition(proxy, _DISRUPTED) or {}
     found = condition.get("reason") == _PREEMPTED and condition.get("status") == "True"
     return str(condition.get("message") or "preempted") if found else ""
 

@@ -12,7 +12,7 @@ from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
+from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods.source import feedback
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime import write_limits
@@ -38,22 +38,16 @@ class LostPods:
         """Drop what is known of a pod that is gone."""
         self._turns.forget(key)
 
-    async def delete_of(
-        self, link: Link, proxy: Object, *, disrupted: bool = True, preempted: str = ""
-    ) -> float | None:
+    async def delete_of(self, link: Link, proxy: Object, *, disrupted: bool = True) -> float | None:
         """Delete a pod whose target has lost its delegate; return when it is its turn, if not now.
 
-        `disrupted` is as in `delete`; `preempted` what the target's scheduler said as it did so.
+        `disrupted` is as in `delete`.
         """
         key, target = objects.key(proxy), str(link.target)
         if wait := self._turns.wait(key, target, lambda: 1):
             return wait
 
         self._turns.done(key, target, 1)
-        if preempted:
-            message = f"in target {target}: {preempted}"
-            self._events.event(about(proxy), NORMAL, "Preempted", message)
-
         why = f"the delegate pod in target {target} was deleted there"
         await self.delete(proxy, why, disrupted=disrupted)
         return None

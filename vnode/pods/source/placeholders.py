@@ -11,7 +11,7 @@ A placeholder never runs: the proxy controller allows chaperons on the node of t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from vnode.api import keys, kinds, objects, placeholders
@@ -21,18 +21,16 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.pods.source.openings import PlaceholderOpenings
+from vnode.pods.source.placeholder_plans import PlaceholderPlans
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.placement import placeholders as wanting
-from vnode.scheduling.placement.policy import Policy, WatchedPolicies
-from vnode.scheduling.placement.seats import Share
+from vnode.scheduling.placement.policy import WatchedPolicies
 from vnode.scheduling.placement.workloads import workload_of
-from vnode.scheduling.workload import Workload
 
 _SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
-_AGAIN: Final = 5.0  # seconds until a workload is looked at again whose pods have no aims yet
 _AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
 
 
@@ -59,13 +57,6 @@ class _Unwanted(NamedTuple):
     pod: str
 
 
-class _PolicyNode(NamedTuple):
-    """A virtual node, as policies look at it."""
-
-    name: str
-    labels: Mapping[str, str]
-
-
 class Placeholders:
     """Runs in the leader; `openings` says where placeholders could start."""
 
@@ -84,8 +75,8 @@ class Placeholders:
         self._proxies = proxies
         self._nodes = nodes
         self._links = links
-        self._cache = cache
         self._policies = policies
+        self._plans = PlaceholderPlans(nodes, cache, clock)
         # Pods with placeholders, by key, and the workloads of those whose policy has a plan.
         self._pods: dict[str, Object] = {}
         self._groups: dict[_PlannedPods, set[str]] = defaultdict(set)
@@ -225,44 +216,18 @@ class Placeholders:
             await self._marks.patch(link.client, kinds.POD_CHAPERONS, chaperon, body, key=place)
 
     async def _compare(self, key: _PlannedPods) -> float | None:
-        """Remove the placeholders of a workload that its plan does not want."""
+        """Remove the placeholders of a workload that its plan has not wanted for a while."""
         sample = next((self._pods[pod] for pod in self._groups.get(key, ())), None)
         policy = self._policies.of(sample) if sample is not None else None
         if sample is None or policy is None or not wanting.keeps(policy):
+            self._plans.forget(key)
             return None
 
-        workload = self._cache.workloads.of(sample, policy.group_by)
-        if not workload.restored and any(workload.pending()):
-            return _AGAIN  # a new leader does not know yet where they are to go
+        verdict = self._plans.compare(key, sample, policy)
+        for pod, kept in verdict.fewer:
+            await self._write(pod, kept)
 
-        shares, closed, is_planned = self._shares(policy, workload, objects.namespace(sample))
-        found = wanting.wanted(workload, shares, closed=closed, is_planned=is_planned)
-        for uid, nodes in found.items():
-            member = workload.members.get(uid)
-            if member is not None and member.placeholders != nodes:
-                await self._write(member.pod, nodes)
-
-        return None
-
-    def _shares(
-        self, policy: Policy, workload: Workload, namespace: str
-    ) -> tuple[tuple[Share, ...], set[str], bool]:
-        """Return the shares of all clusters, which of them are cordoned, and if these are all true.
-
-        Clusters that do not answer count: that they are full is as true as before.
-        """
-        there = [
-            node
-            for node in self._nodes.store.values()
-            if objects.labels(node).get(keys.TARGET_NAMESPACE) in (None, "", namespace)
-        ]
-        closed = {objects.name(node) for node in there if objects.spec(node).get("unschedulable")}
-        weighs = wanting.weighs_capacity(policy)
-        capacity = workload.weighted[1] if weighs and workload.weighted is not None else None
-
-        nodes = (_PolicyNode(objects.name(node), objects.labels(node)) for node in there)
-        is_planned = not weighs or capacity is not None
-        return policy.shares(nodes, capacity), closed, is_planned
+        return verdict.again
 
     async def _write(self, pod: Object, nodes: Iterable[str]) -> None:
         key = objects.key(pod)

@@ -26,7 +26,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods.overriding import Overrides
-from vnode.pods.source import feedback, proxy_state, unreserved_pods
+from vnode.pods.source import proxy_state, unreserved_pods
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_gc import ChaperonGC
@@ -207,8 +207,7 @@ class ProxyController:
         if proxy_state.has_lost_delegate(proxy, candidate):
             await self._status_writer.feed_back(proxy, candidate, link)
             reported = keys.DELEGATE_DELETED in objects.annotations(candidate)
-            why = feedback.preempted(candidate)
-            return await self._lost.delete_of(link, proxy, disrupted=not reported, preempted=why)
+            return await self._lost.delete_of(link, proxy, disrupted=not reported)
 
         annotations, leaving = objects.annotations(candidate), objects.is_terminating(candidate)
         may_ask = link.answers and not leaving

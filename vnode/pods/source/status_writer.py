@@ -23,7 +23,7 @@ from vnode.api.clock import TICK, Clock
 from vnode.api.errors import Denied, Invalid, ServerError
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.pods import chaperons
 from vnode.pods.source import feedback
 from vnode.pods.source.feedback_limiter import FeedbackLimiter
@@ -120,8 +120,11 @@ class StatusWriter:
         if after is not None:
             proxy, status = after, _status_patch(after, candidate)
 
-        if await self._offer(proxy, status, "status", link) is not None:
+        if (written := await self._offer(proxy, status, "status", link)) is not None:
             self._lags.stop(key)
+            if (words := feedback.preempted(written)) and not feedback.preempted(proxy):
+                message = f"in target {link.target}: {words}"
+                self._events.event(about(proxy), NORMAL, "Preempted", message)
         else:
             self._lags.forget(key)
 

@@ -119,6 +119,9 @@ class Preempting:
         if objects.uid(chaperon) != owner:  # this replica has not seen it yet
             chaperon = {}
 
+        if keys.PLACEHOLDER in objects.annotations(chaperon):  # it will not run here
+            return {"NodeNameToMetaVictims": {}}
+
         # One that is allowed to run has its proxy here for good: it asks nobody any more.
         decided = keys.IS_ALLOWED in objects.annotations(chaperon)
         if decided or (meta.annotations or {}).get(keys.PREEMPTION) != preemption.ASKS:

@@ -52,6 +52,8 @@ class Replica:
     """Its owner replaces it, and may be disturbed."""
     overflowed: bool = False
     """It is not where it was planned."""
+    placeholders: tuple[str, ...] = ()
+    """Where it waits for room, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ class _StepFinder:
         """Return the next step, and take it; None if there is none."""
         for source in self._sources():
             if (target := self._target(source)) is not None:
-                replica = self._candidates[source].pop()
+                replica = self._pick(source, target.node)
                 step = Step(
                     replica.uid,
                     source,
@@ -161,6 +163,18 @@ class _StepFinder:
                 return step
 
         return None
+
+    def _pick(self, source: str, target: str) -> Replica:
+        """Take a pod of a cluster, best one that waits for that target.
+
+        Else one that waits for no other: its placeholders would end with it.
+        """
+        here = self._candidates[source]
+        ranks = range(len(here))
+        best = max(
+            ranks, key=lambda n: (target in here[n].placeholders, -len(here[n].placeholders), n)
+        )
+        return here.pop(best)
 
     def left(self) -> tuple[int, list[str], list[str]]:
         """Return how many are still too many, and which clusters they could go to: now, ever."""

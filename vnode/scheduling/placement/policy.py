@@ -129,8 +129,8 @@ class Policy:
 
     @property
     def by_capacity(self) -> bool:
-        """Whether no entry has a weight, so that free capacity counts."""
-        return all(target.weight is None for target in self.targets)
+        """Whether no entry of a policy that spreads has a weight, so that free capacity counts."""
+        return self.mode is Mode.SPREAD and all(target.weight is None for target in self.targets)
 
     def shares(
         self, nodes: Iterable[PlacementNode], capacity: Mapping[str, int] | None = None

@@ -68,6 +68,18 @@ async def test_twenty_pods_after_overflow_shrink_to_the_plan_of_ten(clock):
         assert places(source, scale_in(source, left, 6)) == {"c1": 2, "c2": 2, "c3": 2}
 
 
+async def test_fill_shrinks_by_its_plan_however_large_clusters_are(clock):
+    targets = [Room(name, clock, 9) for name in ("c1", "c2")]
+    targets[0].set_room(cpu="10")
+    source = Planned(clock, spread(mode=Mode.FILL), *targets)
+    async with running(source, clock):
+        pods = add_replicas(source, 4)
+        await source.until_bound(*pods)
+        await asyncio.sleep(5)
+        assert places(source, pods) == {"c1": 2, "c2": 2}
+        assert places(source, scale_in(source, pods, 2)) == {"c1": 1, "c2": 1}
+
+
 async def test_pods_that_wait_go_first(clock):
     source = fleet(clock, 1, 6, 14, after=1000)
     async with running(source, clock):

@@ -89,12 +89,17 @@ async def test_a_pod_ends_as_soon_as_its_delegate_begins_to(world: World) -> Non
         assert len(world.told("DelegateLost")) == 1
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("reason", ["PreemptionByScheduler", "EvictionByEvictionAPI"])
-async def test_a_pod_that_was_preempted_is_told_so(world: World, reason: str) -> None:
+async def test_a_pod_that_was_preempted_is_told_so(world: World, reason: str, late: bool) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     world.target.add(world.add(), **RUNNING)
     async with world.running():
         said = {**condition, "message": "preempting to accommodate a higher priority pod"}
+        if late:
+            world.target.annotate(keys.DELEGATE_DELETED)
+            await asyncio.sleep(1)
+
         world.target.report(conditions=[said])
         world.target.annotate(keys.DELEGATE_DELETED)
         await asyncio.sleep(1)

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.looptime
 
 WEB = "deployment/default/web"
 SETTLED = 20.0
+PATIENCE = 60.0
 
 
 class FoundNode(NamedTuple):
@@ -163,16 +164,20 @@ async def test_a_candidate_that_was_never_answered_does_not_stay(clock):
 
 
 @pytest.mark.parametrize(
-    ("fields", "leaves"),
+    ("fields", "without_vnode", "leaves"),
     [
-        ({"spec": {"priority": 100}}, False),
-        ({"spec": {"priority": 100, "preemptionPolicy": "Never"}}, True),
-        ({"spec": {"priority": 0}}, True),
-        ({"annotations": {keys.FORWARD: ""}}, False),
+        ({"spec": {"priority": 100}}, False, True),
+        ({"spec": {"priority": 100}}, True, False),
+        ({"spec": {"priority": 100, "preemptionPolicy": "Never"}}, True, True),
+        ({"spec": {"priority": 0}}, True, True),
+        ({"annotations": {keys.FORWARD: ""}}, False, False),
     ],
 )
-async def test_pods_that_would_preempt_or_be_sent_on_leave_none(clock, fields, leaves):
+async def test_pods_that_would_preempt_or_be_sent_on_leave_none(
+    clock, fields, without_vnode, leaves
+):
     source = fill(clock, 0, 9, after=10)
+    source.targets[0].link.set_agent_silent(without_vnode)
     async with source.keeping(clock):
         pods = add_replicas(source, 1, **fields)
         await source.until_bound(*pods)
@@ -226,14 +231,28 @@ async def test_a_plan_that_has_no_gap_any_more_takes_them_along(clock):
         pods = await overflowed(source)
         weights = zip(source.targets, (30, 40, 40), strict=True)
         source.change_policy(spread(*(entry(t.node, weight=w) for t, w in weights)))
-        await asyncio.sleep(SETTLED)  # planned 6/7/7, or 5/8/7
+        await asyncio.sleep(PATIENCE + SETTLED)  # planned 6/7/7, or 5/8/7
         assert source.waiting().get("c1", 0) == 0
         assert sum(source.waiting().values()) == 1
         for pod in [pod for pod in pods if source.node_of(pod) == source.targets[2].node][:2]:
             source.remove(pod)
 
-        await asyncio.sleep(SETTLED)
+        await asyncio.sleep(PATIENCE + SETTLED)
         assert not source.waiting()
+
+
+async def test_pods_that_are_missing_for_a_moment_leave_the_placeholders_of_others(clock):
+    source = fleet(clock, 6, 6, 14)
+    async with source.keeping(clock):
+        pods = await overflowed(source)
+        kept = source.waiting()
+        for gone in [pod for pod in pods if not placeholders.of(source.pod(pod))][:8]:
+            source.remove(gone)
+
+        await asyncio.sleep(PATIENCE - SETTLED)
+        add_replicas(source, 8, first=20)
+        await asyncio.sleep(10 * PATIENCE)
+        assert source.waiting() == kept
 
 
 async def test_placeholders_count_towards_the_maximum_of_their_cluster(clock):

@@ -97,6 +97,15 @@ async def test_one_that_is_allowed_or_was_never_to_ask_goes_on_as_the_scheduler_
         assert asked.told is None
 
 
+async def test_a_placeholder_preempts_nobody(clock):
+    asked = Asked(clock, preemption.ALLOWED)
+    async with asked.cluster.informed():
+        asked.cluster.annotate(placeholder="true")
+        await asyncio.sleep(SETTLED)
+        assert await asked.answer(NODES) == {}
+        assert asked.told is None
+
+
 async def test_one_whose_proxy_is_here_for_good_asks_nobody(clock):
     asked = Asked(clock, preemption.ASKS)
     asked.cluster.annotate(is_allowed="true")

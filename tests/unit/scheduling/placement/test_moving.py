@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ AWAY = "away"
 """A cluster of the policy that takes no pods now."""
 
 
-def placed(counts: Mapping[str, int], **fields: bool) -> tuple[Replica, ...]:
+def placed(counts: Mapping[str, int], **fields: Any) -> tuple[Replica, ...]:
     return tuple(
         Replica(f"{node}{number}", node, overflowed=fields.pop("overflowed", True), **fields)
         for node, count in counts.items()

@@ -63,6 +63,11 @@ def test_fill_takes_one_entry_after_the_other() -> None:
     assert plan(5, fill.shares(NODES), "web").planned == {"c2": 3, "c1": 2}
 
 
+def test_fill_keeps_its_order_whatever_a_cluster_has_free() -> None:
+    shares = policy(named("c2"), named("c1"), mode=Mode.FILL).shares(NODES, {"c1": 9, "c2": 0})
+    assert plan(3, shares, "web").planned == {"c2": 3}
+
+
 def test_fill_keeps_to_tiers_before_the_order_of_the_list() -> None:
     fill = policy(named("c2"), named("c1", tier=1, maximum=1), mode=Mode.FILL)
     assert plan(3, fill.shares(NODES), "web").planned == {"c1": 1, "c2": 2}

@@ -9,7 +9,7 @@ from typing import Protocol
 from vnode.runtime.links import TargetKey
 
 
-class TargetLister(Protocol):
+class KnownTargets(Protocol):
     """Lists the Targets of this cluster, whether they work or not."""
 
     async def wait_synced(self) -> None:

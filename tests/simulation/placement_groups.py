@@ -1,0 +1,119 @@
+"""Compares the live pods of one workload with its policy. Pure.
+
+What excuses that a pod waits, whether the status says what is there, and where placeholders and
+deletion costs have to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.faults.snapshot import node_of
+from vnode.api import keys, objects, placeholders
+from vnode.api.objects import Object
+from vnode.placement import accounts
+from vnode.scheduling.placement import seats
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.seats import Share
+
+PLANNED = (Mode.SPREAD, Mode.FILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The live pods of one workload, and the policy that divides them."""
+
+    policy: Policy
+    workload: str
+    pods: tuple[Object, ...]
+    shares: Mapping[str, Share]
+    closed: frozenset[str]
+    """Virtual nodes that take no more pods."""
+
+    @property
+    def bound(self) -> Counter[str]:
+        """Virtual node -> pods."""
+        return Counter(node for pod in self.pods if (node := node_of(pod)))
+
+    def excuses(self, node: str) -> bool:
+        """Tell whether one of its pods may wait though that cluster has room."""
+        share, bound = self.shares.get(node), self.bound
+        if share is None or node in self.closed:
+            return True
+
+        if share.maximum is not None and bound[node] >= share.maximum:
+            return True
+
+        if self.policy.mode is Mode.SINGLE:
+            return bool(bound) and bound[node] < max(bound.values())
+
+        if self.policy.mode is Mode.ANY:
+            return False
+
+        has_no_overflow = self.policy.overflow.max_candidates == 1
+        return has_no_overflow or (share.weight == 0 and bound[node] >= share.minimum)
+
+
+def misplaced(group: Group) -> Iterator[str]:
+    """Find placeholders that nothing is to come of: none is where a replica is not better off."""
+    shares, policy = group.shares, group.policy
+    plan: Mapping[str, int] = {}
+    if not accounts.weighs_capacity(policy):
+        able = [share for share in shares.values() if share.node not in group.closed]
+        plan = seats.plan(len(group.pods), able, group.workload).planned
+
+    for pod in group.pods:
+        here = node_of(pod)
+        for node in placeholders.of(pod):
+            where = f"{objects.key(pod)} on {here} has one on {node}"
+            if policy.mode not in PLANNED or not policy.overflow.keep_unschedulable:
+                yield f"{where}, and {policy.name} wants none"
+            elif node not in shares:
+                yield f"{where}, which is not of {policy.name}"
+            elif here in shares and shares[node].tier < shares[here].tier:
+                yield f"{where}, which is worse"
+            elif plan and here in plan and group.bound[here] <= plan[here]:
+                yield f"{where}, and runs where it is planned: {dict(group.bound)}, {dict(plan)}"
+
+
+def lacks_cost(pod: Object) -> bool:
+    """Tell whether a pod of a ReplicaSet that vnode has bound has no deletion cost."""
+    owner = objects.controller_reference(pod) or {}
+    is_ours = objects.spec(pod).get("schedulerName") == keys.PROXY_SCHEDULER and node_of(pod)
+    has_cost = keys.DELETION_COST in objects.annotations(pod)
+    return bool(is_ours) and owner.get("kind") == "ReplicaSet" and not has_cost
+
+
+def miscounted(policy: Object, groups: list[Group]) -> Iterator[str]:
+    """Compare the status of a policy with its pods."""
+    name, status = objects.name(policy), objects.status(policy)
+    found = {each["workload"]: each for each in status.get("workloads") or ()}
+    if found.keys() != {group.workload for group in groups}:
+        yield f"{name} has {sorted(found)}, not {sorted(group.workload for group in groups)}"
+        return
+
+    for group in groups:
+        entry, replicas = found[group.workload], len(group.pods)
+        parts: dict[str, Object] = defaultdict(dict)
+        parts.update({each["cluster"]: each for each in entry["targets"]})
+        running = {node: count for node, part in parts.items() if (count := part["running"])}
+        runs = Counter(
+            node_of(p) for p in group.pods if objects.status(p).get("phase") == "Running"
+        )
+        if entry["replicas"] != replicas or running != runs:
+            yield f"{name}: {entry}, but of {replicas} pods {dict(runs)} run"
+
+        planned = [part["planned"] for part in parts.values() if "planned" in part]
+        if not planned or group.policy.mode is Mode.SINGLE:
+            continue
+
+        outside = sum(n for node, n in group.bound.items() if node not in group.shares)
+        if sum(planned) + entry.get("unplaced", 0) + outside != replicas:
+            yield f"{name}: {entry} is no plan for {replicas} pods, {outside} elsewhere"
+
+        for share in group.shares.values():
+            count = parts[share.node].get("planned", 0)
+            if share.maximum is not None and count > max(share.maximum, group.bound[share.node]):
+                yield f"{name}: {entry} is over a maximum: {share}"
