@@ -25,7 +25,7 @@ from vnode.kube.informer import Informer
 from vnode.placement.accounts import PlannedNode, planned_node
 from vnode.placement.counting import key_of
 from vnode.placement.moves import situation
-from vnode.placement.moves.demands import Demands, PlannedWorkload
+from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies, Takers
 from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.placement.moves.under_way import Move
@@ -66,7 +66,7 @@ class Moves:
         clock: Clock,
         placeholders: Openings | None = None,
     ) -> None:
-        self.demands = Demands()
+        self.demands = MoveDemands()
         self._proxies = proxies
         self._nodes = nodes
         self._links = links

@@ -52,7 +52,7 @@ class RebalanceDemand:
     """Of its workloads, all of them."""
 
 
-class Demands:
+class MoveDemands:
     """The demands that are not met yet."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.placement.moves import situation, telling
-from vnode.placement.moves.demands import Demands, PlannedWorkload
+from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.situation import PolicyClusters
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
@@ -86,7 +86,7 @@ class Mover:
         cache: Cache,
         takers: Takers,
         policies: MovingPolicies,
-        demands: Demands,
+        demands: MoveDemands,
         *,
         events: EventRecorder,
         clock: Clock,

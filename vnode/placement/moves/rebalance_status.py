@@ -51,7 +51,7 @@ class RebalanceSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RebalanceOutcome:
     """How far a Rebalance is, in words."""
 
     phase: Phase
@@ -77,36 +77,36 @@ def _key(namespace: str, workload: Mapping[str, str]) -> str:
     return f"{kind}/{namespace}/{workload.get('name', '')}"
 
 
-def judge(progress: Mapping[PlannedWorkload, Progress], *, is_stuck: bool) -> Outcome:
+def judge(progress: Mapping[PlannedWorkload, Progress], *, is_stuck: bool) -> RebalanceOutcome:
     """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
     moved = sum(each.moved for each in progress.values())
     if all(each.is_done for each in progress.values()):
         message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
-        return Outcome(Phase.COMPLETE, "Planned", message)
+        return RebalanceOutcome(Phase.COMPLETE, "Planned", message)
 
     why = Counter(each.why for each in progress.values() if each.why)
     waits = f": {why.most_common(1)[0][0]}" if why else ""
     left = sum(each.left for each in progress.values())
     if is_stuck:
         message = f"{moved} pods were moved, {left} could not be{waits}"
-        return Outcome(Phase.FAILED, "Stuck", message)
+        return RebalanceOutcome(Phase.FAILED, "Stuck", message)
 
     message = f"{moved} pods were moved, {left} are left{waits}"
-    return Outcome(Phase.PROGRESSING, "Waiting" if waits else "Moving", message)
+    return RebalanceOutcome(Phase.PROGRESSING, "Waiting" if waits else "Moving", message)
 
 
-def not_planned(missing: Iterable[str]) -> Outcome:
+def not_planned(missing: Iterable[str]) -> RebalanceOutcome:
     """Return the outcome for workloads that have no pods, or no plan."""
     names = sorted(missing)
     shown = ", ".join(names[:_NAMES_SHOWN])
     message = f"{shown}: no placement policy of mode Spread or Fill plans such pods"
-    return Outcome(Phase.FAILED, "NotPlanned", message)
+    return RebalanceOutcome(Phase.FAILED, "NotPlanned", message)
 
 
 def status(
     obj: Object,
     progress: Mapping[PlannedWorkload, Progress],
-    outcome: Outcome,
+    outcome: RebalanceOutcome,
     before: int,
     now: datetime,
 ) -> Object:

@@ -20,8 +20,8 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves import rebalance_status
-from vnode.placement.moves.demands import Demands, PlannedWorkload, Progress, RebalanceDemand
-from vnode.placement.moves.rebalance_status import Outcome, Phase, RebalanceSpec
+from vnode.placement.moves.demands import MoveDemands, PlannedWorkload, Progress, RebalanceDemand
+from vnode.placement.moves.rebalance_status import Phase, RebalanceOutcome, RebalanceSpec
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -32,11 +32,11 @@ _SETTLED: Final = 1.0  # seconds in which progress is awaited, to be written tog
 log = logging.getLogger(__name__)
 
 
-class Requests(Protocol):
+class RequestedMoves(Protocol):
     """The mover, as far as Rebalances use it."""
 
     @property
-    def demands(self) -> Demands:
+    def demands(self) -> MoveDemands:
         """What is asked for."""
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
@@ -47,7 +47,7 @@ class Requests(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _Running:
+class _RunningRebalance:
     """A Rebalance that has begun."""
 
     uid: str
@@ -63,14 +63,14 @@ class Rebalances:
     """Runs in the leader."""
 
     def __init__(
-        self, client: Client, moves: Requests, *, events: EventRecorder, clock: Clock
+        self, client: Client, moves: RequestedMoves, *, events: EventRecorder, clock: Clock
     ) -> None:
         self._client = client
         self._moves = moves
         self._events = events
         self._clock = clock
         self._informer = Informer(client, kinds.REBALANCES)
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningRebalance] = {}
         self._controller: Controller[str] = Controller("rebalances", self._reconcile, workers=2)
         self._expectations = Expectations(self._controller.add)
 
@@ -101,7 +101,7 @@ class Rebalances:
             spec = rebalance_status.decode(obj)
         except ConfigError as error:
             if not objects.status(obj).get("completionTime"):
-                outcome = Outcome(Phase.FAILED, "Invalid", str(error))
+                outcome = RebalanceOutcome(Phase.FAILED, "Invalid", str(error))
                 await self._write(key, obj, {}, outcome, 0)
 
             return None
@@ -121,7 +121,7 @@ class Rebalances:
         left = running.changed_at + PATIENCE - self._clock.monotonic()
         return max(left, _SETTLED) if outcome.phase is Phase.PROGRESSING else None
 
-    def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _Running:
+    def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
         """Ask the mover for the workloads that there are."""
         namespace = objects.namespace(obj)
         demand = RebalanceDemand(spec.limit, lambda: self._controller.add_after(key, _SETTLED))
@@ -130,7 +130,7 @@ class Rebalances:
                 demand.progress[workload] = Progress()
 
         before = int(objects.status(obj).get("moved") or 0)
-        running = _Running(objects.uid(obj), demand, before)
+        running = _RunningRebalance(objects.uid(obj), demand, before)
         running.changed_at = self._clock.monotonic()
         self._running[key] = running
         if spec.workloads <= {each.workload for each in demand.progress}:
@@ -143,7 +143,7 @@ class Rebalances:
         if (running := self._running.pop(key, None)) is not None:
             self._moves.demands.remove(running.demand)
 
-    def _is_stuck(self, running: _Running) -> bool:
+    def _is_stuck(self, running: _RunningRebalance) -> bool:
         """Tell whether nothing has moved for too long."""
         progress = running.demand.progress
         state = {key: (p.moved, p.left, p.under_way, p.is_known) for key, p in progress.items()}
@@ -158,7 +158,7 @@ class Rebalances:
         key: str,
         obj: Object,
         progress: dict[PlannedWorkload, Progress],
-        outcome: Outcome,
+        outcome: RebalanceOutcome,
         before: int,
     ) -> None:
         wanted = rebalance_status.status(obj, progress, outcome, before, self._clock.now())
