@@ -250,6 +250,8 @@ async def test_a_drain_waits_for_room(clock: Clock) -> None:
         world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
         await asyncio.sleep(300)
         assert world.evictions == []
+        why = "deployment/default/web: 4 pods wait to be moved (drain): no room in c2, c3"
+        assert world.said("MoveWaits") == [("PlacementPolicy", why)]
         world.rooms[1].grow(7)
         await asyncio.sleep(60)
         assert world.living() == {"c1": 1, "c2": 7, "c3": 2}

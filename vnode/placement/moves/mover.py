@@ -37,6 +37,8 @@ RATE: Final = 1.0  # evictions a second of all workloads together, over time
 BURST: Final = 10  # evictions at once
 SETTLED: Final = 1.0  # seconds in which changes of a workload are awaited
 _REFUSED: Final = 10.0  # seconds after which an eviction that was refused is tried again
+# Failback waits for days, and a Rebalance says itself why it waits.
+_TOLD: Final = frozenset({Motive.DRAIN, Motive.RESCHEDULE})
 _PLUGIN: Final = "PlacementPolicy"
 
 Takers = Callable[[Object, Snapshot, str], tuple[frozenset[str], frozenset[str]]]
@@ -154,6 +156,11 @@ class Mover:
             return True, delay, decision
 
         decision = replace(decision, why=telling.blocked(decision, look.snapshot))
+        if decision.is_stuck and motive in _TOLD and moves.stuck != decision.why:
+            moves.stuck = decision.why
+            policy = self._policies.get(view.policy_key)
+            telling.blocked_on(self._events, policy, key.workload, motive, decision)
+
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
 
@@ -275,7 +282,7 @@ class Mover:
             view.undirect(step.target)
             raise
 
-        moves.refused = ""
+        moves.refused = moves.stuck = ""
         why = telling.reason(view.policy, motive, step, look.snapshot)
         log.info("%s: %s", objects.key(pod), why)
         moves.under_way.begin(Move(step.uid, objects.key(pod), step.target, known))

@@ -54,6 +54,15 @@ def refused(events: EventRecorder, policy: Object | None, pod: Object, why: str)
     _tell(events, policy, pod, WARNING, WAITS, f"cannot be moved yet: {why}")
 
 
+def blocked_on(
+    events: EventRecorder, policy: Object | None, workload: str, motive: Motive, decision: Decision
+) -> None:
+    """Tell on the policy why pods of a workload stay, although it wants them moved."""
+    if policy is not None:
+        message = f"{workload}: {decision.left} pods wait to be moved ({_WHY[motive]})"
+        _tell_policy(events, policy, WARNING, WAITS, f"{message}: {decision.why}")
+
+
 def _tell(
     events: EventRecorder,
     policy: Object | None,
@@ -65,6 +74,12 @@ def _tell(
     about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
     events.event(about, type_, reason, message)
     if policy is not None:
-        kind = decoding.kind_of(policy)
-        about = objects.reference(policy, kind.kind, kind.api_version)
-        events.event(about, type_, reason, f"pod/{objects.key(pod)}: {message}")
+        _tell_policy(events, policy, type_, reason, f"pod/{objects.key(pod)}: {message}")
+
+
+def _tell_policy(
+    events: EventRecorder, policy: Object, type_: str, reason: str, message: str
+) -> None:
+    kind = decoding.kind_of(policy)
+    about = objects.reference(policy, kind.kind, kind.api_version)
+    events.event(about, type_, reason, message)

@@ -83,6 +83,8 @@ class WorkloadMoves:
         self.under_way = MovesUnderWay()
         self.refused = ""
         """Why the last eviction was refused."""
+        self.stuck = ""
+        """Why pods stay that are to be moved, as it was told last."""
 
     def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
         """End the moves that are over; what they had directed to their clusters goes with them."""

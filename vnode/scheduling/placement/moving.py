@@ -102,6 +102,8 @@ class Decision:
     """Why these are not moved now, for people; "" if there are none."""
     full: tuple[str, ...] = ()
     """Clusters that they could go to if there were room, where that is why."""
+    is_stuck: bool = False
+    """Nothing is under way that would help: room is missing, or a place in the plan."""
 
 
 def decide(now: Situation, motive: Motive) -> Decision:
@@ -118,10 +120,11 @@ def decide(now: Situation, motive: Motive) -> Decision:
         return Decision(tuple(steps))
 
     if not gap:
-        return Decision(tuple(steps), left, "the plan has no place for them in other clusters")
+        why = "the plan has no place for them in other clusters"
+        return Decision(tuple(steps), left, why, is_stuck=True)
 
     if not open_gap:
-        return Decision(tuple(steps), left, "no room", tuple(gap))
+        return Decision(tuple(steps), left, "no room", tuple(gap), is_stuck=True)
 
     count = max(now.under_way, busy) + len(steps)
     return Decision(tuple(steps), left, f"{count} of its pods are being moved or started")

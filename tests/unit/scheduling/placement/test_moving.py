@@ -199,14 +199,16 @@ def test_the_largest_gap_with_room_is_filled_first() -> None:
 
 def test_it_says_why_nothing_moves() -> None:
     now = situation(THREE, placed({"a": 6, "b": 6, "c": 8}))
-    assert decide(replace(now, room={}), Motive.FAILBACK) == Decision((), 4, "no room", ("a", "b"))
+    assert decide(replace(now, room={}), Motive.FAILBACK) == Decision(
+        (), 4, "no room", ("a", "b"), is_stuck=True
+    )
     waits = decide(replace(now, under_way=1), Motive.FAILBACK)
     assert waits == Decision((), 4, "1 of its pods are being moved or started")
     drained = [*THREE[:2], THREE[2].capped(0)]
     capped = [replace(share, maximum=6) for share in drained]
     stuck = situation(capped, placed({"a": 6, "b": 6, "c": 8}), caps={"c": 0})
     assert decide(stuck, Motive.DRAIN) == Decision(
-        (), 8, "the plan has no place for them in other clusters"
+        (), 8, "the plan has no place for them in other clusters", is_stuck=True
     )
 
 
