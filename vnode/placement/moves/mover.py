@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from vnode.api import kinds, objects, resources
-from vnode.api.clock import TICK, Clock
+from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
 from vnode.api.token_bucket import TokenBucket
 from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.placement.moves import situation, telling
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
-from vnode.placement.moves.situation import PolicyClusters
+from vnode.placement.moves.rooms import ClusterLook, Rooms
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.moves import Failback, FailbackMode, Openings
+from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.moving import Decision, Motive, Situation, Step, decide
-from vnode.scheduling.placement.openings import ProbedOpenings
 from vnode.scheduling.placement.policy import Policy, WatchedPolicies
 from vnode.scheduling.snapshot import Snapshot
 
@@ -55,24 +53,6 @@ class MovingPolicies(WatchedPolicies, Protocol):
 
     def get(self, key: str) -> Object | None:
         """Return the object of that key."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A workload and its clusters at one moment."""
-
-    view: MovableWorkload
-    moves: WorkloadMoves
-    snapshot: Snapshot
-    clusters: PolicyClusters
-    able: frozenset[str]
-    """Those that could take its pods, given room; without those where moves were in vain."""
-    free: frozenset[str]
-    """Those that have room as well, by the filters."""
-    requests: Resources
-    going: Mapping[str, int]
-    now: float
-    """Of the monotonic clock."""
 
 
 class Mover:
@@ -101,14 +81,13 @@ class Mover:
         self._demands = demands
         self._events = events
         self._clock = clock
-        self._probed = ProbedOpenings()
-        self._placeholders = placeholders
+        self._rooms = Rooms(clock, placeholders)
         self._evictions = TokenBucket(RATE, BURST)
         self._deferred: set[PlannedWorkload] = set()  # for which there was no token
 
     def forget(self, key: PlannedWorkload) -> None:
         """Forget a workload that has nothing to move any more."""
-        self._probed.observe(key.workload, (), 0.0)
+        self._rooms.forget(key.workload)
         self._deferred.discard(key)
 
     async def pursue(
@@ -135,7 +114,7 @@ class Mover:
             return False, None, Decision()
 
         moves.clusters = look.clusters.included
-        room, wait = self._room(look, motive)
+        room, wait = self._rooms.room(look, motive)
         replicas = view.replicas(motive, moves)
         limit = self._demands.limit(key, motive, view.policy)
         decision = decide(
@@ -180,7 +159,7 @@ class Mover:
         view: MovableWorkload,
         moves: WorkloadMoves,
         going: Mapping[str, int],
-    ) -> _Look | None:
+    ) -> ClusterLook | None:
         """Look at the clusters; None if it is not known what they weigh."""
         now = self._clock.monotonic()
         snapshot = self._cache.snapshot(now)
@@ -192,51 +171,7 @@ class Mover:
         usable = clusters.included - moves.under_way.barred(now)
         requests = resources.pod_requests(template)
         takers = able & usable, free & usable
-        return _Look(view, moves, snapshot, clusters, *takers, requests, going, now)
-
-    def _room(self, look: _Look, motive: Motive) -> tuple[dict[str, int], float | None]:
-        """Return the room in each cluster, and after how long there may be more."""
-        view, key = look.view, look.view.workload.key
-        wanted = look.requests, look.going
-        room = situation.room(view.workload, look.snapshot, look.free, *wanted)
-        moving = look.moves.under_way.targets(look.now)
-        self._probed.observe(key, room, look.now, moving)
-        in_vain = self._in_vain(view, look.now)
-        failback = view.policy.failback
-        if motive is not Motive.FAILBACK:
-            return {node: count for node, count in room.items() if node not in in_vain}, None
-
-        asked: dict[str, int] = {}
-        if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
-            # Targets themselves say that there is room, whatever they have said of what is free.
-            answerable = situation.room(
-                view.workload, look.snapshot, look.able, look.requests, look.going, least=1
-            )
-            placeholders = view.workload.placeholders
-            asked = {node: count for node, count in answerable.items() if placeholders[node]}
-
-        probed = {node: count for node, count in room.items() if node not in asked}
-        found, wait = _stable(self._probed, key, failback, probed, look.now)
-        if asked and self._placeholders is not None:
-            stable, longer = _stable(self._placeholders, key, failback, asked, look.now)
-            found |= stable
-            wait = min((each for each in (wait, longer) if each is not None), default=None)
-
-        return found, wait
-
-    def _in_vain(self, view: MovableWorkload, now: float) -> set[str]:
-        """Return the nodes where pods have waited in vain lately, though there seemed to be room.
-
-        For failback the time begins anew at such a moment.
-        """
-        wall, found = self._clock.now().timestamp(), set()
-        for node, moment in view.workload.saturated.items():
-            age = wall - moment
-            is_open = self._probed.begin_at(view.workload.key, node, now - age)
-            if is_open and age < view.policy.overflow.after:
-                found.add(node)
-
-        return found
+        return ClusterLook(view, moves, snapshot, clusters, *takers, requests, going, now)
 
     async def _template(self, moves: WorkloadMoves, view: MovableWorkload) -> Object | None:
         """Return a pod of the workload as it is stored, of the owner that makes the next one."""
@@ -255,7 +190,9 @@ class Mover:
 
         return moves.template
 
-    async def _take(self, key: PlannedWorkload, step: Step, look: _Look, motive: Motive) -> float:
+    async def _take(
+        self, key: PlannedWorkload, step: Step, look: ClusterLook, motive: Motive
+    ) -> float:
         """Evict the pod, if it is its turn; return when to go on."""
         view, moves = look.view, look.moves
         now = self._clock.monotonic()
@@ -289,22 +226,3 @@ class Mover:
         self._demands.moved(key, motive, moves)
         telling.moved(self._events, policy, pod, why)
         return 0.0
-
-
-def _stable(
-    openings: Openings, workload: str, failback: Failback, room: dict[str, int], now: float
-) -> tuple[dict[str, int], float | None]:
-    """Return the room that there has been for long enough, and how long to wait for more."""
-    stable, waits = {}, []
-    for node, count in room.items():
-        since = openings.since(workload, node)
-        if since is None:
-            continue
-
-        left = since + failback.stabilization - now
-        if left >= TICK:
-            waits.append(left)
-        else:
-            stable[node] = count
-
-    return stable, min(waits, default=None)

@@ -1,0 +1,115 @@
+"""Finds out how many more pods of a workload could start in each cluster, and since when. No I/O.
+
+The scheduler's filters and what targets have free say it, where pods have left placeholders these.
+What has turned out wrong counts as well: a cluster where pods waited although there seemed to be
+room is not believed for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vnode.api.clock import TICK, Clock
+from vnode.api.resources import Resources
+from vnode.placement.moves import situation
+from vnode.placement.moves.situation import PolicyClusters
+from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.scheduling.placement.moves import Failback, FailbackMode, Openings
+from vnode.scheduling.placement.moving import Motive
+from vnode.scheduling.placement.openings import ProbedOpenings
+from vnode.scheduling.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLook:
+    """A workload and its clusters at one moment."""
+
+    view: MovableWorkload
+    moves: WorkloadMoves
+    snapshot: Snapshot
+    clusters: PolicyClusters
+    able: frozenset[str]
+    """Those that could take its pods, given room; without those where moves were in vain."""
+    free: frozenset[str]
+    """Those that have room as well, by the filters."""
+    requests: Resources
+    going: Mapping[str, int]
+    now: float
+    """Of the monotonic clock."""
+
+
+class Rooms:
+    """Remembers since when there is room; `placeholders` is that of `Mover`."""
+
+    def __init__(self, clock: Clock, placeholders: Openings | None) -> None:
+        self._clock = clock
+        self._probed = ProbedOpenings()
+        self._placeholders = placeholders
+
+    def forget(self, workload: str) -> None:
+        """Forget a workload that has nothing to move any more."""
+        self._probed.observe(workload, (), 0.0)
+
+    def room(self, look: ClusterLook, motive: Motive) -> tuple[dict[str, int], float | None]:
+        """Return the room in each cluster, and after how long there may be more."""
+        view, key = look.view, look.view.workload.key
+        wanted = look.requests, look.going
+        room = situation.room(view.workload, look.snapshot, look.free, *wanted)
+        moving = look.moves.under_way.targets(look.now)
+        self._probed.observe(key, room, look.now, moving)
+        in_vain = self._in_vain(view, look.now)
+        failback = view.policy.failback
+        if motive is not Motive.FAILBACK:
+            return {node: count for node, count in room.items() if node not in in_vain}, None
+
+        asked: dict[str, int] = {}
+        if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
+            # Targets themselves say that there is room, whatever they have said of what is free.
+            answerable = situation.room(
+                view.workload, look.snapshot, look.able, look.requests, look.going, least=1
+            )
+            placeholders = view.workload.placeholders
+            asked = {node: count for node, count in answerable.items() if placeholders[node]}
+
+        probed = {node: count for node, count in room.items() if node not in asked}
+        found, wait = _stable(self._probed, key, failback, probed, look.now)
+        if asked and self._placeholders is not None:
+            stable, longer = _stable(self._placeholders, key, failback, asked, look.now)
+            found |= stable
+            wait = min((each for each in (wait, longer) if each is not None), default=None)
+
+        return found, wait
+
+    def _in_vain(self, view: MovableWorkload, now: float) -> set[str]:
+        """Return the nodes where pods have waited in vain lately, though there seemed to be room.
+
+        For failback the time begins anew at such a moment.
+        """
+        wall, found = self._clock.now().timestamp(), set()
+        for node, moment in view.workload.saturated.items():
+            age = wall - moment
+            is_open = self._probed.begin_at(view.workload.key, node, now - age)
+            if is_open and age < view.policy.overflow.after:
+                found.add(node)
+
+        return found
+
+
+def _stable(
+    openings: Openings, workload: str, failback: Failback, room: dict[str, int], now: float
+) -> tuple[dict[str, int], float | None]:
+    """Return the room that there has been for long enough, and how long to wait for more."""
+    stable, waits = {}, []
+    for node, count in room.items():
+        since = openings.since(workload, node)
+        if since is None:
+            continue
+
+        left = since + failback.stabilization - now
+        if left >= TICK:
+            waits.append(left)
+        else:
+            stable[node] = count
+
+    return stable, min(waits, default=None)
