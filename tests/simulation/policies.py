@@ -149,11 +149,7 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
         most = dice.choice((1, 2, "50%"))
         spec["failback"] = {"mode": mode, "stabilization": stabilization, "maxConcurrent": most}
 
-    if dice.random() < 0.5:
-        changes = ("PolicyChanged", "ClusterJoined", "LabelsChanged")
-        spec["reschedule"] = {"when": dice.sample(changes, k=dice.choice((1, 3)))}
-
-    if dice.random() < 0.3:
+    if dice.random() < 0.2:
         spec["drain"] = [{"cluster": dice.choice(targets), "maxReplicas": dice.choice((0, 1))}]
 
     if dice.random() < 0.85:
