@@ -24,6 +24,7 @@ from tests.simulation.monitor import Monitor
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
 from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Owner, Schedule
+from vnode.api import objects
 from vnode.scheduling import registry
 
 _HOUR: Final = 3600.0
@@ -142,13 +143,17 @@ class Simulation:
             agent.start()
 
     async def _shrink(self) -> list[Violation]:
-        """Have Deployments lose half of their pods, and let that settle."""
+        """Have Deployments lose half of their pods, and let that settle.
+
+        Not where pods wait: a ReplicaSet deletes these first, whatever is planned for the others.
+        """
         if not self.schedule.policies.shrinks:
             return []
 
         self.monitor.note("---- Deployments shrink")
         for name, workload in self.owners.wanted.items():
-            if workload.owner is Owner.REPLICA_SET:
+            all_run = all(map(objects.node_name, self.owners.pods_of(name)))
+            if workload.owner is Owner.REPLICA_SET and all_run:
                 self.owners.shrink(name)
 
         return await self._settle(lambda: invariants.violations(self.everything))
