@@ -5,8 +5,10 @@ Ginkgo runs several processes of `e2e.test` at once, and lets specs that must be
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ PASSED: Final[Outcome] = "passed"
 
 PROGRAMS: Final = ("e2e.test", "ginkgo", "kubectl")
 _FINISHED: Final = "\N{BULLET}"  # what Ginkgo prints for each spec that it has run
+_ENDED: Final = re.compile(r"(?:\N{BULLET}|S|P) \[(?:(?P<state>[A-Z]+)\]|[0-9.]+ seconds)")
+_LABELS: Final = re.compile(r" \[[^\[\]]*\]$")  # that Ginkgo adds to the name
 _FAILED: Final = {"failed", "panicked", "timedout", "interrupted", "aborted"}
 _TIMEOUT: Final = "3h"
 
@@ -62,6 +66,7 @@ def command(
         str(programs["ginkgo"]),
         f"--procs={processes}",
         "--no-color",
+        "-v",  # names what has passed, for `logged`
         "--silence-skips",
         "--seed=1",
         f"--timeout={_TIMEOUT}",
@@ -118,12 +123,28 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(run: Run) -> Outcomes:
-    if not run.report.exists():
-        end = "\n".join(run.log.read_text(errors="replace").splitlines()[-20:])
-        raise FleetError(f"the suite made no report {run.report}; {run.log} ends with:\n{end}")
-    found = outcomes(json.loads(run.report.read_text()))
+    log = run.log.read_text(errors="replace")
+    found = outcomes(json.loads(run.report.read_text())) if run.report.exists() else {}
+    if not found and (found := logged(log)):
+        progress.say(f"a process of the suite has ended early: what is known is from {run.log}")
     if not found:
-        raise FleetError(f"no spec was run {run.name}: see {run.log}")
+        end = "\n".join(log.splitlines()[-20:])
+        raise FleetError(f"no spec was run {run.name}; {run.log} ends with:\n{end}")
+    return found
+
+
+def logged(log: str) -> Outcomes:
+    """Return how the specs have ended of which the log tells, one after the other.
+
+    Ginkgo writes its report when all of its processes have ended well. One that crashes, by a spec
+    that panics in the background, takes the outcomes of all with it.
+    """
+    found: Outcomes = {}
+    lines = log.splitlines()
+    for line, following in itertools.pairwise(lines):
+        if match := _ENDED.match(line):
+            state = (match["state"] or PASSED).lower()
+            found[_LABELS.sub("", following).replace("[It] ", "", 1)] = _outcome(state)
     return found
 
 

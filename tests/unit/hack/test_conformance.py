@@ -101,6 +101,26 @@ def test_the_report_says_how_each_spec_that_was_begun_has_ended():
     }
 
 
+def test_without_a_report_the_log_says_how_specs_have_ended():
+    log = """
+------------------------------
+\N{BULLET} [3.012 seconds]
+[sig-node] Pods [It] should run [NodeConformance] [sig-node, NodeConformance]
+k8s.io/kubernetes/test/e2e/common/node/pods.go:1
+------------------------------
+\N{BULLET} [FAILED] [80.190 seconds]
+[sig-apps] Job when it fails [It] should end [Conformance] [sig-apps, Conformance]
+------------------------------
+S [SKIPPED] [0.1 seconds]
+[sig-cli] kubectl [It] logs [sig-cli]
+"""
+    assert suite.logged(log) == {
+        "[sig-node] Pods should run [NodeConformance]": "passed",
+        "[sig-apps] Job when it fails should end [Conformance]": "failed",
+        "[sig-cli] kubectl logs": "skipped",
+    }
+
+
 @pytest.mark.parametrize(
     ("through", "straight", "verdict"),
     [
