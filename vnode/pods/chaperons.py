@@ -91,10 +91,7 @@ def build(
         annotations[keys.OVERRIDDEN] = overriding.note(plain, travelling)
         annotations |= override.record(plain, travelling)
 
-    annotations[keys.PARENT_NAMESPACE] = objects.namespace(proxy)
-    annotations[keys.PARENT_NAME] = objects.name(proxy)
-    annotations[keys.PARENT_CLUSTER_UID] = identity.uid
-    annotations[keys.TARGET] = target
+    annotations |= _parent(proxy, identity, target)
     annotations |= _onward(proxy, identity, target_uid) | shown.made
     if source_api is not None and service_tokens.of(objects.spec(proxy), tokens):
         annotations[keys.TOKEN] = ",".join(sorted(tokens))
@@ -105,21 +102,27 @@ def build(
     if allowed:
         annotations[keys.IS_ALLOWED] = "true"
 
-    chaperon: Object = {
-        "apiVersion": kinds.POD_CHAPERONS.api_version,
-        "kind": kinds.POD_CHAPERONS.kind,
-        "metadata": {
-            "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
-            "namespace": objects.namespace(proxy),
-            "labels": renamed,
-            "annotations": annotations,
-        },
-        "spec": spec,
+    metadata = {
+        "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
+        "namespace": objects.namespace(proxy),
+        "labels": renamed,
+        "annotations": annotations,
     }
     if finalizer:
-        chaperon["metadata"]["finalizers"] = [keys.DELEGATE_FINALIZER]
+        metadata["finalizers"] = [keys.DELEGATE_FINALIZER]
 
-    return chaperon
+    kind = kinds.POD_CHAPERONS
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def _parent(proxy: Object, identity: Identity, target: str) -> dict[str, str]:
+    """Return the annotations that say of which pod it is, and by which Target it goes."""
+    return {
+        keys.PARENT_NAMESPACE: objects.namespace(proxy),
+        keys.PARENT_NAME: objects.name(proxy),
+        keys.PARENT_CLUSTER_UID: identity.uid,
+        keys.TARGET: target,
+    }
 
 
 def _onward(proxy: Object, identity: Identity, target_uid: str | None) -> dict[str, str]:
