@@ -44,6 +44,8 @@ class Everything:
     schedulers: Mapping[str, CandidateScheduler]
     owners: Controllers
     placement: PlacementRules
+    refuses: bool = False
+    """Whether the source's API server refuses requests at times; Events are then lost."""
 
     def world(self) -> Snapshot:
         """See all clusters as the rules of the runs on fleets do."""
@@ -137,6 +139,9 @@ def _disagreeing(world: Snapshot) -> Iterator[str]:
 
 
 def _untold(everything: Everything, world: Snapshot) -> Iterator[str]:
+    if everything.refuses:
+        return
+
     told = everything.source.server.store.all(kinds.EVENTS)
     about = {event["involvedObject"]["uid"] for event in told if _is_of_delegate(event)}
     proxies = {objects.uid(pod): pod for pod in world.proxies.values()}

@@ -94,7 +94,12 @@ class Simulation:
         self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
         self.placement = PlacementRules(self.source, self.targets, schedule)
         self.everything = Everything(
-            self.source, self.targets, self.schedulers, self.owners, self.placement
+            self.source,
+            self.targets,
+            self.schedulers,
+            self.owners,
+            self.placement,
+            refuses=any((f.cluster, f.status) == (SOURCE, 403) for f in schedule.faults),
         )
 
     async def run(self) -> list[Violation]:
