@@ -173,7 +173,7 @@ class CandidatePhase:
         if node in attempt.refused:
             return Candidate(CandidateState.FAILED, since, attempt.refused[node].message)
 
-        if existing is not None and not objects.is_terminating(existing):
+        if existing is not None and not self._is_ending(existing, link):
             return _with_health(candidates.read(existing, since), link)
 
         if node in attempt.failed:
@@ -193,6 +193,9 @@ class CandidatePhase:
             return _with_health(Candidate(CandidateState.WAITING, since), link)
 
         return None
+
+    def _is_ending(self, candidate: Object, link: Link) -> bool:
+        return objects.is_terminating(candidate) or self._requests.is_withdrawn(candidate, link)
 
     def _allowed_links(self, attempt: Attempt) -> list[Link]:
         namespace, _name = objects.split_key(attempt.key)
@@ -279,7 +282,7 @@ class CandidatePhase:
         Nobody allows a candidate before its pod is bound. So even a candidate that is allowed must
         not run if the API server has its pod as pending.
         """
-        self._delete(attempt, attempt.excluded, start)
+        self._delete(attempt, {*attempt.excluded, *self._withdrawn(attempt)}, start)
         for node in attempt.excluded:
             link = self._links.get(node)
             existing = link.candidate(attempt.key, attempt.uid) if link else None
@@ -289,6 +292,19 @@ class CandidatePhase:
                 attempt.deleting.add(
                     start(self._delete_allowed(attempt, existing, link), name=name)
                 )
+
+    def _withdrawn(self, attempt: Attempt) -> list[str]:
+        """List nodes where it is not known whether a candidate was deleted: it may not win."""
+        nodes = []
+        for link in self._allowed_links(attempt):
+            existing = link.candidate(attempt.key, attempt.uid)
+            if existing is None or objects.is_terminating(existing):
+                continue
+
+            if self._requests.is_withdrawn(existing, link):
+                nodes.append(link.node_name)
+
+        return nodes
 
     async def _delete_allowed(self, attempt: Attempt, candidate: Object, link: Link) -> None:
         try:
@@ -315,10 +331,11 @@ class CandidatePhase:
         self._delete(attempt, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
         self._delete(attempt, lost, start, expected=False)  # so that its pod is tried again then
+        attempt.retryable |= any(n not in attempt.refused for n in self._withdrawn(attempt))
         for node in attempt.ranked:
             link = self._links.get(node)
             existing = link.candidate(attempt.key, attempt.uid) if link else None
-            if link is not None and existing is not None and objects.is_terminating(existing):
+            if link is not None and existing is not None and self._is_ending(existing, link):
                 self._requests.await_end(existing, link)
 
     def _count_rejections(self, attempt: Attempt, known: Mapping[str, Candidate]) -> None:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ApiError, Unreachable
+from vnode.api.errors import ApiError, ServerError, Unreachable
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
@@ -56,6 +56,7 @@ class CandidateRequests:
         self._answered: WeakKeyDictionary[Link, float] = WeakKeyDictionary()
         # UIDs of chaperons that were deleted here, until their informer shows that they are gone.
         self._deleted: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()
+        self._withdrawn: WeakKeyDictionary[Link, set[str]] = WeakKeyDictionary()  # or may be
 
     def answered(self, link: Link) -> float | None:
         """Return when (monotonic) the target last answered the creation of a candidate."""
@@ -110,14 +111,21 @@ class CandidateRequests:
             return
 
         deleted, uid = self._deleted.setdefault(link, set()), objects.uid(candidate)
+        withdrawn = self._withdrawn.setdefault(link, set())
+        is_asked_again = uid in withdrawn
         if expected:
             deleted.add(uid)
 
         try:
             async with self._turn(link):
+                withdrawn.add(uid)
                 await link.client.discard(kinds.POD_CHAPERONS, candidate)
         except BaseException as error:
             deleted.discard(uid)
+            is_refused = isinstance(error, ApiError) and not isinstance(error, ServerError)
+            if is_refused and not is_asked_again:
+                withdrawn.discard(uid)
+
             if not isinstance(error, (ApiError, Unreachable)):
                 raise
 
@@ -126,11 +134,19 @@ class CandidateRequests:
     def expected(self, candidate: Object, link: Link) -> bool:
         """Return whether a candidate that is gone was deleted here; to be called once for each."""
         deleted, uid = self._deleted.get(link, set()), objects.uid(candidate)
+        self._withdrawn.get(link, set()).discard(uid)
         if uid not in deleted:
             return False
 
         deleted.discard(uid)
         return True
+
+    def is_withdrawn(self, candidate: Object, link: Link) -> bool:
+        """Return whether a candidate may be gone, or going, whatever its informer shows still.
+
+        A request to delete it was sent. If nobody waited for the answer it may yet be carried out.
+        """
+        return objects.uid(candidate) in self._withdrawn.get(link, ())
 
     def await_end(self, candidate: Object, link: Link) -> None:
         """Have `expected` return False for a candidate that is being deleted: its pod waits."""

@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.pods.clusters import Source, apart
 from tests.unit.pods.targets import Target, is_silent, only, rejects, reserves
-from vnode.api import keys, kinds
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ServerError, TooManyRequests, Unreachable
 
 pytestmark = pytest.mark.looptime
 
@@ -89,6 +90,52 @@ async def test_filters_are_asked_again_before_a_pod_is_bound(clock):
         target.answer = reserves
         source.cordon(target, False)
         await source.until_bound("p")
+
+
+@pytest.mark.parametrize("error", [None, Unreachable("lost"), ServerError(500, "", "")])
+async def test_a_pod_is_not_bound_to_a_candidate_that_may_have_been_deleted(clock, error):
+    """The source has asked for that, and its watch is behind; nor is it left as it is."""
+    target = Target("c2", clock, is_silent)
+    target.lets_go = False
+    source = Source(clock, target)
+
+    def fall_silent(_request):
+        target.server.silence_watches(kinds.POD_CHAPERONS)
+        return True
+
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        target.server.fail(error, verb="delete", when=fall_silent, after=True)
+        source.cordon(target)
+        reserves(target, target.candidate("p"))
+        await source.until_said("p", "cordoned")
+        assert objects.is_terminating(target.candidate("p"))
+        source.cordon(target, False)
+        await source.until_said("p", "being deleted")
+        assert not source.node_of("p")
+        assert target.asked("delete") > 1
+        target.answer, target.lets_go = reserves, True
+        target.remove(target.candidate("p"))
+        target.server.cut_watches()
+        await source.until_bound("p")
+        assert not objects.is_terminating(target.candidate("p"))
+
+
+async def test_a_candidate_that_could_not_be_deleted_may_still_win(clock):
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        target.server.fail(TooManyRequests(429, "", ""), verb="delete", times=None)
+        source.cordon(target)
+        reserves(target, target.candidate("p"))
+        await source.until_said("p", "cordoned")
+        assert target.asked("delete")
+        source.cordon(target, False)
+        await source.until_bound("p")
+        assert target.asked("create") == 1
 
 
 @pytest.mark.parametrize("bound", [False, True])
