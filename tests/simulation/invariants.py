@@ -49,7 +49,7 @@ class Everything:
 
     def world(self) -> Snapshot:
         """See all clusters as the rules of the runs on fleets do."""
-        made, touched = self.owners.made, self.owners.touched
+        made, ended = self.owners.made, self.owners.touched | self.moved()
         return Snapshot(
             proxies={objects.key(pod): pod for pod in self.source.pods()},
             targets={objects.key(obj): obj for obj in self.source.server.store.all(kinds.TARGETS)},
@@ -63,8 +63,17 @@ class Everything:
                 name: {objects.key(pod): pod for pod in cluster.pods()}
                 for name, cluster in self.targets.items()
             },
-            survivors={uid: key for uid, key in made.items() if uid not in touched},
+            survivors={uid: key for uid, key in made.items() if uid not in ended},
         )
+
+    def moved(self) -> set[str]:
+        """List the UIDs of the pods that vnode itself has evicted, to move them.
+
+        Nobody else evicts through the API here: users end pods in the store. Events would not do,
+        for an agent may end before it records one.
+        """
+        evictions = self.source.server.received("create", kinds.PODS, "eviction")
+        return {each.body["deleteOptions"]["preconditions"]["uid"] for each in evictions}
 
 
 def violations(everything: Everything) -> list[Violation]:
