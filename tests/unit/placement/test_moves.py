@@ -180,7 +180,7 @@ class _TwoWorkloads(MovingWorld):
 
 async def test_a_place_that_becomes_free_is_given_to_one_workload_only(clock: Clock) -> None:
     c1, c2 = FrankRoom("c1", clock, 0), FrankRoom("c2", clock, 20)
-    world = _TwoWorkloads(clock, spread(entry(c1.node), entry(c2.node)), c1, c2)
+    world = _TwoWorkloads(clock, spread(entry(c1.node, weight=1), entry(c2.node, weight=1)), c1, c2)
     async with placeholders_kept(world, clock):
         world.scale(4)
         await asyncio.sleep(200)
