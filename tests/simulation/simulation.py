@@ -166,6 +166,7 @@ class Simulation:
             return []
 
         before: dict[str, object] = {}
+        known = {objects.uid(pod) for pod in self.source.pods()}
         # At worst they go back one by one, and never again.
         for _ in range(len(self.source.pods()) + 2):
             last, before = before, self.placement.resting()
@@ -175,6 +176,9 @@ class Simulation:
             await asyncio.sleep(_REST)
         else:
             return [Violation("moves come to rest", "not within the moves that there could be")]
+
+        if in_vain := self.placement.moved_in_vain(known):
+            return [Violation("pods that go back arrive", each) for each in in_vain]
 
         self.monitor.note("---- an hour of steady load")
         await asyncio.sleep(_HOUR)
