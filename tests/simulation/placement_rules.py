@@ -8,7 +8,7 @@ just changed, a watch that was cut), nothing is expected of bindings.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tests.apiserver.store import Change
@@ -23,6 +23,7 @@ from vnode.api.objects import Object
 from vnode.placement import accounts, decoding
 from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement import seats
+from vnode.scheduling.placement.moves import FailbackMode
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.workloads import workload_of
 
@@ -95,6 +96,21 @@ class PlacementRules:
             found[f"plans of {objects.name(policy)}"] = objects.status(policy).get("workloads")
 
         return found
+
+    def moved_in_vain(self, known: Collection[str]) -> list[str]:
+        """Return the pods that went back on the word of placeholders, and overflowed once more.
+
+        `known` are the UIDs of those that there were when all had settled.
+        """
+        return [
+            objects.key(pod)
+            for group in self._groups()
+            for pod in group.pods
+            if group.policy.failback.mode is FailbackMode.PLACEHOLDER
+            and not group.policy.drains
+            and objects.uid(pod) not in known
+            and keys.OVERFLOWED_FROM in objects.annotations(pod)
+        ]
 
     def _policies(self) -> list[Object]:
         return self.source.server.store.all(kinds.PLACEMENT_POLICIES)

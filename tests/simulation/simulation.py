@@ -28,7 +28,9 @@ from vnode.api import objects
 from vnode.scheduling import registry
 
 _HOUR: Final = 3600.0
-_LAST_OVERFLOW: Final = 120.0  # after so long a pod that waits is asked for in no more clusters
+_REST: Final = 480.0
+"""Seconds without a move after which none is due: there must have been room for 300 of them before
+pods go back, and then the workload is looked at within a minute, and its placeholders are."""
 _LOOK: Final = 5.0  # seconds between looks at whether things have settled
 PATIENCE: Final = 400.0
 """Seconds that things may take to settle: longer than anybody waits to try something again."""
@@ -168,9 +170,22 @@ class Simulation:
         if not self.schedule.policies.steady:
             return []
 
+        before: dict[str, object] = {}
+        known = {objects.uid(pod) for pod in self.source.pods()}
+        # At worst they go back one by one, and never again.
+        for _ in range(len(self.source.pods()) + 2):
+            last, before = before, self.placement.resting()
+            if last == before:
+                break
+
+            await asyncio.sleep(_REST)
+        else:
+            return [Violation("moves come to rest", "not within the moves that there could be")]
+
+        if in_vain := self.placement.moved_in_vain(known):
+            return [Violation("pods that go back arrive", each) for each in in_vain]
+
         self.monitor.note("---- an hour of steady load")
-        await asyncio.sleep(_LAST_OVERFLOW)
-        before = self.placement.resting()
         await asyncio.sleep(_HOUR)
         after = self.placement.resting()
         return [

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from tests import background
 from tests.apiserver.links import following
-from tests.unit.placement.moving_world import MovingWorld, fleet
+from tests.unit.placement.moving_world import FrankRoom, MovingWorld, fleet
+from tests.unit.pods.policies import add_replicas, entry, spread
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
@@ -28,6 +31,18 @@ async def overflowed(world: MovingWorld) -> None:
     assert world.living() == {"c1": 6, "c2": 6, "c3": 4, "": 4}
     await asyncio.sleep(90)
     assert world.living() == {"c1": 6, "c2": 6, "c3": 8}
+
+
+@asynccontextmanager
+async def placeholders_kept(world: MovingWorld, clock: Clock) -> AsyncIterator[None]:
+    """Move pods to where their placeholders could start."""
+    client = world.server.client()
+    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
+    keeper = Placeholders(client, proxies, nodes, world.links, world.cache, world.policy, clock)
+    world.placeholders = keeper.openings
+    async with world.moving(), following(proxies, nodes), background.running(keeper.run()):
+        keeper.openings.subscribe(world.moves.look_at)
+        yield
 
 
 async def test_pods_that_overflowed_go_back_when_there_has_been_room_for_long_enough(
@@ -129,12 +144,7 @@ async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None
 
 async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock) -> None:
     world = fleet(clock, 6, 6, 14)
-    client = world.server.client()
-    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, world.links, world.cache, world.policy, clock)
-    world.placeholders = keeper.openings
-    async with world.moving(), following(proxies, nodes), background.running(keeper.run()):
-        keeper.openings.subscribe(world.moves.look_at)
+    async with placeholders_kept(world, clock):
         await overflowed(world)
         c1, c2, _ = world.rooms
 
@@ -156,6 +166,33 @@ async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock
         assert waiting() == {c1.node: 1}
         left = [len(room.server.all(kinds.POD_CHAPERONS)) for room in world.rooms]
         assert left == [8, 8, 5]
+
+
+class _TwoWorkloads(MovingWorld):
+    """Has two Deployments of two pods each."""
+
+    def _replace(self) -> None:
+        for owner in ("web-1", "api-1"):
+            there = sum(objects.controller_uid(pod) == owner for pod in self.pods())
+            self._made += 2 - there
+            add_replicas(self, 2 - there, self._made, owner)
+
+
+async def test_a_place_that_becomes_free_is_given_to_one_workload_only(clock: Clock) -> None:
+    c1, c2 = FrankRoom("c1", clock, 0), FrankRoom("c2", clock, 20)
+    world = _TwoWorkloads(clock, spread(entry(c1.node, weight=1), entry(c2.node, weight=1)), c1, c2)
+    async with placeholders_kept(world, clock):
+        world.scale(4)
+        await asyncio.sleep(200)
+        assert world.living() == {"c2": 4}
+        c1.grow(1)
+        await asyncio.sleep(400)
+        assert (world.living(), len(world.evictions)) == ({"c1": 1, "c2": 3}, 1)
+        await asyncio.sleep(3600)
+        assert len(world.evictions) == 1
+        c1.grow(2)
+        await asyncio.sleep(400)
+        assert (world.living(), len(world.evictions)) == ({"c1": 2, "c2": 2}, 2)
 
 
 async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clock) -> None:

@@ -28,6 +28,7 @@ from vnode.placement.moves import situation
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies, Takers
 from vnode.placement.moves.plan_changes import PlanChanges
+from vnode.placement.moves.rooms import OtherMoves
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
 from vnode.runtime.controller import Controller
@@ -198,15 +199,12 @@ class Moves:
         now = self._clock.monotonic()
         moves.settle(view, self._is_there, now)
         delays, nodes = [moves.under_way.wait(now)], list(self._nodes.store.values())
-        going = Counter[str]()
-        for other in self._workloads.values():
-            going += other.under_way.missing() if other is not moves else {}
-
+        others = self._others(moves, now)
         for motive in self.demands.motives(key, policy):
             decision = Decision()
             if view.has_candidates(motive, nodes):
                 moves.settling = _settling(motive, policy)
-                acts, delay, decision = await self._mover.pursue(key, moves, view, motive, going)
+                acts, delay, decision = await self._mover.pursue(key, moves, view, motive, others)
                 delays.append(delay)
                 if acts:
                     break
@@ -219,6 +217,16 @@ class Moves:
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)
+
+    def _others(self, moves: WorkloadMoves, now: float) -> OtherMoves:
+        """Return the moves of all other workloads."""
+        going, targets = Counter[str](), set[str]()
+        for other in self._workloads.values():
+            if other is not moves:
+                going += other.under_way.missing()
+                targets |= other.under_way.targets(now)
+
+        return OtherMoves(going, frozenset(targets))
 
     def _forget(self, key: PlannedWorkload) -> None:
         self._workloads.pop(key, None)

@@ -22,7 +22,7 @@ from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.placement.moves import situation, telling
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
-from vnode.placement.moves.rooms import ClusterLook, Rooms
+from vnode.placement.moves.rooms import ClusterLook, OtherMoves, Rooms
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
 from vnode.scheduling.cache import Cache
@@ -96,12 +96,9 @@ class Mover:
         moves: WorkloadMoves,
         view: MovableWorkload,
         motive: Motive,
-        going: Mapping[str, int],
+        others: OtherMoves,
     ) -> tuple[bool, float | None, Decision]:
-        """Take one step for a motive; return whether one was due, and when to look again.
-
-        `going` has the moves of other workloads to each cluster that are not seen there yet.
-        """
+        """Take one step for a motive; return whether one was due, and when to look again."""
         if turn := self._turn(key):
             return True, turn, Decision()
 
@@ -109,7 +106,7 @@ class Mover:
         if template is None:
             return True, SETTLED, Decision()
 
-        look = self._look(template, view, moves, going)
+        look = self._look(template, view, moves, others)
         if look is None:
             return False, None, Decision()
 
@@ -158,7 +155,7 @@ class Mover:
         template: Object,
         view: MovableWorkload,
         moves: WorkloadMoves,
-        going: Mapping[str, int],
+        others: OtherMoves,
     ) -> ClusterLook | None:
         """Look at the clusters; None if it is not known what they weigh."""
         now = self._clock.monotonic()
@@ -171,7 +168,7 @@ class Mover:
         usable = clusters.included - moves.under_way.barred(now)
         requests = resources.pod_requests(template)
         takers = able & usable, free & usable
-        return ClusterLook(view, moves, snapshot, clusters, *takers, requests, going, now)
+        return ClusterLook(view, moves, snapshot, clusters, *takers, requests, others, now)
 
     async def _template(self, moves: WorkloadMoves, view: MovableWorkload) -> Object | None:
         """Return a pod of the workload as it is stored, of the owner that makes the next one."""
@@ -204,25 +201,26 @@ class Mover:
         policy = self._policies.get(view.policy_key)
         known = frozenset(view.workload.members)
         view.workload.directed[step.target] += 1
+        move = Move(step.uid, objects.key(pod), step.target, known)
+        moves.under_way.begin(move)  # other workloads look while the eviction is on its way
         try:
             await eviction.evict(self._client, pod)
         except (NotFound, Conflict):
-            view.undirect(step.target)
+            moves.withdraw(view, move)
             return SETTLED
         except ApiError as error:  # a budget, most often; what else there is users can mend as well
-            view.undirect(step.target)
+            moves.withdraw(view, move)
             moves.refused = error.message
             self._demands.report(key, motive, moves, Decision(left=1))
             telling.refused(self._events, policy, pod, error.message)
             return max(_REFUSED, getattr(error, "retry_after", 0.0))
         except BaseException:
-            view.undirect(step.target)
+            moves.withdraw(view, move)
             raise
 
         moves.refused = moves.stuck = ""
         why = telling.reason(view.policy, motive, step, look.snapshot)
         log.info("%s: %s", objects.key(pod), why)
-        moves.under_way.begin(Move(step.uid, objects.key(pod), step.target, known))
         self._demands.moved(key, motive, moves)
         telling.moved(self._events, policy, pod, why)
         return 0.0

@@ -22,6 +22,16 @@ from vnode.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
+class OtherMoves:
+    """The moves of other workloads."""
+
+    going: Mapping[str, int]
+    """Cluster -> those that are not seen there yet."""
+    targets: frozenset[str]
+    """The clusters of all that are under way, or were a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterLook:
     """A workload and its clusters at one moment."""
 
@@ -34,7 +44,7 @@ class ClusterLook:
     free: frozenset[str]
     """Those that have room as well, by the filters."""
     requests: Resources
-    going: Mapping[str, int]
+    others: OtherMoves
     now: float
     """Of the monotonic clock."""
 
@@ -54,7 +64,7 @@ class Rooms:
     def room(self, look: ClusterLook, motive: Motive) -> tuple[dict[str, int], float | None]:
         """Return the room in each cluster, and after how long there may be more."""
         view, key = look.view, look.view.workload.key
-        wanted = look.requests, look.going
+        wanted = look.requests, look.others.going
         room = situation.room(view.workload, look.snapshot, look.free, *wanted)
         moving = look.moves.under_way.targets(look.now)
         self._probed.observe(key, room, look.now, moving)
@@ -66,11 +76,14 @@ class Rooms:
         asked: dict[str, int] = {}
         if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
             # Targets themselves say that there is room, whatever they have said of what is free.
-            answerable = situation.room(
-                view.workload, look.snapshot, look.able, look.requests, look.going, least=1
-            )
-            placeholders = view.workload.placeholders
-            asked = {node: count for node, count in answerable.items() if placeholders[node]}
+            # Of a place that another workload is being given, theirs do not know yet.
+            answerable = situation.room(view.workload, look.snapshot, look.able, *wanted, least=1)
+            taken, placeholders = look.others.targets, view.workload.placeholders
+            asked = {
+                node: room.get(node, 0) if node in taken else count
+                for node, count in answerable.items()
+                if placeholders[node]
+            }
 
         probed = {node: count for node, count in room.items() if node not in asked}
         found, wait = _stable(self._probed, key, failback, probed, look.now)

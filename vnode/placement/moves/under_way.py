@@ -53,8 +53,12 @@ class MovesUnderWay:
         return len(self.moves)
 
     def begin(self, move: Move) -> None:
-        """Add a move: its pod has just been evicted."""
+        """Add a move: its pod is being evicted."""
         self.moves.append(move)
+
+    def withdraw(self, move: Move) -> None:
+        """Take a move back: its pod was not evicted after all."""
+        self.moves.remove(move)
 
     def evicted(self) -> frozenset[str]:
         """Return the UIDs of the pods that were evicted, which count no more."""

@@ -59,14 +59,6 @@ class MovableWorkload:
         pods = (member.pod for member in self.workload.members.values())
         return max(pods, key=_created, default=None)
 
-    def undirect(self, node: str) -> None:
-        """Have no pod go to a node any more because one was moved to it."""
-        directed = self.workload.directed
-        if directed[node] > 0:
-            directed[node] -= 1
-        if not directed[node]:
-            del directed[node]
-
 
 class WorkloadMoves:
     """What is kept of a workload from one look to the next."""
@@ -85,6 +77,15 @@ class WorkloadMoves:
         """Why the last eviction was refused."""
         self.stuck = ""
         """Why pods stay that are to be moved, as it was told last."""
+
+    def withdraw(self, view: MovableWorkload, move: Move) -> None:
+        """Take a move back: its pod was not evicted, and no pod goes to its cluster for it."""
+        self.under_way.withdraw(move)
+        directed, node = view.workload.directed, move.target
+        if directed[node] > 0:
+            directed[node] -= 1
+        if not directed[node]:
+            del directed[node]
 
     def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
         """End the moves that are over; what they had directed to their clusters goes with them."""

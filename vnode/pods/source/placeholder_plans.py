@@ -21,6 +21,9 @@ from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.workload import Workload
 
 _PATIENCE: Final = 60.0  # seconds for which a plan must not want a placeholder
+_WAITING: Final = 60.0
+"""Seconds until a workload is looked at again of which pods wait: these are planned for other
+clusters from time to time, and no event tells of it."""
 _AGAIN: Final = 5.0  # seconds until a workload is looked at again whose pods have no aims yet
 
 
@@ -83,6 +86,9 @@ class PlaceholderPlans:
             kept = [n for n in member.placeholders if n in usable and (member.uid, n) not in over]
             if len(kept) < len(member.placeholders):
                 fewer.append((member.pod, tuple(kept)))
+
+        if wanted and any(workload.pending()):
+            again = min(again or _WAITING, _WAITING)
 
         return PlaceholderVerdict(tuple(fewer), again)
 

@@ -241,6 +241,22 @@ async def test_a_plan_that_has_no_gap_any_more_takes_them_along(clock):
         assert not source.waiting()
 
 
+async def test_a_gap_that_a_waiting_pod_is_planned_for_takes_them_along(clock):
+    source = fleet(clock, 6, 6, 8)
+    async with source.keeping(clock):
+        await overflowed(source)
+        (waits,) = add_replicas(source, 1, first=20)
+        await asyncio.sleep(10 * PATIENCE)
+        assert source.waiting() == {"c1": 2, "c2": 2}
+        workload = source.cache.workloads.of(source.pod(waits), "")
+        member = workload.members[objects.uid(source.pod(waits))]
+        c1, c2, _ = (target.node for target in source.targets)
+        assert member.aim == c2
+        workload.plan(member, c1, ())
+        await asyncio.sleep(2 * PATIENCE + SETTLED)
+        assert (member.aim, source.waiting()) == (c1, {"c1": 1, "c2": 2})
+
+
 async def test_pods_that_are_missing_for_a_moment_leave_the_placeholders_of_others(clock):
     source = fleet(clock, 6, 6, 14)
     async with source.keeping(clock):
