@@ -6,6 +6,7 @@ from typing import Any
 
 from tests import kit
 from vnode.api import keys, kinds, objects
+from vnode.api.clock import SystemClock
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
@@ -43,7 +44,7 @@ def target_of(proxy: Object, **targets: Client) -> tuple[str, Client]:
 
 async def tell(client: Client, delegate: Object, **fields: Any) -> Object:
     """Write an Event as the delegate's kubelet does."""
-    now = objects.metadata(delegate)["creationTimestamp"]
+    now = objects.timestamp(SystemClock().now())  # not before it was scheduled
     about = objects.reference(delegate, "Pod", "v1")
     body = {
         "metadata": {"generateName": f"{objects.name(delegate)}."},
