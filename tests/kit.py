@@ -203,7 +203,12 @@ def phase(obj: Object) -> str:
 
 def is_ready(obj: Object, status: str = "True") -> bool:
     """The Ready condition of a node or a Target has that status."""
-    return (objects.condition(obj, "Ready") or {}).get("status") == status
+    return has_condition(obj, "Ready", status)
+
+
+def has_condition(obj: Object, kind: str, status: str = "True") -> bool:
+    """The condition of that type has that status."""
+    return (objects.condition(obj, kind) or {}).get("status") == status
 
 
 def running(pods: dict[str, Object], count: int) -> bool:

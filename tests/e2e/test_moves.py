@@ -14,7 +14,7 @@ import pytest
 from tests import kit
 from tests.e2e import test_placement as placement
 from tests.e2e.test_placement import Policy, Rooms, deploy, until_there
-from vnode.api import kinds, objects
+from vnode.api import kinds
 from vnode.api.kinds import Kind
 from vnode.kube.client import Client
 
@@ -83,7 +83,7 @@ async def test_pods_go_back_are_drained_and_rebalanced(
         kinds.REBALANCES,
         "now",
         "default",
-        lambda obj: (objects.condition(obj, "Complete") or {}).get("status") == "True",
+        lambda obj: kit.has_condition(obj, "Complete"),
         seconds=90,
     )
     await until_there(source, c2=4, c3=2)

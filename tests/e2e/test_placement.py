@@ -40,7 +40,7 @@ async def policy(source: Client) -> AsyncIterator[Policy]:
             kinds.PLACEMENT_POLICIES,
             "web",
             "default",
-            lambda obj: (objects.condition(obj, "Accepted") or {}).get("status") == "True",
+            lambda obj: kit.has_condition(obj, "Accepted"),
         )
 
     yield create

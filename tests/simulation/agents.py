@@ -93,11 +93,7 @@ class PodTerm(Term):
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
                 tasks.start(self._make_delegate_events().run(), "delegate-events")
-                tasks.start(self._make_policy_status().run(), "placement-status")
-                await self._shared.policies.wait_known()
-                tasks.start(self._make_deletion_costs().run(), "deletion-costs")
-                tasks.start(self._placeholders.run(), "placeholders")
-                tasks.start(self._moves.run(), "moves")
+                await self._keep_plans(tasks)
                 await self._schedule(tasks)
 
 

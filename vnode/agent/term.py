@@ -102,16 +102,21 @@ class Term:
                 )
                 tasks.start(self._make_policy_reporter().run(), "override-policies")
                 self._follow(tasks)
-                tasks.start(self._make_policy_status().run(), "placement-status")
-                await shared.policies.wait_known()  # or pods would be placed as if there were none
-                tasks.start(self._make_deletion_costs().run(), "deletion-costs")
-                tasks.start(self._placeholders.run(), "placeholders")
-                tasks.start(self._moves.run(), "moves")
+                await self._keep_plans(tasks)
                 rebalances = Rebalances(
                     shared.client, self._moves, events=self._events, clock=shared.clock
                 )
                 tasks.start(rebalances.run(), "rebalances")
                 await self._schedule(tasks)
+
+    async def _keep_plans(self, tasks: Supervisor) -> None:
+        """Start what keeps pods to placement policies; return once all of these are known."""
+        tasks.start(self._make_policy_status().run(), "placement-status")
+        # Else pods would be placed as if there were none.
+        await self._shared.policies.wait_known()
+        tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+        tasks.start(self._placeholders.run(), "placeholders")
+        tasks.start(self._moves.run(), "moves")
 
     def _follow(self, tasks: Supervisor) -> None:
         """Start Following; proxy pods are known by now, those that others bound are not yet."""
