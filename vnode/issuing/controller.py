@@ -1,0 +1,282 @@
+"""Carries out AuthTokenRequests: makes, renews and revokes tokens in the clusters behind Targets.
+
+One for each term of a leader. A request, its Secret or its Target changes, or its token is due; its
+key is reconciled: what the request needs is made in the target step by step, by the Target's own
+client, and the token is put into the request's Secret. A step that fails is a condition, and is
+tried again after 10 s, doubling to 5 min; the old token stays until there is a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.authors import RecordedAuthors
+from vnode.api.clock import TICK, Clock
+from vnode.api.errors import Conflict
+from vnode.api.objects import Object
+from vnode.issuing import request as requests
+from vnode.issuing import secret as secrets
+from vnode.issuing import steps
+from vnode.issuing.attempt import IssueAttempt, IssueGrant, IssuePlace
+from vnode.issuing.ending import RequestEnding
+from vnode.issuing.figures import IssueFigures
+from vnode.issuing.request import IssueSpec
+from vnode.issuing.secret import TokenPlace
+from vnode.issuing.state import IssueState
+from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.runtime.links import Link, Links
+from vnode.targets import token_renewal
+from vnode.targets.target_lister import TargetLister
+from vnode.targets.token_renewal import ManagedToken
+
+_LIMIT: Final = 60.0  # seconds for one attempt
+
+log = logging.getLogger(__name__)
+
+
+class TokenIssuing:
+    """Issues tokens; `chance` (0 to 1, by token) spreads renewals."""
+
+    def __init__(
+        self,
+        local: Client,
+        links: Links,
+        targets: TargetLister,
+        authors: RecordedAuthors,
+        *,
+        longest: int,
+        clock: Clock,
+        chance: Callable[[str], float] = token_renewal.chance,
+    ) -> None:
+        self._local = local
+        self._links = links
+        self._targets = targets
+        self._authors = authors
+        self._longest = longest
+        self._clock = clock
+        self._chance = chance
+        self._requests = Informer(local, kinds.AUTH_TOKEN_REQUESTS, optional=True)
+        self._secrets = Informer(local, kinds.SECRETS, label_selector=keys.ISSUED)
+        self._figures = IssueFigures()
+        self._states: dict[str, IssueState] = {}  # of requests that exist
+        self._controller: Controller[str] = Controller(
+            "issued-tokens",
+            self._reconcile,
+            workers=2,
+            lane=lambda key: objects.split_key(key)[0],
+            total=8,
+        )
+        self._written = Expectations(self._controller.add)
+        self._secrets_written = Expectations(self._controller.add)
+
+    async def run(self) -> None:
+        """Issue until cancelled; Targets must be known. Without the CRD there are no requests."""
+        self._requests.subscribe(self._on_object)
+        self._secrets.subscribe(self._on_object)
+        for informer in self._targets.informers:
+            informer.subscribe(lambda old, new: None if old and new else self._wake_all())
+
+        self._links.subscribe(self._on_link, lambda _link: self._wake_all())
+        with self._figures.shown():
+            await self._work()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._requests.run(), name="authtokenrequests")
+            group.create_task(self._secrets.run(), name="issued-secrets")
+            await self._secrets.synced.wait()  # else there would seem to be no tokens
+            group.create_task(self._controller.run(), name="issue-tokens")
+
+    def _on_object(self, old: Object | None, new: Object | None) -> None:
+        self._controller.add(objects.key(new or old or {}))
+
+    def _on_link(self, link: Link) -> None:
+        link.on_health(lambda: self._wake_all(link))
+        self._wake_all()
+
+    def _wake_all(self, link: Link | None = None) -> None:
+        """Try all requests at once, or those for the target of `link`, which answers again."""
+        if link is not None and IssuePlace(True, link).answering is None:
+            return
+
+        for obj in self._requests.store.values():
+            key = objects.key(obj)
+            if link is not None and self._node_of(obj) != link.node_name:
+                continue
+
+            if state := self._states.get(key):
+                state.retry_now()
+
+            self._controller.add(key)
+
+    def _node_of(self, obj: Object) -> str | None:
+        """Return the virtual node of the Target that a request means; None if there is none."""
+        cluster = requests.decode(obj, self._longest).cluster
+        targets = (each for informer in self._targets.informers for each in informer.store.values())
+        target = requests.find_target(cluster, objects.namespace(obj), targets)
+        return target.node_name if target is not None else None
+
+    async def _reconcile(self, key: str) -> float | None:
+        obj = self._requests.store.get(key)
+        if obj is None:
+            self._states.pop(key, None)
+            self._figures.note_end(key, None)
+            self._written.forget(key)
+            self._secrets_written.forget(key)
+            return None
+
+        if self._written.pending(key, obj):
+            return None  # the event of our last write wakes this key
+
+        state = self._states.get(key)
+        if state is None or state.uid != objects.uid(obj):
+            state = self._states[key] = IssueState(objects.uid(obj), self._clock, self._chance)
+
+        spec = requests.decode(obj, self._longest)
+        node = self._node_of(obj)
+        place = IssuePlace(node is not None, self._links.get(node) if node else None)
+        if objects.is_terminating(obj):
+            return await self._end(obj, spec, place, state)
+
+        return await self._keep(key, obj, spec, place, state)
+
+    async def _keep(
+        self, key: str, obj: Object, spec: IssueSpec, place: IssuePlace, state: IssueState
+    ) -> float | None:
+        """Have a request's token exist, and its status say so."""
+        progress = IssueProgress()
+        secret = self._secret(key, obj, state)
+        token = secrets.stored_token(secret, spec) if secret is not None else None
+        if token is not None and self._is_current(secret, spec, place.link, state, token):
+            state.failures = 0
+        elif not state.wait:
+            token = await self._attempt(obj, spec, place, state, progress, token)
+
+        self._figures.note_end(key, token.ends if token else None)
+        if token is not None:
+            progress.ends, progress.renew_at = token.ends, state.due(token)
+            progress.note_end(self._clock.now())
+
+        await self._write(obj, progress)
+        return state.next_look(token)
+
+    def _secret(self, key: str, obj: Object, state: IssueState) -> Object | None:
+        """Return the Secret of a request, as it is after our last write; None if there is none."""
+        found = self._secrets.store.get(key)
+        if self._secrets_written.pending(key, found or {}):
+            return state.secret
+
+        return found if found is not None and secrets.is_of(found, obj) else None
+
+    def _is_current(
+        self,
+        secret: Object | None,
+        spec: IssueSpec,
+        link: Link | None,
+        state: IssueState,
+        token: ManagedToken,
+    ) -> bool:
+        """Tell whether all was done with this target, and the Secret is what it has to be."""
+        if link is None or state.link is not link or secret is None or state.is_due(token):
+            return False
+
+        place = TokenPlace.of(link.client.endpoint, link.cluster_uid or "")
+        wanted = secrets.data(place, spec, token.text)
+        return secrets.token_of(secret, place, spec) is not None and secret.get("data") == wanted
+
+    async def _attempt(
+        self,
+        obj: Object,
+        spec: IssueSpec,
+        place: IssuePlace,
+        state: IssueState,
+        progress: IssueProgress,
+        token: ManagedToken | None,
+    ) -> ManagedToken | None:
+        """Go all steps; return the token that the Secret has now: `token` if a step has failed."""
+        attempt = IssueAttempt(self._local, self._authors, self._clock, self._written)
+        try:
+            async with asyncio.timeout(_LIMIT):
+                grant = await attempt.run(obj, spec, place, progress, state.is_due)
+        except TimeoutError:
+            step = next(each for each in IssueStep if each.value not in progress.outcomes)
+            failure = StepFailed(step, "TargetUnreachable", f"no answer within {_LIMIT:.0f} s")
+        except StepFailed as error:
+            failure = error
+        else:
+            self._succeeded(objects.key(obj), state, grant, place.link)
+            if grant.is_new:
+                self._figures.count("issued" if token is None else "renewed")
+
+            return grant.token
+
+        self._figures.count("failed")
+        progress.failed(failure)
+        wait = state.failed(token)
+        log.info(
+            "authtokenrequest/%s: next attempt in %.0f s: %s: %s",
+            objects.key(obj),
+            wait,
+            failure.reason,
+            failure,
+        )
+        return token
+
+    def _succeeded(self, key: str, state: IssueState, grant: IssueGrant, link: Link | None) -> None:
+        state.failures, state.link = 0, link
+        if grant.after is None:
+            return
+
+        state.secret = grant.after
+        self._secrets_written.expect(key, grant.before or {}, grant.after)
+        if grant.is_new:
+            state.issued(grant.token)
+            log.info("authtokenrequest/%s: issued a token until %s", key, grant.token.ends)
+
+    async def _write(self, obj: Object, progress: IssueProgress) -> None:
+        news = steps.status_patch(obj, progress, self._clock.now())
+        if news:
+            body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
+            await self._written.patch(
+                self._local, kinds.AUTH_TOKEN_REQUESTS, obj, body, subresource="status"
+            )
+
+    async def _end(
+        self, obj: Object, spec: IssueSpec, place: IssuePlace, state: IssueState
+    ) -> float | None:
+        """Revoke what a request that is being deleted was given, then let it go."""
+        if keys.ISSUED_TOKEN not in objects.finalizers(obj):
+            return None
+
+        state.begin_end()
+        self._figures.note_end(objects.key(obj), None)
+        if state.wait:
+            return state.wait
+
+        ending = RequestEnding(self._local, self._written)
+        try:
+            async with asyncio.timeout(_LIMIT):
+                failure = await ending.run(obj, spec, place)
+        except TimeoutError:
+            failure = "TargetUnreachable", f"no answer within {_LIMIT:.0f} s"
+        except Conflict:
+            return TICK  # decided from an older state
+
+        self._figures.count("revoked" if failure is None else "failed")
+        if failure is None:
+            log.info("authtokenrequest/%s: revoked", objects.key(obj))
+            return None
+
+        progress = IssueProgress()
+        progress.outcomes[steps.REVOKED] = (False, *failure)
+        wait = state.failed()
+        await self._write(obj, progress)
+        return wait

@@ -1,0 +1,73 @@
+"""Ends a request: its Secret goes at once, its rights when the target answers, then the request."""
+
+from __future__ import annotations
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound, VnodeError
+from vnode.api.objects import Object
+from vnode.issuing import revocation, setup
+from vnode.issuing import secret as secrets
+from vnode.issuing.attempt import IssuePlace
+from vnode.issuing.request import IssueSpec
+from vnode.kube.client import Client
+from vnode.runtime.expectations import Expectations
+
+_CURE = (
+    f"if it never comes back, remove finalizer {keys.ISSUED_TOKEN} of this object: what was made "
+    "there stays, and a token is good until it ends"
+)
+
+
+class RequestEnding:
+    """Takes away what a request was given, and lets it go."""
+
+    def __init__(self, local: Client, written: Expectations) -> None:
+        self._local = local
+        self._written = written
+
+    async def run(self, obj: Object, spec: IssueSpec, place: IssuePlace) -> tuple[str, str] | None:
+        """End it, or return the reason and message why that has to wait."""
+        try:
+            await self._delete_secret(obj)
+        except VnodeError as error:
+            return setup.reason_of(error), f"its Secret is not deleted: {error}"
+
+        if (link := place.answering) is None:
+            why = "does not answer" if place.link else "is not connected"
+            reason = "TargetUnreachable" if place.link else "TargetNotFound"
+            return reason, f"{spec.cluster} {why}: the rights there are taken away later; {_CURE}"
+
+        recorded = objects.status(obj).get("clusterUID")
+        if recorded and link.cluster_uid and recorded != link.cluster_uid:
+            text = (
+                f"{spec.cluster} is another cluster now than the one that gave the token; {_CURE}"
+            )
+            return "OtherCluster", text
+
+        try:
+            await revocation.revoke(link.client, spec)
+        except VnodeError as error:
+            return setup.reason_of(error), f"{spec.cluster}: {error}; {_CURE}"
+
+        await self._let_go(obj)
+        return None
+
+    async def _delete_secret(self, obj: Object) -> None:
+        try:
+            found = await self._local.get(kinds.SECRETS, objects.name(obj), objects.namespace(obj))
+        except NotFound:
+            return
+
+        if secrets.is_of(found, obj):
+            await self._local.discard(kinds.SECRETS, found)
+
+    async def _let_go(self, obj: Object) -> None:
+        left = [each for each in objects.finalizers(obj) if each != keys.ISSUED_TOKEN]
+        metadata = {
+            "uid": objects.uid(obj),
+            "resourceVersion": objects.resource_version(obj),
+            "finalizers": left,
+        }
+        await self._written.patch(
+            self._local, kinds.AUTH_TOKEN_REQUESTS, obj, {"metadata": metadata}
+        )
