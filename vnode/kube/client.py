@@ -142,16 +142,20 @@ class Client(Transport):
         namespace: str | None = None,
         *,
         uid: str | None = None,
+        version: str | None = None,
         grace: int | None = None,
         propagation: str | None = None,
     ) -> Object | None:
-        """Delete an object: of that UID only (else Conflict), with that grace period in seconds.
+        """Delete an object, with that grace period in seconds; Conflict if it is another one.
+
+        That is one of another UID than `uid`, or of another resource version than `version`.
 
         Returns the object if finalizers or its grace period keep it for now, else None.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        conditions = {"uid": uid, "resourceVersion": version}
+        if given := {field: value for field, value in conditions.items() if value}:
+            options["preconditions"] = given
 
         if grace is not None:
             options["gracePeriodSeconds"] = grace

@@ -1,8 +1,8 @@
 """Produces the Authorization header from each kind of credentials that a kubeconfig can have.
 
-Each class is called before every request and returns the header's value; `vnode.kube.oidc` has one
-more. kubernetes-asyncio runs the exec plugins and the other auth providers, and is imported only
-when a kubeconfig has one: its import alone costs 40 MiB.
+Each class is called before every request and returns the header's value; `vnode.kube.oidc` and
+`vnode.kube.plugin_credentials` have one more each. kubernetes-asyncio runs the old auth providers,
+and is imported only when a kubeconfig has one: its import alone costs 40 MiB.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
-from vnode.api import objects
 from vnode.api.errors import ConfigError, Unreachable
 
 _FILE_AGE: Final = 60.0  # seconds; the kubelet refreshes projected tokens long before they end
 EARLY: Final = 60.0  # seconds before its end at which a token is fetched anew
 LIMIT: Final = 90.0  # seconds for a new value; an OIDC issuer is asked twice, with 30 s each
 DEFAULT_LIFE: Final = 600.0  # seconds; for plugins that give no expirationTimestamp
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """Credentials that may be replaced before their end, if an API server refuses them."""
+
+    async def rejected(self, header: str | None) -> bool:
+        """Hear that a header was answered by 401; tell whether to try once more with another."""
 
 
 class Constant:
@@ -75,33 +82,6 @@ class Cached:
 
     async def _fetch(self) -> tuple[str | None, float]:
         raise NotImplementedError
-
-
-class ExecPlugin(Cached):
-    """Runs an exec credential plugin (client.authentication.k8s.io) that prints a token."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__()
-        self._config = config
-
-    async def _fetch(self) -> tuple[str | None, float]:
-        from kubernetes_asyncio.config.config_exception import ConfigException
-        from kubernetes_asyncio.config.exec_provider import ExecProvider
-
-        try:
-            status = await ExecProvider(self._config).run()
-        except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
-            command = self._config.get("command")
-            raise Unreachable(f"exec plugin {command!r} failed: {error}") from error
-
-        if "token" not in status:
-            raise ConfigError(
-                "the exec plugin gave no token; use one that gives a token, not a certificate"
-            )
-
-        ends = objects.parse_timestamp(str(status.get("expirationTimestamp", "")))
-        life = ends.timestamp() - time.time() if ends else DEFAULT_LIFE
-        return f"Bearer {status['token']}", life
 
 
 class AuthProvider(Cached):

@@ -58,7 +58,8 @@ class Endpoint:
     """Holds the address of one API server and all that is needed to call it.
 
     `authorization` returns the value of the Authorization header, fresh at each call, or None where
-    the client certificate in `ssl` identifies us.
+    the client certificate in `ssl` identifies us. `authority` has the certificates that `ssl`
+    trusts, for those who are told of the same API server; None where it trusts the machine's.
     """
 
     url: str
@@ -66,6 +67,7 @@ class Endpoint:
     authorization: Callable[[], Awaitable[str | None]]
     namespace: str = "default"
     server_name: str | None = None
+    authority: bytes | None = None
 
 
 def in_cluster() -> Endpoint:
@@ -86,6 +88,7 @@ def in_cluster() -> Endpoint:
         context,
         credentials.TokenFile(_SERVICE_ACCOUNT / "token"),
         namespace,
+        authority=(_SERVICE_ACCOUNT / "ca.crt").read_bytes(),
     )
 
 
@@ -120,9 +123,10 @@ def from_kubeconfig(
     return Endpoint(
         url,
         _ssl_context(cluster, user, files) if url.startswith("https://") else None,
-        _authorization(user, files, trust),
+        _authorization(user, cluster, files, trust),
         str(entry.get("namespace") or "default"),
         _server_name(cluster),
+        files.data(cluster, "certificate-authority"),
     )
 
 
@@ -286,7 +290,7 @@ def _ssl_context(cluster: dict[str, Any], user: dict[str, Any], files: _Files) -
 
 
 def _authorization(
-    user: dict[str, Any], files: _Files, trust: Trust
+    user: dict[str, Any], cluster: dict[str, Any], files: _Files, trust: Trust
 ) -> Callable[[], Awaitable[str | None]]:
     if user.get("token"):
         if not str(user["token"]).isprintable():
@@ -304,7 +308,7 @@ def _authorization(
         return credentials.Constant(f"Basic {base64.b64encode(pair).decode()}")
 
     if plugin := user.get("exec"):
-        return exec_plugins.allowed(plugin, trust.commands, trust.setting)
+        return exec_plugins.allowed(plugin, cluster, trust.commands, trust.setting)
 
     if provider := user.get("auth-provider"):
         name = provider.get("name") if isinstance(provider, dict) else None

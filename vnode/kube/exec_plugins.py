@@ -11,7 +11,10 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from vnode.api.errors import ConfigError
-from vnode.kube.credentials import ExecPlugin
+from vnode.kube import exec_credentials, exec_runs
+from vnode.kube.plugin_credentials import PluginCredentials
+
+_PATIENCE: Final = 80.0  # seconds for a plugin that the operator chose, who may have to log in
 
 _CODE_VARIABLE: Final = re.compile(
     r"(LD_|DYLD_|GLIBC_|PYTHON|PERL|RUBY|JAVA_|JDK_|_JAVA_|BASH_|CLOUDSDK_PYTHON).*"
@@ -23,13 +26,18 @@ _CODE_VARIABLE: Final = re.compile(
 """Names of variables by which a program loads code, or configuration that names commands."""
 
 
-def allowed(plugin: Any, commands: Collection[str], setting: str) -> ExecPlugin:
+def allowed(
+    plugin: Any, cluster: dict[str, Any], commands: Collection[str], setting: str
+) -> PluginCredentials:
     """Return the plugin of a kubeconfig if it runs one of the commands; `*` is any.
+
+    It may be shown `cluster`, for which it is.
 
     Raises ConfigError, which names the field of the configuration that lists the commands.
     """
     command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
-    if "*" not in commands:
+    trusted = "*" in commands
+    if not trusted:
         if command not in commands:
             raise ConfigError(
                 f"the kubeconfig runs the exec plugin {command!r}: a kubeconfig in a Secret may "
@@ -38,7 +46,18 @@ def allowed(plugin: Any, commands: Collection[str], setting: str) -> ExecPlugin:
 
         _check_environment(plugin)
 
-    return ExecPlugin(plugin)
+    spec = exec_credentials.spec_of(
+        plugin if isinstance(plugin, dict) else {},
+        cluster,
+        exec_credentials.inherited(everything=trusted),
+        _PATIENCE if trusted else exec_runs.TIMEOUT,
+    )
+    return PluginCredentials(spec)
+
+
+def decides_code(variable: str) -> bool:
+    """Tell whether a variable decides what code a program runs."""
+    return _CODE_VARIABLE.fullmatch(variable) is not None
 
 
 def _check_environment(plugin: dict[str, Any]) -> None:
@@ -51,7 +70,7 @@ def _check_environment(plugin: dict[str, Any]) -> None:
                 "the kubeconfig's exec plugin has an env that is no list of names and values"
             )
 
-        if _CODE_VARIABLE.fullmatch(name):
+        if decides_code(name):
             raise ConfigError(
                 f"the kubeconfig sets {name} for its exec plugin, which decides what code that "
                 "runs: set it where the agent runs, if it is needed"

@@ -1,35 +1,33 @@
 """Sends requests to one API server, and returns an answer or raises an error.
 
-Short requests share a bounded pool of connections, so that a burst queues here rather than in TLS
-handshakes; watches and streams have connections of their own, and so have leases. Nothing is
-retried: only the caller knows whether a retry is right.
+Nothing is retried, since only the caller knows whether a retry is right; but for what a server did
+not even look at, since it refuses the credentials (401), once there are others. The client can move
+to another address of the API server while it is in use.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
 import msgspec
 
-from vnode import __version__
-from vnode.api import kinds
 from vnode.api.errors import Unreachable
-from vnode.kube import answer_limits, answers, decoding, sockets
+from vnode.kube import answer_limits, answers, decoding
 from vnode.kube.answer_limits import AnswerLimit
+from vnode.kube.credentials import Renewable
 from vnode.kube.endpoint import Endpoint
 from vnode.kube.read_limit import ReadLimiter
+from vnode.kube.sessions import Sessions
 from vnode.telemetry import metrics
 
 JSON: Final = "application/json"
-_POOL: Final = 48  # connections for short requests
-_URGENT: Final = 4  # connections of their own for leases, which must not wait behind a burst
-_LEASES: Final = f"/apis/{kinds.LEASES.api_version}/"  # not: what is called `leases`
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds
 OPENING: Final = 30.0  # seconds until the head of a stream must be there, and an error as a whole
 
@@ -45,15 +43,11 @@ class Transport:
         self.name = name
         self.read_limiter = ReadLimiter()  # of informers that read from it
         self._requests = metrics.Requests(name)
-        self._agent = f"vnode/{__version__}"
-        self._short: aiohttp.ClientSession | None = None
-        self._long: aiohttp.ClientSession | None = None
-        self._urgent: aiohttp.ClientSession | None = None
+        self._sessions: Sessions | None = None  # to `endpoint`, once entered
+        self._former: list[Sessions] = []  # to other addresses, with what was under way there
 
     async def __aenter__(self) -> Self:
-        self._short = self._session(_POOL)
-        self._long = self._session(0)
-        self._urgent = self._session(_URGENT)
+        self._sessions = Sessions(self.endpoint)
         return self
 
     async def __aexit__(
@@ -64,28 +58,41 @@ class Transport:
     ) -> None:
         await self.aclose()
 
+    def take_over(self, authorization: Callable[[], Awaitable[str | None]]) -> None:
+        """Send further requests with other credentials; what is open goes on with the former."""
+        self.endpoint = replace(self.endpoint, authorization=authorization)
+
+    async def move_to(self, successor: Transport) -> None:
+        """Send further requests by the connections of `successor`, which gives them away.
+
+        Watches are broken off, to be resumed there (`has_left`); requests and other streams that
+        are under way end where they are.
+        """
+        successor_sessions, successor._sessions = successor._sessions, None
+        left, self._sessions = self._current, successor_sessions
+        self.endpoint = successor.endpoint
+        left.end_watches()
+        former = [*self._former, left]
+        self._former = [sessions for sessions in former if sessions.is_used]
+        for sessions in former:
+            if sessions not in self._former:
+                await sessions.aclose()
+
+    def has_left(self, stream: aiohttp.ClientResponse) -> bool:
+        """Tell whether the client has moved since a stream began that is being read."""
+        return self._sessions is not None and not self._sessions.reads(stream)
+
     async def aclose(self) -> None:
         """Close all connections, even if cancelled meanwhile; running requests fail."""
         async with AsyncExitStack() as stack:
-            for session in (self._short, self._long, self._urgent):
-                if session is not None:
-                    stack.push_async_callback(session.close)
+            for sessions in (*self._former, self._sessions):
+                if sessions is not None:
+                    stack.push_async_callback(sessions.aclose)
 
-    def _session(self, limit: int) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=limit,
-            ssl=self.endpoint.ssl or False,
-            keepalive_timeout=60,
-            socket_factory=sockets.create,
-        )
-        # API servers compress by gzip only. A page shrinks to a tenth; unfolding it costs the same
-        # with or without our asking, since any server may compress its answer.
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers={"User-Agent": self._agent, "Accept-Encoding": "gzip"},
-            auto_decompress=True,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+    @property
+    def _current(self) -> Sessions:
+        assert self._sessions is not None, "enter the client first"
+        return self._sessions
 
     async def request(
         self,
@@ -129,14 +136,10 @@ class Transport:
         *,
         limit: int,
     ) -> bytes:
-        assert self._short is not None, "enter the client first"
-        assert self._urgent is not None, "enter the client first"
-        session = self._urgent if path.startswith(_LEASES) else self._short
-        headers = await self._headers(headers)
-        started = time.monotonic()
-        try:
-            with answers.translate_errors(self.name):
-                async with session.request(
+        async def send() -> tuple[aiohttp.ClientResponse, bytes]:
+            sessions = self._current
+            with answers.translate_errors(self.name), sessions.requesting():
+                async with sessions.short(path).request(
                     method,
                     self.endpoint.url + path,
                     params=query,
@@ -146,19 +149,35 @@ class Transport:
                     allow_redirects=False,
                     server_hostname=self.endpoint.server_name,
                 ) as response:
-                    if failed := response.status >= 300:
-                        payload = await answers.read_error(response)
-                    else:
-                        payload = await answers.read(response, limit)
+                    if response.status >= 300:
+                        return response, await answers.read_error(response)
+
+                    return response, await answers.read(response, limit)
+
+        await self._authorize(headers)
+        response, payload = await self._timed(method, send)
+        if await self.renew(response.status, headers.get("Authorization")):
+            await self._authorize(headers)
+            response, payload = await self._timed(method, send)
+
+        if response.status >= 300:
+            raise answers.error_of(response, payload)
+
+        return payload
+
+    async def _timed(
+        self, method: str, send: Callable[[], Awaitable[tuple[aiohttp.ClientResponse, bytes]]]
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        """Count a request in the metrics."""
+        started = time.monotonic()
+        try:
+            response, payload = await send()
         except Unreachable:
             self._requests.unanswered(method)
             raise
 
         self._requests.answered(method, response.status, time.monotonic() - started)
-        if failed:
-            raise answers.error_of(response, payload)
-
-        return payload
+        return response, payload
 
     @asynccontextmanager
     async def stream(
@@ -176,12 +195,55 @@ class Transport:
         After `silence` seconds without a byte the other side counts as gone; the answer must begin
         within `opening` seconds, however its bytes come.
         """
-        assert self._long is not None, "enter the client first"
+        is_watch = query.get("watch") == "true"
+        headers = {"Accept": accept}
+
+        async def begin() -> tuple[Sessions, aiohttp.ClientResponse]:
+            while True:
+                await self._authorize(headers)
+                sessions = self._current
+                with sessions.requesting():
+                    response = await self._begin(
+                        sessions.long, method, path, query, headers, silence, opening
+                    )
+
+                if sessions is self._sessions or not is_watch:
+                    return sessions, response
+
+                await answers.abort(response)  # moved meanwhile, and watches with it
+
+        sessions, response = await begin()
+        if await self.renew(response.status, headers.get("Authorization")):
+            await answers.abort(response)
+            sessions, response = await begin()
+
+        with sessions.reading(response, is_watch=is_watch):
+            try:
+                if response.status >= 300:
+                    with answers.translate_errors(self.name):
+                        async with asyncio.timeout(opening):
+                            payload = await answers.read_error(response)
+
+                    raise answers.error_of(response, payload)
+
+                yield response
+            finally:
+                await answers.abort(response)
+
+    async def _begin(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: dict[str, str],
+        silence: float | None,
+        opening: float | None,
+    ) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=silence)
-        headers = await self._headers({"Accept": accept})
         with answers.translate_errors(self.name):
             async with asyncio.timeout(opening):
-                response = await self._long.request(
+                return await session.request(
                     method,
                     self.endpoint.url + path,
                     params=query,
@@ -191,25 +253,19 @@ class Transport:
                     server_hostname=self.endpoint.server_name,
                 )
 
-        try:
-            if response.status >= 300:
-                with answers.translate_errors(self.name):
-                    async with asyncio.timeout(opening):
-                        payload = await answers.read_error(response)
-
-                raise answers.error_of(response, payload)
-
-            yield response
-        finally:
-            await answers.abort(response)
-
     async def authorization(self) -> str | None:
         """Return the Authorization header for a request; raises as `request` does."""
         with answers.translate_errors(self.name):
             return await self.endpoint.authorization()
 
-    async def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+    async def renew(self, status: int, authorization: str | None) -> bool:
+        """Tell whether an answer is 401, and there are other credentials now than it was sent."""
+        credentials: object = self.endpoint.authorization
+        if status != 401 or not isinstance(credentials, Renewable):
+            return False
+
+        return await credentials.rejected(authorization)
+
+    async def _authorize(self, headers: dict[str, str]) -> None:
         if value := await self.authorization():
             headers["Authorization"] = value
-
-        return headers

@@ -6,7 +6,7 @@ without an answer it backs off.
 
 Silence is a clean end. Most API servers send a bookmark a minute, so a silent watch may be one that
 a load balancer has lost; but a server without bookmarks is no less healthy, and resuming costs it
-one request.
+one request. A client that moves to another address ends its watches, cleanly as well.
 """
 
 from __future__ import annotations
@@ -106,6 +106,9 @@ async def stream(
         except aiohttp.SocketTimeoutError:
             log.debug("%s: a watch of %s is silent", client.name, selection.kind.plural)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if client.has_left(response):
+                return
+
             raise errors.Unreachable(f"{client.name}: watch broke: {error}") from error
 
 

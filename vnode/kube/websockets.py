@@ -27,7 +27,6 @@ async def connect(
 
     Raises an ApiError if the API server refuses or redirects, Unreachable if it cannot be reached.
     """
-    authorization = await client.authorization()
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
     connector = aiohttp.TCPConnector(ssl=client.endpoint.ssl or False)
     async with aiohttp.ClientSession(
@@ -37,22 +36,39 @@ async def connect(
         cookie_jar=aiohttp.DummyCookieJar(),
     ) as session:
         with answers.translate_errors(client.name):
-            try:
-                async with asyncio.timeout(OPENING):
-                    socket = await session.ws_connect(
-                        client.endpoint.url + path,
-                        params=list(query),
-                        protocols=[protocol],
-                        headers={"Authorization": authorization} if authorization else {},
-                        heartbeat=_HEARTBEAT,
-                        server_hostname=client.endpoint.server_name,
-                    )
-            except aiohttp.WSServerHandshakeError as error:
-                text = f"{client.name}: {error.message}"
-                raise errors.from_status(error.status, "", text) from error
+            socket = await _open(session, client, path, query, protocol, again=True)
 
         async with socket:
             yield socket
+
+
+async def _open(
+    session: aiohttp.ClientSession,
+    client: Client,
+    path: str,
+    query: Sequence[tuple[str, str]],
+    protocol: str,
+    *,
+    again: bool,
+) -> aiohttp.ClientWebSocketResponse:
+    """Open it; with other credentials if the first ones are refused, and `again` is allowed."""
+    authorization = await client.authorization()
+    try:
+        async with asyncio.timeout(OPENING):
+            return await session.ws_connect(
+                client.endpoint.url + path,
+                params=list(query),
+                protocols=[protocol],
+                headers={"Authorization": authorization} if authorization else {},
+                heartbeat=_HEARTBEAT,
+                server_hostname=client.endpoint.server_name,
+            )
+    except aiohttp.WSServerHandshakeError as error:
+        if again and await client.renew(error.status, authorization):
+            return await _open(session, client, path, query, protocol, again=False)
+
+        text = f"{client.name}: {error.message}"
+        raise errors.from_status(error.status, "", text) from error
 
 
 async def _no_redirect(

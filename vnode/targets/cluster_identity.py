@@ -36,6 +36,7 @@ CLUSTER_UNKNOWN: Final = "ClusterUnknown"
 REFUSED: Final = frozenset({OTHER_CLUSTER, CLUSTER_UNKNOWN})
 """Reasons of the health of a target that waits for the annotation."""
 NO_SUMMARY: Final = "NoSummary"
+SOURCE_ITSELF: Final = "SourceItself"
 
 _UID: Final = re.compile(r"[A-Za-z0-9-]{1,63}")
 
@@ -151,6 +152,7 @@ class Recognition:
         on_uid: Callable[[str], None],
         *,
         own_uid: str | None = None,
+        not_uid: str = "",
     ) -> None:
         self.recognized = asyncio.Event()
         self.changed = asyncio.Event()
@@ -159,6 +161,7 @@ class Recognition:
         self._expected = expected
         self._on_uid = on_uid
         self._own_uid = own_uid  # of a cluster that is its own target
+        self._not_uid = not_uid  # of the source, where the target must be another cluster
         self._may_read = True  # no read of the namespace kube-system was refused so far
 
     async def recognize(self, client: Client, summary: Object | None) -> None:
@@ -166,6 +169,13 @@ class Recognition:
         one."""
         uid = await self._uid_of(client, summary)
         refused = refusal(self._target, self._expected(), uid)
+        if uid and uid == self._not_uid:
+            refused = NotRecognized(
+                SOURCE_ITSELF,
+                "the ClusterProfile leads to this cluster itself, which sends pods: name a profile "
+                "of another cluster, or set self: true instead of clusterProfile",
+            )
+
         if refused is None and self.uid and uid and uid != self.uid:
             refused = NotRecognized(CONNECTING, "connecting to the cluster that was confirmed")
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from vnode.api import keys, objects
+from vnode.api.errors import MESSAGE_LIMIT
 from vnode.api.objects import Object
 from vnode.api.status_conditions import build
 from vnode.runtime.links import Link
@@ -14,6 +15,10 @@ READY: Final = "Ready"
 CLUSTER_NAME_UNIQUE: Final = "ClusterNameUnique"
 CREDENTIALS_LAST: Final = "CredentialsLast"
 AGENT: Final = "Agent"
+CONTROL_PLANE_HEALTHY: Final = "ControlPlaneHealthy"
+
+
+_REASON_LIMIT: Final = 128  # characters
 
 
 def ready(obj: Object, healthy: bool, reason: str, message: str, now: datetime) -> Object:
@@ -28,6 +33,28 @@ def link_condition(target: Object, link: Link, now: datetime) -> Object:
         return ready(target, False, "Failing", link.failure, now)
 
     return ready(target, health.healthy, health.reason, health.message, now)
+
+
+def control_plane(target: Object, told: Object | None, now: datetime) -> Object | None:
+    """Build the condition of a Target about what its inventory says of the control plane.
+
+    None if it says nothing, and never has. Whether the Target is Ready, our own probe decides.
+    """
+    if told is None or told.get("status") not in ("True", "False"):
+        known = objects.condition(target, CONTROL_PLANE_HEALTHY)
+        if known is None:
+            return None
+
+        text = "the inventory does not say whether the control plane works"
+        built = build(target, CONTROL_PLANE_HEALTHY, False, "Unknown", text, now)
+        moved = known.get("status") != "Unknown"
+        since = objects.timestamp(now) if moved else known["lastTransitionTime"]
+        return {**built, "status": "Unknown", "lastTransitionTime": since}
+
+    holds, message = told["status"] == "True", str(told.get("message") or "")[:MESSAGE_LIMIT]
+    reason = str(told.get("reason") or "Unknown")
+    text = f"the inventory says: {message}" if message else "so the inventory says"
+    return build(target, CONTROL_PLANE_HEALTHY, holds, reason[:_REASON_LIMIT], text, now)
 
 
 def agent(target: Object, link: Link, now: datetime) -> Object | None:

@@ -8,13 +8,11 @@ place.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
-from vnode.api import changeable, keys, kinds, objects, quota_shapes, shapes
+from vnode.api import keys, kinds, objects, quota_shapes, shapes
 from vnode.api.clock import Clock, happens_within
 from vnode.api.identity import (
     Identity,
@@ -31,14 +29,17 @@ from vnode.runtime.links import (
     OTHERS_INDEX,
     PARENT_KEY_INDEX,
     PARENT_UID_INDEX,
+    UNDESCRIBED,
+    ClusterDescription,
     Link,
     LinkHealth,
     Links,
 )
 from vnode.runtime.supervisor import Supervisor, supervise
-from vnode.targets import cleanup, cluster_identity
+from vnode.targets import cleanup, cluster_identity, moving
 from vnode.targets.cluster_identity import Expected, Recognition, RecognizedClient
 from vnode.targets.heartbeats import HeartbeatMonitor
+from vnode.targets.kept_chaperons import trim_chaperon
 from vnode.targets.model import TargetSpec
 from vnode.targets.name_conflicts import NameConflicts
 from vnode.targets.probing import Prober
@@ -49,35 +50,11 @@ _QUOTAS: Final = 2.0  # seconds that a target's first use waits for each list of
 log = logging.getLogger(__name__)
 
 
-def fingerprint(spec: TargetSpec, kubeconfig: bytes) -> str:
-    """Return a digest that changes whenever a new connection must be made."""
-    return hashlib.sha256(repr(spec).encode() + b"\0" + kubeconfig).hexdigest()
-
-
-def trim_chaperon(chaperon: Object) -> Object:
-    """Drop the immutable part of the spec, which the source wrote itself.
-
-    The rules of policies are the same text for all pods of an owner, and kept once.
-    """
-    trimmed = {**chaperon, "spec": changeable.trim(objects.spec(chaperon))}
-    annotations = objects.annotations(chaperon)
-    if (rules := annotations.get(keys.OVERRIDES)) is not None:
-        shared = {**annotations, keys.OVERRIDES: _shared(rules)}
-        trimmed["metadata"] = {**objects.metadata(chaperon), "annotations": shared}
-
-    return trimmed
-
-
-@lru_cache(maxsize=256)
-def _shared(text: str) -> str:
-    """Return the first of all equal texts."""
-    return text
-
-
 class Connection:
     """Runs a link from `run` on, until cancelled or until a deleted Target's cluster is cleaned up.
 
-    `run` also ends when another cluster answers than before, to be called again. `expected` returns
+    `run` also ends when another cluster answers than before, or none at the address to which the
+    connection was moved, to be called again. `expected` returns
     which cluster the Target may be, and `on_cluster` is called with the UID of the one that it is.
     `on_name_conflicts` is called when `name_conflicts`, those of the present run, changes.
     """
@@ -104,8 +81,11 @@ class Connection:
         self._clock = clock
         self._expected = expected
         self._on_cluster = on_cluster
+        self._description = UNDESCRIBED
+        self._link: Link | None = None  # of the present run
         self._prober: Prober | None = None  # of the present run
         self._leave = asyncio.Event()  # set once the Target is deleted
+        self._has_moved = asyncio.Event()  # set when `endpoint` is at another address
 
     @property
     def leaving(self) -> bool:
@@ -116,6 +96,39 @@ class Connection:
         """Have `run` clean up the cluster, and then end: the Target was deleted."""
         self._leave.set()
 
+    def take_over(self, endpoint: Endpoint) -> None:
+        """Send further requests with the credentials of an endpoint that is the same otherwise.
+
+        Watches and streams that are open go on. What was refused for the former credentials is
+        tried again at once.
+        """
+        self.endpoint = endpoint
+        if (link := self._link) is not None:
+            link.client.take_over(endpoint.authorization)
+            for informer in (link.chaperons, link.summaries, *link.quotas):
+                informer.retry_now()
+
+        self.probe_now()
+
+    def move_to(self, endpoint: Endpoint) -> bool:
+        """Have the link go on at another address, once it is shown that this cluster answers there.
+
+        Until then the link works on as before. If that is not shown in time, `run` ends. Returns
+        False, and does nothing, if nothing would be lost by a new connection.
+        """
+        if self._link is None or not self._link.health.healthy:
+            return False
+
+        self.endpoint = endpoint
+        self._has_moved.set()
+        return True
+
+    def describe(self, description: ClusterDescription) -> None:
+        """Have the link know what an inventory says of the target."""
+        self._description = description
+        if self._link is not None:
+            self._link.describe(description)
+
     def probe_now(self) -> None:
         """Probe now: what the Target expects may have changed."""
         if self._prober is not None:
@@ -123,20 +136,24 @@ class Connection:
 
     async def run(self) -> None:
         """Connect, publish the link, and keep it alive; withdraw it at the end."""
-        key, is_self = self.spec.key, self.spec.secret is None
+        key = self.spec.key
         recognition = Recognition(
             key,
             self._expected,
             self._on_cluster,
-            own_uid=self._identity.uid if is_self else None,
+            own_uid=self._identity.uid if self.spec.is_self else None,
+            not_uid=self._identity.uid if self.spec.profile else "",
         )
+        self._has_moved.clear()
         with logs.context(target=str(key)):
             async with RecognizedClient(self.endpoint, recognition, name=str(key)) as client:
-                link = self._make_link(client)
+                link = self._link = self._make_link(client)
+                link.describe(self._description)
                 self._links.add(link)
                 try:
                     await self._serve(link, recognition)
                 finally:
+                    self._link = None
                     self._links.remove(link)
                     # Without a sample: a deleted Target is not an unhealthy one.
                     metrics.TARGET_HEALTHY.remove(str(key))
@@ -154,6 +171,8 @@ class Connection:
             await self._probe(link, prober, recognition, tasks)
             if recognition.changed.is_set():
                 log.warning("another cluster answers than before; connecting anew")
+            elif not self.leaving:
+                log.info("connecting anew")
             elif recognition.recognized.is_set():
                 await self._clean_up(link)
             else:
@@ -176,10 +195,34 @@ class Connection:
             ends = [
                 group.create_task(self._may_leave(link), name=f"leave-{name}"),
                 group.create_task(recognition.changed.wait(), name=f"end-{name}"),
+                group.create_task(self._move(link, recognition), name=f"move-{name}"),
             ]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for task in (*started, *ends):
                 task.cancel()
+
+    async def _move(self, link: Link, recognition: Recognition) -> None:
+        """Take the link to each further address; end if it cannot go there."""
+        while True:
+            await self._has_moved.wait()
+            self._has_moved.clear()
+            async with RecognizedClient(
+                self.endpoint, recognition, name=link.client.name
+            ) as successor:
+                problem = await moving.problem_at(
+                    successor, link.target.namespace, recognition, self._clock, self._has_moved
+                )
+                if problem and not self._has_moved.is_set():
+                    log.warning("the connection cannot go on at the new address: %s", problem)
+                    return
+
+                if not problem:
+                    await link.client.move_to(successor)
+
+            if not problem:
+                log.info("the connection goes on at the new address")
+                self.take_over(self.endpoint)  # there may be yet another token
+                link.notify_moved()
 
     async def _may_leave(self, link: Link) -> None:
         """Wait until the Target is deleted, and its chaperons are listed or had time to be.
@@ -272,7 +315,7 @@ class Connection:
             quotas=self._make_quotas(client),
             health=LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now()),
             labels_excluded=self.spec.labels_excluded,
-            is_self=self.spec.secret is None,
+            is_self=self.spec.is_self,
             options=self.spec.options,
             owns=self._owns,
         )

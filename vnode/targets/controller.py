@@ -3,7 +3,8 @@ on.
 
 A Target, or the Secret that it names, changes; its key is reconciled: the object is checked, the
 kubeconfig read, and if anything that matters is different, the old connection ends and a new one
-starts. A problem goes into the object's Ready condition, with the cure.
+starts; at another address of the same cluster it goes on. A problem goes into the object's Ready
+condition, with the cure.
 
 A connection is what the Target and its Secret say now, and nothing else. If they can no longer be
 used, the connection ends, although its old credentials may still work: whoever deletes a Secret may
@@ -15,17 +16,14 @@ and Kubernetes then gives the pods their tolerationSeconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable
 from vnode.api.identity import Identity
-from vnode.api.listeners import Listeners
-from vnode.api.objects import Object, Objects
-from vnode.kube import endpoint as endpoints
+from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.endpoint import Endpoint, Trust
 from vnode.kube.events import EventRecorder
@@ -34,25 +32,30 @@ from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
 from vnode.targets import cluster_identity, conditions, expiry, model, target_quota
-from vnode.targets.cluster_identity import Expected
-from vnode.targets.connection import Connection, fingerprint
-from vnode.targets.expiry import CredentialExpiry
+from vnode.targets.accesses import TargetAccess, TargetAccesses
+from vnode.targets.connection import Connection
+from vnode.targets.expiry import Renewal
+from vnode.targets.findings import TargetFindings
+from vnode.targets.fingerprints import Fingerprint
 from vnode.targets.model import TargetSpec
-from vnode.targets.reporting import Reporter, TargetFinding, found
-from vnode.targets.secrets import Secrets
+from vnode.targets.profiles.config import NO_INVENTORY, InventoryConfig
+from vnode.targets.profiles.refusals import PLUGIN_RUNS, ProfileRefused, ProfileUnavailable
+from vnode.targets.reporting import Reporter, found
 from vnode.targets.target_lister import TargetLister
+from vnode.targets.token_renewer import TokenRenewer
 from vnode.telemetry import logs, metrics
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
+_AGAIN: Final = 1.0  # seconds before a connection that has ended is made anew
 _LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
 
 log = logging.getLogger(__name__)
 
 
 class _Running(NamedTuple):
-    """A connection, and the fingerprint of what it was made from."""
+    """A connection, and the fingerprint of what it was made of."""
 
-    digest: str
+    made_of: Fingerprint
     connection: Connection
 
 
@@ -61,7 +64,8 @@ class TargetController:
 
     Every replica connects (`run`), so that a new leader starts warm; only the leader writes
     (`lead`), to Targets and, when they are deleted, to the clusters behind them. `trust` says what
-    the kubeconfig of each may make this process do.
+    the kubeconfig of each may make this process do, `inventory` how ClusterProfiles are used, in
+    namespaces of which `namespace_labels` returns the labels.
     """
 
     def __init__(
@@ -73,72 +77,62 @@ class TargetController:
         *,
         clock: Clock,
         trust: Callable[[TargetKey], Trust],
+        inventory: InventoryConfig = NO_INVENTORY,
+        namespace_labels: Callable[[str], Mapping[str, str]] = lambda _namespace: {},
     ) -> None:
         self._local = local
         self._identity = identity
         self._links = links
         self._clock = clock
-        self._trust = trust
+        self._accesses = TargetAccesses(local, trust, inventory, clock, namespace_labels)
         self._targets = targets
         self._controller: Controller[TargetKey] = Controller(
             "targets", self._reconcile, workers=4, lane=lambda key: key.namespace, total=16
         )
-        self._leading = False
-        self._findings: dict[TargetKey, Objects] = {}  # the conditions that it should have
-        self._finding_changed: Listeners[TargetKey] = Listeners()
+        self.findings = TargetFindings(targets, clock)
+        self._renewer: TokenRenewer | None = None  # while this replica leads
         # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
-        self._tasks: KeyedTasks[TargetKey] | None = None  # set, as _secrets is, while `run` runs
-        # By UID of a Target: the cluster that it was found to be, for as long as the Target exists.
-        self._clusters: dict[TargetKey, tuple[str, str]] = {}
-        self._secrets: Secrets | None = None
+        self._tasks: KeyedTasks[TargetKey] | None = None  # set while `run` runs
 
     async def lead(self, events: EventRecorder) -> None:
         """Write conditions, and clean up clusters of deleted Targets, until cancelled.
 
         A clean-up that is under way then is broken off, and left to the next leader.
         """
-        reporter = Reporter(self._local, events, self._finding, self._clock)
-        self._finding_changed.add(reporter.wake)
-        for key in self._findings:
+        reporter = Reporter(self._local, events, self.findings.get, self._clock)
+        self.findings.changed.add(reporter.wake)
+        renewer = self._renewer = TokenRenewer(
+            self._local, self._accesses.stored.get, self._controller.add, self._clock
+        )
+        self._accesses.changed.add(renewer.wake)
+        for key in self.findings:
             reporter.wake(key)
+            renewer.wake(key)
 
-        self._leading = True
         for key in self._gone:
             self._controller.add(key)
 
         try:
-            await reporter.run()
+            async with supervise() as tasks:
+                tasks.start(renewer.run(), "token-renewals")
+                await reporter.run()
         finally:
-            self._leading = False
+            self._renewer = None
+            for key in self.findings:  # what only a leader knows of them
+                self._controller.add(key)
+
             for running in list(self._running.values()):
                 spec = running.connection.spec
                 if running.connection.leaving and self._is_active(spec.key):
-                    await self._start(spec, running.connection.endpoint, running.digest)
+                    await self._start(spec, running.connection.endpoint, running.made_of)
                     self._gone.pop(spec.key, None)  # it waits for a leader from now on
                     self._controller.add(spec.key)
 
-    def _finding(self, key: TargetKey) -> TargetFinding | None:
-        obj, found = self._targets.get(key), self._findings.get(key)
-        if obj is None or not found:
-            return None
-
-        return TargetFinding(obj, found, cluster_identity.to_record(obj, self._cluster(key, obj)))
-
-    def _cluster(self, key: TargetKey, obj: Object) -> str:
-        """Return the UID of the cluster that the Target was last found to be, "" if unknown."""
-        uid, cluster = self._clusters.get(key, ("", ""))
-        return cluster if uid == objects.uid(obj) else ""
-
-    def _expected(self, key: TargetKey) -> Expected:
-        obj = self._targets.get(key)
-        return cluster_identity.expected(obj, self._cluster(key, obj)) if obj else Expected()
-
-    def _on_cluster(self, key: TargetKey, cluster: str) -> None:
-        if (obj := self._targets.get(key)) is not None:
-            self._clusters[key] = objects.uid(obj), cluster
-            self._finding_changed.call(key)
+    @property
+    def _leads(self) -> bool:
+        return self._renewer is not None
 
     async def run(self) -> None:
         """Connect to all targets until cancelled."""
@@ -152,7 +146,7 @@ class TargetController:
         )
         async with supervise() as tasks:
             self._tasks = tasks.keyed(self._on_connection, self._clock)
-            self._secrets = Secrets(self._local, tasks.keyed(), self._controller.add)
+            self._accesses.watch(tasks, self._controller.add)
             await self._controller.run()
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
@@ -167,27 +161,36 @@ class TargetController:
             self._gone.pop(key, None)
             if not self._targets.fits(key):
                 await self._disconnect(key)
-                self._set_problem(key, obj, target_quota.EXCEEDED, self._targets.quota.explain(key))
+                why = self._targets.quota.explain(key)
+                self.findings.set_problem(key, obj, target_quota.EXCEEDED, why)
                 return None
 
             try:
                 spec = model.parse(obj)
-                endpoint, digest, end = await self._endpoint(spec)
+                access = await self._accesses.read(spec)
             except ConfigError as error:
                 await self._stop(key)
-                self._set_problem(key, obj, "Invalid", str(error))
+                reason = error.reason if isinstance(error, ProfileRefused) else "Invalid"
+                self.findings.set_problem(key, obj, reason, str(error))
                 return None
+            except ProfileUnavailable as error:
+                if error.reason == PLUGIN_RUNS and key in self._running:
+                    return _RESTART  # the former connection goes on meanwhile
+
+                self.findings.set_problem(key, obj, error.reason, str(error))
+                return _RESTART
             except Unreachable as error:
-                self._set_problem(key, obj, "SecretUnreadable", str(error))
+                self.findings.set_problem(key, obj, "SecretUnreadable", str(error))
                 return _RESTART
             except Exception as error:
-                self._set_problem(key, obj, "Failing", explain(error))
+                self.findings.set_problem(key, obj, "Failing", explain(error))
                 raise
 
-            await self._ensure(spec, endpoint, digest)
+            await self._ensure(spec, access)
+            self._running[key].connection.describe(access.description)
             self._probe_refused(key)
-            self._update_conditions(key, obj, end)
-            return expiry.seconds_until_change(end, self._clock.now())
+            self._update_conditions(key, obj, access)
+            return expiry.seconds_until_change(access.end, self._clock.now())
 
     async def _forget(self, key: TargetKey) -> float | None:
         """End the connection of a deleted Target, after the clean-up if this replica leads.
@@ -195,11 +198,10 @@ class TargetController:
         A replica that does not lead keeps it for a while: it may come to lead, and have to clean
         up.
         """
-        self._findings.pop(key, None)
-        self._finding_changed.call(key)
+        self.findings.forget_conditions(key)
         running = self._running.get(key)
         if running and self._is_active(key):
-            if self._leading:
+            if self._leads:
                 running.connection.leave()  # its end wakes this key again
                 return None
 
@@ -209,36 +211,32 @@ class TargetController:
                 return left
 
         self._gone.pop(key, None)
-        self._clusters.pop(key, None)
+        self.findings.forget_cluster(key)
         await self._disconnect(key)
         metrics.forget(str(key))
         return None
 
     async def _disconnect(self, key: TargetKey) -> None:
         await self._stop(key)
-        if self._secrets is not None:
-            self._secrets.use(key, None)
+        self._accesses.forget(key)
 
-    async def _endpoint(self, spec: TargetSpec) -> tuple[Endpoint, str, CredentialExpiry | None]:
-        """Return a target's endpoint, fingerprint and credentials' expiry."""
-        assert self._secrets is not None, "reconciled outside run"
-        self._secrets.use(spec.key, spec.secret)
-        if spec.secret is None:
-            return self._local.endpoint, fingerprint(spec, b""), None
-
-        kubeconfig = await self._secrets.kubeconfig(spec.secret)
-        endpoint = endpoints.from_kubeconfig(
-            kubeconfig, spec.secret.context or None, trust=self._trust(spec.key)
-        )
-        end = expiry.of_kubeconfig(kubeconfig, spec.secret.context)
-        return endpoint, fingerprint(spec, kubeconfig), end
-
-    async def _ensure(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
+    async def _ensure(self, spec: TargetSpec, access: TargetAccess) -> None:
         known = self._running.get(spec.key)
-        if known is None or known.digest != digest or known.connection.leaving:
-            await self._start(spec, endpoint, digest)
+        wanted = access.fingerprint
+        goes_on = known and not known.connection.leaving
+        if known is None or not goes_on or known.made_of.connection != wanted.connection:
+            await self._start(spec, access.endpoint, wanted)
+        elif known.made_of.server != wanted.server:
+            if known.connection.move_to(access.endpoint):
+                self._running[spec.key] = _Running(wanted, known.connection)
+            else:
+                await self._start(spec, access.endpoint, wanted)
+        elif known.made_of.token != wanted.token:
+            log.info("the connection goes on with the new token")
+            self._running[spec.key] = _Running(wanted, known.connection)
+            known.connection.take_over(access.endpoint)
 
-    async def _start(self, spec: TargetSpec, endpoint: Endpoint, digest: str) -> None:
+    async def _start(self, spec: TargetSpec, endpoint: Endpoint, made_of: Fingerprint) -> None:
         """Replace the connection that there was by a new one."""
         await self._stop(spec.key)
         assert self._tasks is not None, "reconciled outside run"
@@ -248,12 +246,13 @@ class TargetController:
             identity=self._identity,
             links=self._links,
             clock=self._clock,
-            expected=lambda: self._expected(spec.key),
-            on_cluster=lambda uid: self._on_cluster(spec.key, uid),
+            expected=lambda: self.findings.expected(spec.key),
+            on_cluster=lambda uid: self.findings.set_cluster(spec.key, uid),
             on_name_conflicts=lambda: self._controller.add(spec.key),
         )
-        self._running[spec.key] = _Running(digest, connection)
-        self._tasks.start(spec.key, partial(_run, connection), f"target-{spec.key}")
+        self._running[spec.key] = _Running(made_of, connection)
+        run = partial(_run, connection, self._clock)
+        self._tasks.start(spec.key, run, f"target-{spec.key}")
 
     def _is_active(self, key: TargetKey) -> bool:
         return self._tasks is not None and self._tasks.is_active(key)
@@ -275,29 +274,33 @@ class TargetController:
         if self._running.pop(key, None) and self._tasks is not None:
             await self._tasks.end(key)
 
-    def _update_conditions(self, key: TargetKey, obj: Object, end: CredentialExpiry | None) -> None:
+    def _update_conditions(self, key: TargetKey, obj: Object, access: TargetAccess) -> None:
         """Set the conditions from what the connection has found so far."""
         link, connection = self._links.get(key.node_name), self._running[key].connection
         if link is None and connection.failure:
-            self._set_problem(key, obj, "Failing", connection.failure)
+            self.findings.set_problem(key, obj, "Failing", connection.failure)
 
         if link is None or link.health.reason == CONNECTING:
             return
 
+        renewal = access.renewal
+        if renewal and self._renewer and (failure := self._renewer.failure(key)):
+            renewal = Renewal(renewal.at, failure)
+
         conflicts, now = connection.name_conflicts, self._clock.now()
-        self._set_conditions(key, found(obj, link, end, conflicts, self._identity.name, now))
-
-    def _set_problem(self, key: TargetKey, obj: Object, reason: str, message: str) -> None:
-        """Set the Ready condition to why there is no connection."""
-        found = conditions.ready(obj, False, reason, message, self._clock.now())
-        self._set_conditions(key, [found])
-
-    def _set_conditions(self, key: TargetKey, wanted: Objects) -> None:
-        self._findings[key] = wanted
-        self._finding_changed.call(key)
+        lasting = expiry.condition(obj, access.end, renewal, now)
+        expiry.measure(str(key), access.end, lasting)
+        wanted = found(obj, link, lasting, conflicts, self._identity.name, now)
+        told = conditions.control_plane(obj, access.control_plane, now)
+        self.findings.set(key, [*wanted, told] if told else wanted)
 
 
-async def _run(connection: Connection) -> None:
-    """Run a connection; one that failed while leaving is not retried: orphans are collected."""
-    if not connection.leaving:
+async def _run(connection: Connection, clock: Clock) -> None:
+    """Run a connection, and again when it ends, until it leaves.
+
+    One that failed while leaving is not retried: orphans are collected.
+    """
+    while not connection.leaving:
         await connection.run()
+        if not connection.leaving:
+            await clock.sleep(_AGAIN)

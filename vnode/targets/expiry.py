@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -21,11 +22,15 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.kube import endpoint
 from vnode.targets import conditions
+from vnode.telemetry import metrics
 
 AHEAD: Final = timedelta(days=7)
 """How long before their end the credentials of a Target are called ending."""
 
-_LONGEST: Final = 43200.0  # seconds
+LONGEST: Final = 43200.0  # seconds
+"""How long to wait at most for a moment of the wall clock, which may be set."""
+NOT_RENEWED: Final = "NotRenewed"
+"""The reason of a Target whose credentials the agent was told to renew, and cannot."""
 _CURE: Final = "run vnode connect again, or put a new kubeconfig into the Secret"
 
 
@@ -39,6 +44,17 @@ class CredentialExpiry:
     what: str
     at: datetime
     subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What becomes of the credentials of a managed Secret.
+
+    They are renewed at `at`; `failure` says why they cannot be, with the cure, "" if they can.
+    """
+
+    at: datetime | None
+    failure: str = ""
 
 
 def claims(token: str) -> dict[str, Any]:
@@ -94,27 +110,62 @@ def of_kubeconfig(text: bytes, context: str = "") -> CredentialExpiry | None:
     return None
 
 
-def condition(target: Object, end: CredentialExpiry | None, now: datetime) -> Object | None:
+def condition(
+    target: Object, end: CredentialExpiry | None, renewal: Renewal | None, now: datetime
+) -> Object | None:
     """Build the condition of a Target whose credentials end then; None if it needs none.
 
-    It changes when credentials are replaced, AHEAD of their end, and at their end: never between.
+    It changes when credentials are replaced, AHEAD of their end if nobody renews them, and at their
+    end; in between only when they can no longer be renewed, or can be again.
     """
-    if end is None:
-        if objects.condition(target, conditions.CREDENTIALS_LAST) is None:
-            return None
+    known = objects.condition(target, conditions.CREDENTIALS_LAST) is not None
+    if end is None and renewal is None and not known:
+        return None
 
-        verdict = (True, "NoEnd", "the credentials have no end of their own")
-        return status_conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+    verdict = _verdict(end, renewal, now)
+    return status_conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+
+
+def _verdict(
+    end: CredentialExpiry | None, renewal: Renewal | None, now: datetime
+) -> tuple[bool, str, str]:
+    """Return status, reason and message of the condition."""
+    failure = f"vnode cannot renew it: {renewal.failure}" if renewal and renewal.failure else ""
+    if end is None:
+        if renewal and failure:
+            return False, NOT_RENEWED, renewal.failure
+
+        return True, "NoEnd", "the credentials have no end of their own"
 
     moment = f"{end.at:%Y-%m-%d %H:%M} UTC"
     if now >= end.at:
-        verdict = (False, "Ended", f"the {end.what} ended on {moment}: {_CURE}")
-    elif now >= end.at - AHEAD:
-        verdict = (False, "EndingSoon", f"the {end.what} ends on {moment}: {_CURE}")
-    else:
-        verdict = (True, "Lasting", f"the {end.what} ends on {moment}")
+        return False, "Ended", f"the {end.what} ended on {moment}: {failure or _CURE}"
 
-    return status_conditions.build(target, conditions.CREDENTIALS_LAST, *verdict, now)
+    if failure:
+        return False, NOT_RENEWED, f"the {end.what} ends on {moment}; {failure}"
+
+    if renewal and renewal.at:
+        when = f"{renewal.at:%Y-%m-%d %H:%M} UTC"
+        return True, "Lasting", f"the {end.what} ends on {moment}; vnode renews it on {when}"
+
+    if now >= end.at - AHEAD:
+        return False, "EndingSoon", f"the {end.what} ends on {moment}: {_CURE}"
+
+    return True, "Lasting", f"the {end.what} ends on {moment}"
+
+
+def measure(target: str, end: CredentialExpiry | None, condition: Object | None) -> None:
+    """Set the gauges of a target whose credentials end then, and say that."""
+    lasts = None if condition is None else float(condition["status"] == "True")
+    for gauge, value in (
+        (metrics.TARGET_CREDENTIALS_EXPIRY, end.at.timestamp() if end else None),
+        (metrics.TARGET_CREDENTIALS_LAST, lasts),
+    ):
+        if value is None:
+            with suppress(KeyError):
+                gauge.remove(target)
+        else:
+            gauge.labels(target).set(value)
 
 
 def seconds_until_change(end: CredentialExpiry | None, now: datetime) -> float | None:
@@ -126,4 +177,4 @@ def seconds_until_change(end: CredentialExpiry | None, now: datetime) -> float |
         return None
 
     changes = [change for change in (end.at - AHEAD, end.at) if change > now]
-    return min((changes[0] - now).total_seconds() + 1, _LONGEST) if changes else None
+    return min((changes[0] - now).total_seconds() + 1, LONGEST) if changes else None

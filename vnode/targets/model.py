@@ -5,6 +5,7 @@ Pure: an object in, a `TargetSpec` out, or a ConfigError whose text becomes the 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from vnode.api import keys, names, objects, patterns
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.runtime.links import NO_OPTIONS, TargetKey, TargetOptions
+from vnode.targets.profiles import remembering
 
 DEFAULT_KEY: Final = "config"  # of the Secret's data, as Admiralty has it
 
@@ -39,13 +41,34 @@ class SecretReference:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileReference:
+    """The place of the ClusterProfile that a Target names."""
+
+    namespace: str
+    name: str
+
+    @property
+    def object_key(self) -> str:
+        """`namespace/name` of the profile."""
+        return objects.join_key(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target to connect to: this cluster itself if `secret` is None, else another."""
+    """A target to connect to: by a kubeconfig, by a ClusterProfile, or this cluster itself."""
 
     key: TargetKey
     secret: SecretReference | None
     excluded_labels: str
     options: TargetOptions = NO_OPTIONS
+    profile: ProfileReference | None = None
+    last_profile: Object | None = dataclasses.field(default=None, repr=False, compare=False)
+    """The profile as a set remembers it, for when it is gone; no part of what a connection is."""
+
+    @property
+    def is_self(self) -> bool:
+        """Whether the target is this cluster itself."""
+        return self.secret is None and self.profile is None
 
     @property
     def labels_excluded(self) -> Callable[[str], bool] | None:
@@ -61,6 +84,16 @@ def key_of(obj: Object) -> TargetKey:
     return TargetKey(objects.namespace(obj), objects.name(obj))
 
 
+def named_profile(obj: Object) -> str:
+    """Return `namespace/name` of the ClusterProfile that a Target names, "" if it names none."""
+    named = objects.spec(obj).get("clusterProfile")
+    if not isinstance(named, dict) or not named.get("name"):
+        return ""
+
+    namespace = named.get("namespace") or objects.namespace(obj)
+    return objects.join_key(str(namespace), str(named["name"]))
+
+
 def parse(obj: Object) -> TargetSpec:
     """Check a Target or ClusterTarget; ConfigError says which field to change."""
     key, spec = key_of(obj), objects.spec(obj)
@@ -72,13 +105,17 @@ def parse(obj: Object) -> TargetSpec:
         )
 
     wants_self, reference = bool(spec.get("self")), spec.get("kubeconfigSecret")
-    if wants_self and reference:
-        raise ConfigError("spec has both self and kubeconfigSecret: remove one of them")
+    named = spec.get("clusterProfile")
+    alternatives = {"self": wants_self, "kubeconfigSecret": reference, "clusterProfile": named}
+    given = [field for field, value in alternatives.items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"spec has both {given[0]} and {given[1]}: remove one of them")
 
-    if not wants_self and not reference:
+    if not given:
         raise ConfigError(
-            "spec has neither self nor kubeconfigSecret: set kubeconfigSecret.name to a Secret "
-            "with the target's kubeconfig, or self: true for this cluster"
+            "spec has neither self nor kubeconfigSecret nor clusterProfile: set "
+            "kubeconfigSecret.name to a Secret with the target's kubeconfig, clusterProfile.name "
+            "to a ClusterProfile, or self: true for this cluster"
         )
 
     excluded = str(spec.get("excludedLabelsRegexp") or "")
@@ -87,7 +124,9 @@ def parse(obj: Object) -> TargetSpec:
     if wants_self and options.source_api:
         raise ConfigError(f"remove annotation {keys.TOKENS}: this cluster's tokens are its own")
 
-    return TargetSpec(key, secret, excluded, options)
+    profile = _profile(key, named) if named else None
+    last = remembering.recall(obj, profile.namespace, profile.name) if profile else None
+    return TargetSpec(key, secret, excluded, options, profile, last)
 
 
 def _options(obj: Object) -> TargetOptions:
@@ -157,6 +196,32 @@ def _secret(key: TargetKey, reference: Object) -> SecretReference:
         str(reference.get("key") or DEFAULT_KEY),
         str(reference.get("context") or ""),
     )
+
+
+def _profile(key: TargetKey, reference: Object) -> ProfileReference:
+    """Return the profile that a Target names: in its own namespace, or for a ClusterTarget in the
+    one that it says, as two namespaces may have profiles of one name."""
+    name, namespace = reference.get("name"), reference.get("namespace") or key.namespace
+    if not name:
+        raise ConfigError("spec.clusterProfile.name is empty: name the ClusterProfile")
+
+    if not namespace:
+        raise ConfigError(
+            "spec.clusterProfile.namespace is empty: a ClusterTarget must say where its profile "
+            "is, since each namespace may have one of that name"
+        )
+
+    for field, value in (("name", name), ("namespace", namespace)):
+        if not names.SUBDOMAIN.fullmatch(str(value)):
+            raise ConfigError(f"spec.clusterProfile.{field} {value!r} cannot be a {field}")
+
+    if key.namespace and namespace != key.namespace:
+        raise ConfigError(
+            f"spec.clusterProfile.namespace is {namespace!r}: a Target can name a profile of its "
+            "own namespace only; use a ClusterTarget"
+        )
+
+    return ProfileReference(str(namespace), str(name))
 
 
 def _check_regexp(text: str) -> None:

@@ -215,7 +215,8 @@ def _explain_denied(error: Denied, namespace: str) -> tuple[str, str]:
             "Unauthorized",
             (
                 "the target does not accept the credentials (expired or revoked?): run vnode "
-                "connect again, or put a new kubeconfig into the Secret"
+                "connect again, put a new kubeconfig into the Secret, or, for a ClusterProfile, "
+                "see what its plugin gives"
             ),
         )
 

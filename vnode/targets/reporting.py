@@ -24,8 +24,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, TargetKey
 from vnode.runtime.write_limits import WriteLimiter
-from vnode.targets import cluster_identity, conditions, expiry, name_conflicts
-from vnode.targets.expiry import CredentialExpiry
+from vnode.targets import cluster_identity, conditions, name_conflicts
 from vnode.targets.name_conflicts import NameConflicts
 
 log = logging.getLogger(__name__)
@@ -43,15 +42,15 @@ class TargetFinding(NamedTuple):
 def found(
     target: Object,
     link: Link,
-    end: CredentialExpiry | None,
+    credentials: Object | None,
     conflicts: NameConflicts,
     name: str,
     now: datetime,
 ) -> Objects:
-    """Build the conditions of a Target with a link, whose credentials end then."""
+    """Build the conditions of a Target with a link; `credentials` is the one about their end."""
     built = [
         conditions.link_condition(target, link, now),
-        expiry.condition(target, end, now),
+        credentials,
         conditions.agent(target, link, now),
     ]
     if link.synced:

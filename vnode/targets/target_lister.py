@@ -104,6 +104,31 @@ class TargetLister:
         keys = [key for key in self.keys() if not namespace or key.namespace in ("", namespace)]
         return frozenset(name for key in keys for name in (key.name, key.node_name))
 
+    def nodes_by_profile(self, namespace: str) -> dict[str, frozenset[str]] | None:
+        """Return the virtual nodes for pods of that namespace, "" for all, by the ClusterProfiles
+        that their Targets name (`namespace/name`); None while not all Targets are known."""
+        if not self.synced:
+            return None
+
+        found: dict[str, frozenset[str]] = {}
+        for informer in self.informers:
+            for obj in informer.store.values():
+                key = model.key_of(obj)
+                profile = model.named_profile(obj)
+                if profile and (not namespace or key.namespace in ("", namespace)):
+                    found[profile] = found.get(profile, frozenset()) | {key.node_name}
+
+        return found
+
+    def profiles_of_nodes(self) -> dict[str, str] | None:
+        """Return the ClusterProfiles (`namespace/name`) that Targets name, by virtual node; None
+        while not all Targets are known."""
+        found = self.nodes_by_profile("")
+        if found is None:
+            return None
+
+        return {node: profile for profile, nodes in found.items() for node in nodes}
+
     def has_finalizer(self, name: str) -> bool:
         """Tell whether that finalizer belongs to a Target that exists, or may exist."""
         return not self.synced or name in self._present.finalizers

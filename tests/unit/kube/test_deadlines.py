@@ -102,7 +102,7 @@ class Hanging(Cached):
 async def test_credentials_that_do_not_come_are_no_answer() -> None:
     """Whoever waits for the first who asked does so no longer than that one."""
     client = Client(Endpoint("https://c1.invalid", None, Hanging()), name="slow")
-    asking = [client.authorization(), client._headers({}), client.authorization()]
+    asking = [client.authorization(), client._authorize({}), client.authorization()]
     for error in await asyncio.gather(*asking, return_exceptions=True):
         assert isinstance(error, Unreachable)
         assert str(error) == "slow: timed out"

@@ -343,12 +343,13 @@ def test_a_kubeconfig_from_a_secret_runs_nothing_and_reads_no_file(user):
         endpoint.from_kubeconfig(json.dumps(config))
 
 
+PLUGIN = {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1"}
 ALLOWED = Trust(commands=frozenset({"aws"}))
 
 
 def with_plugin(*variables: str) -> str:
     env = [{"name": name, "value": "x"} for name in variables]
-    return json.dumps(config(user={"exec": {"command": "aws", "env": env}}))
+    return json.dumps(config(user={"exec": {**PLUGIN, "env": env}}))
 
 
 @pytest.mark.parametrize(
@@ -368,6 +369,6 @@ def test_a_variable_that_chooses_an_account_is_none_of_those():
 
 @pytest.mark.parametrize("env", ["PATH", [1], [None], [{"value": "x"}], {"name": "PATH"}])
 def test_an_environment_that_is_none_is_refused(env):
-    text = json.dumps(config(user={"exec": {"command": "aws", "env": env}}))
+    text = json.dumps(config(user={"exec": {**PLUGIN, "env": env}}))
     with pytest.raises(ConfigError, match="no list of names and values"):
         endpoint.from_kubeconfig(text, trust=ALLOWED)

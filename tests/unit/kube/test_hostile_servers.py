@@ -83,7 +83,7 @@ def test_every_session_of_ours_is_without_a_cookie_jar() -> None:
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "aiohttp.ClientSession"
     ]
-    assert sorted(made) == [("oidc.py", True), ("transport.py", True), ("websockets.py", True)]
+    assert sorted(made) == [("oidc.py", True), ("sessions.py", True), ("websockets.py", True)]
 
 
 async def test_words_of_other_servers_are_not_passed_on() -> None:

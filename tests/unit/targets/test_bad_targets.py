@@ -110,7 +110,7 @@ class Agent:
             events=EventRecorder(local, "test"),
             clock=clock,
         )
-        self.controller._finding_changed.add(lambda _key: self._news.set())
+        self.controller.findings.changed.add(lambda _key: self._news.set())
         self.met: set[str] = set()
         self._news = asyncio.Event()
 
@@ -122,7 +122,7 @@ class Agent:
     @property
     def ready(self) -> Object:
         """The Target's condition."""
-        found = self.controller._finding(KEY)
+        found = self.controller.findings.get(KEY)
         return found.conditions[0] if found else {}
 
     @property

@@ -87,3 +87,22 @@ def test_a_condition_says_what_a_target_runs(version, runs, status, reason, says
 def test_nothing_is_said_about_an_agent_before_the_target_has_a_summary():
     link: Any = SimpleNamespace(summary=None, runs_vnode=False)
     assert conditions.agent(make_target(), link, NOW) is None
+
+
+def test_what_an_inventory_says_of_the_control_plane_is_told_and_then_left_alone():
+    later = NOW + timedelta(minutes=5)
+    told = {"status": "False", "reason": "HeartbeatLost", "message": "for 5 min"}
+    target = make_target()
+    assert conditions.control_plane(target, None, NOW) is None
+    assert conditions.control_plane(target, {"status": "Unknown"}, NOW) is None
+    for answer, status, reason in (
+        (told, "False", "HeartbeatLost"),
+        ({"status": "True", "reason": "", "message": None}, "True", "Unknown"),
+        (None, "Unknown", "Unknown"),
+        (told, "False", "HeartbeatLost"),
+    ):
+        found = conditions.control_plane(target, answer, NOW)
+        assert found is not None
+        assert (found["status"], found["reason"]) == (status, reason)
+        target = make_target(found)
+        assert conditions.control_plane(target, answer, later) == found

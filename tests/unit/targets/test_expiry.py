@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vnode.api.objects import Object
 from vnode.runtime.certs import keypairs
 from vnode.targets import expiry
-from vnode.targets.expiry import AHEAD, CredentialExpiry
+from vnode.targets.expiry import AHEAD, CredentialExpiry, Renewal
 
 END = datetime(2030, 1, 1, tzinfo=UTC)
 TARGET: Object = {"metadata": {"name": "a", "namespace": "b"}}
@@ -82,17 +82,43 @@ def test_nonsense_is_no_error(text: bytes) -> None:
     ],
 )
 def test_a_target_says_it_a_week_ahead(before: timedelta, status: str, reason: str) -> None:
-    condition = expiry.condition(TARGET, CredentialExpiry("token", END), END - before)
+    condition = expiry.condition(TARGET, CredentialExpiry("token", END), None, END - before)
     assert condition is not None
     assert (condition["status"], condition["reason"]) == (status, reason)
     assert "2030-01-01 00:00 UTC" in condition["message"]
     assert (status == "True") != ("vnode connect" in condition["message"])
 
 
+@pytest.mark.parametrize(
+    ("renewal", "before", "reason", "text"),
+    [
+        (Renewal(END - AHEAD), timedelta(hours=1), "Lasting", "vnode renews it on 2029-12-25"),
+        (Renewal(None, "no right"), timedelta(days=90), "NotRenewed", "cannot renew it: no right"),
+        (Renewal(END, "no right"), timedelta(hours=1), "NotRenewed", "ends on 2030-01-01"),
+        (Renewal(END, "no right"), timedelta(), "Ended", "cannot renew it: no right"),
+        (Renewal(END), timedelta(), "Ended", "run vnode connect again"),
+    ],
+)
+def test_a_token_that_is_renewed_lasts_until_it_cannot_be(
+    renewal: Renewal, before: timedelta, reason: str, text: str
+) -> None:
+    condition = expiry.condition(TARGET, CredentialExpiry("token", END), renewal, END - before)
+    assert condition is not None
+    assert condition["reason"] == reason
+    assert condition["status"] == ("True" if reason == "Lasting" else "False")
+    assert text in condition["message"]
+
+
+def test_a_managed_secret_without_a_token_says_so() -> None:
+    condition = expiry.condition(TARGET, None, Renewal(None, "no token"), END)
+    assert condition is not None
+    assert (condition["reason"], condition["message"]) == ("NotRenewed", "no token")
+
+
 def test_credentials_without_an_end_are_mentioned_only_where_others_had_one() -> None:
-    assert expiry.condition(TARGET, None, END) is None
-    old = expiry.condition(TARGET, CredentialExpiry("token", END), END)
-    after = expiry.condition({**TARGET, "status": {"conditions": [old]}}, None, END)
+    assert expiry.condition(TARGET, None, None, END) is None
+    old = expiry.condition(TARGET, CredentialExpiry("token", END), None, END)
+    after = expiry.condition({**TARGET, "status": {"conditions": [old]}}, None, None, END)
     assert after is not None
     assert (after["status"], after["reason"]) == ("True", "NoEnd")
 

@@ -1,0 +1,121 @@
+"""A command that gives credentials is bounded in time, output and number, whatever it does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vnode.api.errors import Unreachable
+from vnode.kube import exec_runs
+from vnode.kube.exec_runs import ExecRunner, Execution
+
+
+def script(text: str, *, timeout: float = 10, **environment: str) -> Execution:
+    return Execution("/bin/sh", ("-c", text), {"PATH": os.environ["PATH"], **environment}, timeout)
+
+
+async def test_what_a_command_prints_is_returned_and_it_sees_its_environment_alone(monkeypatch):
+    monkeypatch.setenv("OF_THE_AGENT", "hidden")
+    output = await exec_runs.run(script("echo $GIVEN; echo ${OF_THE_AGENT:-none}", GIVEN="yes"))
+    assert output == b"yes\nnone\n"
+
+
+async def test_it_has_no_input_and_no_terminal():
+    text = "cat; (: </dev/tty) 2>/dev/null || echo no terminal"
+    assert await exec_runs.run(script(text)) == b"no terminal\n"
+
+
+async def test_one_that_hangs_ends_in_time_with_all_that_it_has_started(tmp_path: Path):
+    told = tmp_path / "pids"
+    text = f"sleep 300 & echo $! > {told}; echo $$ >> {told}; wait"
+    started = time.monotonic()
+    with pytest.raises(Unreachable, match="no answer within 1 s"):
+        await exec_runs.run(script(text, timeout=1))
+
+    assert time.monotonic() - started < 8
+    for pid in told.read_text().split():
+        await gone(int(pid))
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended, if perhaps not been waited for."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+
+    try:
+        ended, _, _ = await asyncio.to_thread(select.select, [process], [], [], 10)
+        assert ended
+    finally:
+        os.close(process)
+
+
+async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path):
+    told = tmp_path / "pid"
+    text = f"sleep 300 >/dev/null 2>&1 & echo $! > {told}; echo done"
+    assert await exec_runs.run(script(text)) == b"done\n"
+    await gone(int(told.read_text()))
+
+
+async def test_one_that_is_cancelled_ends(tmp_path: Path):
+    told = tmp_path / "pid"
+    os.mkfifo(told)
+    task = asyncio.create_task(exec_runs.run(script(f"echo $$ > {told}; exec sleep 300")))
+    pid = int(await asyncio.to_thread(told.read_text))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    await gone(pid)
+
+
+async def test_one_that_prints_without_end_is_stopped():
+    with pytest.raises(Unreachable, match="more than 65536 bytes"):
+        await exec_runs.run(script("yes"))
+
+
+async def test_errors_without_end_are_no_reason_to_fail():
+    text = "head -c 1000000 /dev/zero >&2; echo fine"
+    assert await exec_runs.run(script(text)) == b"fine\n"
+
+
+async def test_a_failure_is_told_with_the_last_line_and_no_secret():
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJlIGhlcmU"
+    text = f"echo first >&2; printf 'denied\\033[31m {token} here\\n\\n' >&2; exit 3"
+    with pytest.raises(Unreachable, match=r"failed \(exit 3\): denied") as raised:
+        await exec_runs.run(script(text))
+
+    told = str(raised.value)
+    assert token not in told
+    assert "first" not in told
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("command", ["/none/such", "/tmp", "a\0b"])
+async def test_one_that_cannot_be_started_is_told(command):
+    with pytest.raises(Unreachable, match="cannot be started"):
+        await exec_runs.run(Execution(command, (), {}))
+
+
+@pytest.mark.parametrize(("command", "failing"), [("/bin/sh", True), (sys.executable, False)])
+async def test_commands_that_hang_take_no_place_of_one_that_works(command, failing):
+    runner = ExecRunner()
+    environment = {"PATH": os.environ["PATH"]}
+    hang = Execution("/bin/sh", ("-c", "sleep 300"), environment, 300)
+    hanging = [asyncio.create_task(runner.run(hang, failing=failing)) for _number in range(9)]
+    words = ("-c", "echo works" if command == "/bin/sh" else "print('works')")
+    working = Execution(command, words, environment)
+    async with asyncio.timeout(30):
+        assert await runner.run(working) == b"works\n"
+
+    for task in hanging:
+        task.cancel()
+
+    await asyncio.wait(hanging)
