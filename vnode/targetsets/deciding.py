@@ -1,0 +1,220 @@
+"""Decides which Targets a set makes, and how those go whose profile is gone. Pure.
+
+A Target goes in order: its profile is gone for a moment (changes that belong together arrive one by
+one), then it is marked and its virtual node cordoned; for `after` nothing else happens, then its
+pods are evicted and it is deleted. All that must last is on the Target (since when) and on the set
+(whether removals are held), so that another leader goes on where this one was.
+
+The guard: if most profiles go within a minute, that is rather a fault of the inventory than the end
+of most clusters. Then nothing is removed until somebody confirms it, or the profiles are back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from vnode.api import names, objects
+from vnode.api.objects import Object
+from vnode.runtime.links import TargetKey
+from vnode.targetsets.spec import RemovalPolicy, TargetSetSpec
+
+SETTLE: Final = 2.0
+"""Seconds for which a profile must be gone before anything is done."""
+WINDOW: Final = 60.0
+"""Seconds within which profiles that go count as going at once."""
+GUARDED: Final = 3
+"""Targets of a set below which there is no guard."""
+
+NAME_TAKEN: Final = "NameTaken"
+NAME_INVALID: Final = "NameInvalid"
+NOT_SERVED: Final = "InventoryNotServed"
+EMPTY: Final = "InventoryEmpty"
+MOST_GONE: Final = "MostProfilesGone"
+
+
+class SetOutcome(NamedTuple):
+    """A reason in one word, and a message for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTarget:
+    """A Target that the set has made; the profile is `namespace/name`."""
+
+    name: str
+    profile: str
+    gone_since: datetime | None = None
+    """As it is marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetFacts:
+    """All that a decision depends on.
+
+    `selected` has the profiles that the set selects, by `namespace/name`; None while the cluster
+    does not serve profiles. `noticed` says since when this process misses the profiles of made
+    Targets, by name of these. `taken` has the names of other Targets, each with who made it.
+    """
+
+    spec: TargetSetSpec
+    selected: Mapping[str, Object] | None
+    made: Mapping[str, MadeTarget]
+    taken: Mapping[str, str]
+    noticed: Mapping[str, datetime]
+    now: datetime
+    is_empty: bool = False
+    """The inventory has no profile at all where the set looks."""
+    held: bool = False
+    """Removals were held when this was last decided."""
+    confirmed: bool = False
+
+
+@dataclass(slots=True)
+class SetDecision:
+    """What is to be done; Targets by their names."""
+
+    create: dict[str, str] = field(default_factory=dict)
+    """The profiles of Targets that are to be made."""
+    refused: dict[str, SetOutcome] = field(default_factory=dict)
+    """Why there is no Target of a selected profile, by profile."""
+    gone: list[str] = field(default_factory=list)
+    """Targets whose profile is not selected."""
+    back: list[str] = field(default_factory=list)
+    """Marked Targets that are not to go any more."""
+    mark: list[str] = field(default_factory=list)
+    cordoned: list[str] = field(default_factory=list)
+    """Marked Targets whose virtual nodes are to be cordoned, and stay so for now."""
+    drain: list[str] = field(default_factory=list)
+    """Marked Targets whose pods are to be evicted, and which then are to be deleted."""
+    held: SetOutcome | None = None
+    """Why nothing is removed."""
+    wait: float | None = None
+    """Seconds until the next step is due."""
+
+
+def decide(facts: SetFacts) -> SetDecision:
+    """Decide what is to be done for a set now."""
+    decision = SetDecision()
+    selected = facts.selected or {}
+    _choose(selected, facts, decision)
+    decision.gone = [t.name for t in facts.made.values() if t.profile not in selected]
+    decision.held = _hold(facts, decision.gone)
+    for target in facts.made.values():
+        if target.profile in selected or facts.spec.policy is RemovalPolicy.ORPHAN:
+            if target.gone_since is not None:
+                decision.back.append(target.name)
+        else:
+            _step(target, facts, decision)
+
+    return decision
+
+
+def refusal_of_name(name: str) -> SetOutcome | None:
+    """Return why no Target can have the name of a profile; None if one can."""
+    if TargetKey("", name).fits_label and names.SUBDOMAIN.fullmatch(name):
+        return None
+
+    return SetOutcome(
+        NAME_INVALID,
+        f"a Target cannot be called {name[:80]!r}: names of Targets have at most "
+        f"{names.LABEL_LIMIT} characters; have the cluster manager give the profile a shorter name",
+    )
+
+
+def _choose(selected: Mapping[str, Object], facts: SetFacts, decision: SetDecision) -> None:
+    """Choose for each name whose Target it is: the profile that has one, else the oldest."""
+    by_name: dict[str, list[str]] = {}
+    for key, profile in sorted(selected.items(), key=lambda item: _age(*item)):
+        by_name.setdefault(objects.name(profile), []).append(key)
+
+    for name, profiles in by_name.items():
+        made = facts.made.get(name)
+        if refusal := refusal_of_name(name):
+            decision.refused |= dict.fromkeys(profiles, refusal)
+            continue
+
+        if made is None and name in facts.taken:
+            outcome = SetOutcome(
+                NAME_TAKEN, f"{facts.taken[name]}: delete it, or leave it as it is"
+            )
+            decision.refused |= dict.fromkeys(profiles, outcome)
+            continue
+
+        first = made.profile if made is not None else profiles[0]
+        if made is None:
+            decision.create[name] = first
+
+        for other in profiles:
+            if other != first:
+                message = f"the Target {name} is made of the profile {first}: rename one of them"
+                decision.refused[other] = SetOutcome(NAME_TAKEN, message)
+
+
+def _age(key: str, profile: Object) -> tuple[str, str]:
+    return str(objects.metadata(profile).get("creationTimestamp") or ""), key
+
+
+def _hold(facts: SetFacts, gone: Iterable[str]) -> SetOutcome | None:
+    """Return why removals are held; None if they are not."""
+    lost = list(gone)
+    if not lost or facts.spec.policy is RemovalPolicy.ORPHAN:
+        return None
+
+    if facts.selected is None:
+        return SetOutcome(
+            NOT_SERVED, "this cluster does not serve ClusterProfiles any more: nothing is removed"
+        )
+
+    if facts.confirmed:
+        return None
+
+    if facts.is_empty:
+        return SetOutcome(EMPTY, "there are no ClusterProfiles any more: nothing is removed")
+
+    # Those that are not marked yet would be so at once, however long that had to wait.
+    marks = (facts.made[name].gone_since for name in lost)
+    recent = [m for m in marks if m is None or (facts.now - m).total_seconds() < WINDOW]
+    most_at_once = len(facts.made) >= GUARDED and 2 * len(recent) > len(facts.made)
+    if facts.held or most_at_once:
+        return SetOutcome(
+            MOST_GONE,
+            f"{len(lost)} of {len(facts.made)} profiles are gone, most of them at once: nothing is "
+            "removed",
+        )
+
+    return None
+
+
+def _seconds_gone(facts: SetFacts, name: str) -> float:
+    since = facts.made[name].gone_since or facts.noticed.get(name, facts.now)
+    return (facts.now - since).total_seconds()
+
+
+def _step(target: MadeTarget, facts: SetFacts, decision: SetDecision) -> None:
+    """Decide the next step of a Target whose profile is gone."""
+    elapsed = _seconds_gone(facts, target.name)
+    if target.gone_since is None:
+        if decision.held is None and elapsed >= SETTLE:
+            decision.mark.append(target.name)
+        elif decision.held is None:
+            _look_again(decision, SETTLE - elapsed)
+
+        return
+
+    left = facts.spec.after - elapsed
+    if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN and left <= 0:
+        decision.drain.append(target.name)
+        return
+
+    decision.cordoned.append(target.name)
+    if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN:
+        _look_again(decision, left)
+
+
+def _look_again(decision: SetDecision, seconds: float) -> None:
+    decision.wait = seconds if decision.wait is None else min(decision.wait, seconds)

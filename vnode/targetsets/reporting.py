@@ -1,0 +1,134 @@
+"""Builds the status of a set: how many profiles and Targets, what becomes of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from vnode.api import objects, status_conditions
+from vnode.api.objects import Object, Objects
+from vnode.targets import conditions
+from vnode.targetsets.deciding import NOT_SERVED, MadeTarget, SetDecision, SetOutcome
+
+READY: Final = "Ready"
+HELD: Final = "RemovalHeld"
+MOST_LISTED: Final = 100
+"""Targets in a status; of others there is only the number."""
+
+PROFILE_GONE: Final = "ProfileGone"
+CORDONED: Final = "Cordoned"
+DRAINING: Final = "Draining"
+_CONFIRM: Final = (
+    'to have them removed, annotate the set: vnode.dev/confirm-removal="{generation}"; to have '
+    "nothing removed, put the profiles back"
+)
+_RETURN: Final = "install the inventory's CRD again, and put the profiles back"
+
+
+def is_held(obj: Object) -> bool:
+    """Tell whether a set's status says that most profiles went, and removals are held."""
+    return (objects.condition(obj, HELD) or {}).get("status") == "True"
+
+
+def entries(
+    decision: SetDecision,
+    selected: Mapping[str, Object],
+    made: Mapping[str, MadeTarget],
+    targets: Mapping[str, Object],
+) -> Objects:
+    """Return what is said of each Target, and each profile that has none, by name."""
+    found = [
+        _entry(name, made[name].profile, _reason_of(name, decision, target), target)
+        for name, target in targets.items()
+        if name in made
+    ]
+    found += [
+        _entry(objects.name(selected[key]), key, outcome.reason, {})
+        for key, outcome in decision.refused.items()
+    ]
+    return sorted(found, key=lambda entry: (entry["name"], entry["profile"]))
+
+
+def _entry(name: str, profile: str, reason: str, target: Object) -> Object:
+    ready = (objects.condition(target, conditions.READY) or {}).get("status") == "True"
+    return {"name": name, "profile": profile, "ready": ready, "reason": reason}
+
+
+def _reason_of(name: str, decision: SetDecision, target: Object) -> str:
+    if name in decision.drain:
+        return DRAINING
+
+    if name in decision.cordoned or name in decision.mark:
+        return CORDONED
+
+    if name in decision.gone:
+        return PROFILE_GONE
+
+    return str((objects.condition(target, conditions.READY) or {}).get("reason") or "Pending")
+
+
+def patch(
+    obj: Object, decision: SetDecision, found: int, listed: Objects, now: datetime
+) -> Object | None:
+    """Return what to change of the set's status, None if nothing."""
+    ready = sum(entry["ready"] for entry in listed)
+    first = next(iter(decision.refused.items()), None)
+    if first is not None:
+        key, outcome = first
+        more = f" (and {len(decision.refused) - 1} more)" if len(decision.refused) > 1 else ""
+        told = SetOutcome(outcome.reason, f"profile {key} has no Target: {outcome.message}{more}")
+    elif not found and not listed:
+        told = SetOutcome(
+            "NoProfiles", "no ClusterProfile matches: see kubectl get clusterprofiles"
+        )
+    elif ready < len(listed):
+        wrong = next(entry for entry in listed if not entry["ready"])
+        told = SetOutcome(
+            "TargetsNotReady",
+            f"{ready} of {len(listed)} Targets are ready; {wrong['name']}: {wrong['reason']}",
+        )
+    else:
+        told = SetOutcome("TargetsReady", f"{ready} of {len(listed)} Targets are ready")
+
+    if decision.held is not None and decision.held.reason == NOT_SERVED:
+        told = decision.held
+    elif not listed and decision.create:
+        told = SetOutcome("TargetsNotReady", "Targets are being made")
+
+    return _changes(obj, told, decision.held, (found, ready, listed), now)
+
+
+def failure(obj: Object, outcome: SetOutcome, now: datetime) -> Object | None:
+    """Return what to change of the status of a set that can make nothing, None if nothing."""
+    return _changes(obj, outcome, None, None, now)
+
+
+def _changes(
+    obj: Object,
+    told: SetOutcome,
+    held: SetOutcome | None,
+    counts: tuple[int, int, Objects] | None,
+    now: datetime,
+) -> Object | None:
+    made = [status_conditions.build(obj, READY, told.reason == "TargetsReady", *told, now)]
+    if counts is not None:
+        message = "nothing is held"
+        if held is not None:
+            generation = objects.metadata(obj).get("generation", 0)
+            cure = _RETURN if held.reason == NOT_SERVED else _CONFIRM.format(generation=generation)
+            message = f"{held.message}; {cure}"
+
+        reason = held.reason if held is not None else "NothingHeld"
+        made.append(status_conditions.build(obj, HELD, held is not None, reason, message, now))
+
+    wanted: Object = {}
+    if (merged := status_conditions.merged(obj, *made)) is not None:
+        wanted["conditions"] = merged
+
+    if counts is not None:
+        found, ready, listed = counts
+        fields = {"found": found, "ready": ready, "targets": listed[:MOST_LISTED]}
+        wanted |= {n: v for n, v in fields.items() if objects.status(obj).get(n) != v}
+
+    return wanted or None

@@ -1,0 +1,136 @@
+"""Decodes a TargetSet or ClusterTargetSet, strictly: which profiles it selects, and what becomes of
+Targets whose profile goes. Pure.
+
+An API server that has the CRDs refuses most of what is wrong here. Each error names the field.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import ConfigError
+from vnode.api.kinds import Kind
+from vnode.api.label_selector import LabelSelector
+from vnode.api.objects import Object
+from vnode.placement.move_fields import seconds
+from vnode.scheduling.config import decode as decode_struct
+from vnode.targetsets import selection
+from vnode.targetsets.selection import ProfileSelection
+
+_MOST_A_MINUTE: Final = 600
+_WHERE: Final = "spec.profiles.properties"
+
+
+class RemovalPolicy(enum.Enum):
+    """What becomes of a Target whose profile is gone."""
+
+    DRAIN = "Drain"
+    """Its virtual node is cordoned, its pods are evicted, and it is deleted."""
+    CORDON = "Cordon"
+    """Its virtual node is cordoned."""
+    ORPHAN = "Orphan"
+    """It stays as it is."""
+
+
+class _SetPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    pass
+
+
+class SelectedProperty(_SetPart, frozen=True):
+    """A condition on a property."""
+
+    name: str
+    operator: str
+    values: tuple[str | int, ...] = ()
+
+
+class SelectedCondition(_SetPart, frozen=True):
+    """A condition of the profile, and its status."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"] = "True"
+
+
+class _Profiles(_SetPart, frozen=True):
+    namespace: str = ""
+    selector: LabelSelector | None = None
+    managers: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    properties: tuple[SelectedProperty, ...] = ()
+    conditions: tuple[SelectedCondition, ...] = ()
+
+
+class _Removal(_SetPart, frozen=True):
+    policy: RemovalPolicy = RemovalPolicy.DRAIN
+    after: str = "5m"
+    max_per_minute: Annotated[int, msgspec.Meta(ge=1, le=_MOST_A_MINUTE)] = 10
+
+
+class _SetSpec(_SetPart, frozen=True):
+    profiles: _Profiles
+    removal: _Removal = _Removal()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSetSpec:
+    """A set as it asks to be kept; `after` is in seconds."""
+
+    selection: ProfileSelection
+    policy: RemovalPolicy = RemovalPolicy.DRAIN
+    after: float = 300.0
+    per_minute: int = 10
+
+
+def kind_of(obj: Object) -> Kind:
+    """Return the kind of a set from the API: a TargetSet has a namespace."""
+    return kinds.TARGET_SETS if objects.namespace(obj) else kinds.CLUSTER_TARGET_SETS
+
+
+def target_kind(obj: Object) -> Kind:
+    """Return the kind of what a set makes."""
+    return kinds.TARGETS if objects.namespace(obj) else kinds.CLUSTER_TARGETS
+
+
+def is_confirmed(obj: Object) -> bool:
+    """Tell whether somebody has confirmed what the set, as it is now, removes."""
+    generation = str(objects.metadata(obj).get("generation", 0))
+    return objects.annotations(obj).get(keys.CONFIRM_REMOVAL) == generation
+
+
+def decode(obj: Object) -> TargetSetSpec:
+    """Decode a set. Raises ConfigError, which says what to change."""
+    raw = obj.get("spec")
+    spec = decode_struct(_SetSpec, {} if raw is None else raw, "spec")
+    profiles, own = spec.profiles, objects.namespace(obj)
+    if own and profiles.namespace:
+        raise ConfigError(
+            "spec.profiles.namespace is for a ClusterTargetSet: a TargetSet reads the profiles of "
+            "its own namespace; leave it out"
+        )
+
+    named = (profiles.managers, profiles.names, profiles.properties, profiles.conditions)
+    if profiles.selector is None and not any(named):
+        raise ConfigError("spec.profiles selects nothing: write selector: {} for all profiles")
+
+    selector = profiles.selector or LabelSelector()
+    return TargetSetSpec(
+        ProfileSelection(
+            own or profiles.namespace,
+            selector.compiled("spec.profiles.selector"),
+            frozenset(profiles.managers),
+            frozenset(profiles.names),
+            tuple(
+                selection.compiled(p.name, p.operator, [*map(str, p.values)], f"{_WHERE}[{number}]")
+                for number, p in enumerate(profiles.properties)
+            ),
+            frozenset((each.type, each.status) for each in profiles.conditions),
+        ),
+        spec.removal.policy,
+        seconds(spec.removal.after, "spec.removal.after"),
+        spec.removal.max_per_minute,
+    )

@@ -1,0 +1,116 @@
+"""Writes Targets for a set: makes, marks and deletes them, and keeps what their profiles say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.runtime.expectations import Expectations
+from vnode.targets.profiles import remembering
+from vnode.targetsets import spec
+from vnode.targetsets.deciding import SetOutcome
+
+_TRIED: Final = 60.0  # seconds until a Target that was refused is tried again
+
+log = logging.getLogger(__name__)
+
+
+class TargetWriter:
+    """Writes Targets of sets, and knows which of its writes the store does not show yet."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._written = Expectations()
+        self._texts: dict[str, tuple[str, str]] = {}  # by Target: version of its profile, text
+        self._refused: dict[tuple[str, str], tuple[float, SetOutcome]] = {}  # by set and name
+
+    def pending(self, targets: Iterable[Object]) -> bool:
+        """Tell whether one of these is older than our last write."""
+        return any(self._written.pending(objects.key(target), target) for target in targets)
+
+    async def create(self, obj: Object, name: str, profile: str) -> SetOutcome | None:
+        """Make a Target of a profile; return why that was refused, None if it was made."""
+        key = (objects.uid(obj), name)
+        now = self._clock.monotonic()
+        if (refused := self._refused.get(key)) and now < refused[0]:
+            return refused[1]
+
+        kind = spec.target_kind(obj)
+        try:
+            await self._client.create(kind, build(obj, name, profile))
+        except (Denied, Invalid) as error:
+            outcome = SetOutcome("NotCreated", error.message)
+            self._refused[key] = now + _TRIED, outcome
+            return outcome
+        except AlreadyExists:
+            return None  # its event wakes the set
+
+        self._refused.pop(key, None)
+        log.info("%s/%s made of profile %s", kind.kind.lower(), name, profile)
+        return None
+
+    async def remember(self, target: Object, profile: Object) -> None:
+        """Keep what a profile says in the status of its Target."""
+        key, version = objects.key(target), objects.resource_version(profile)
+        known, text = self._texts.get(key, ("", ""))
+        if known != version:
+            text = remembering.text_of(profile)
+            self._texts[key] = version, text
+
+        if text and objects.status(target).get(remembering.FIELD) != text:
+            body = {
+                "metadata": {"uid": objects.uid(target)},
+                "status": {remembering.FIELD: text},
+            }
+            await self._patch(target, body, subresource="status")
+
+    async def mark(self, target: Object, since: datetime | None) -> None:
+        """Note on a Target since when its profile is gone, None if it is not."""
+        text = objects.timestamp(since) if since else None
+        metadata = {"uid": objects.uid(target), "annotations": {keys.PROFILE_GONE: text}}
+        await self._patch(target, {"metadata": metadata})
+
+    async def delete(self, target: Object) -> None:
+        """Delete a Target that has no pods any more; its clean-up follows as after anybody's."""
+        log.info("target %s is deleted: its profile is gone", objects.key(target))
+        self._texts.pop(objects.key(target), None)
+        await self._client.discard(_kind(target), target)
+
+    async def _patch(self, target: Object, body: Object, subresource: str | None = None) -> None:
+        try:
+            await self._written.patch(
+                self._client, _kind(target), target, body, subresource=subresource
+            )
+        except Conflict:
+            log.debug("target %s is another one now", objects.key(target))
+
+
+def build(obj: Object, name: str, profile: str) -> Object:
+    """Build the Target that a set makes of a profile, `namespace/name`."""
+    namespace, own = objects.split_key(profile)
+    place = {"namespace": objects.namespace(obj)} if objects.namespace(obj) else {}
+    reference = {"name": own} if place else {"namespace": namespace, "name": own}
+    kind = spec.kind_of(obj)
+    owner = {"apiVersion": kind.api_version, "kind": kind.kind, "name": objects.name(obj)}
+    return {
+        "metadata": {
+            **place,
+            "name": name,
+            "labels": {keys.TARGET_SET: objects.name(obj)},
+            "ownerReferences": [{**owner, "uid": objects.uid(obj), "controller": True}],
+        },
+        "spec": {"clusterProfile": reference},
+    }
+
+
+def _kind(target: Object) -> Kind:
+    return kinds.TARGETS if objects.namespace(target) else kinds.CLUSTER_TARGETS
