@@ -1,0 +1,184 @@
+"""PlacementDecisions as others write them, and CRDs of their kinds with the fields that count.
+
+Both CRDs are written by hand from the published API: nothing here is part of those projects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from tests import kit
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import AlreadyExists, NotFound
+from vnode.api.kinds import Kind
+from vnode.api.objects import Object, Objects
+from vnode.kube.client import Client
+
+SIG: Final = kinds.PLACEMENT_DECISIONS
+OCM: Final = kinds.OCM_PLACEMENT_DECISIONS
+
+_TEXT: Final = {"type": "string"}
+_SIG_SCHEMA: Final[Object] = {
+    "type": "object",
+    "required": ["decisions"],
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "minItems": 0,
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "required": ["clusterProfileRef"],
+                "properties": {
+                    "clusterProfileRef": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {
+                            "apiVersion": _TEXT,
+                            "kind": _TEXT,
+                            "name": _TEXT,
+                            "namespace": _TEXT,
+                            "uid": _TEXT,
+                            "resourceVersion": _TEXT,
+                            "fieldPath": _TEXT,
+                        },
+                    },
+                    "reason": _TEXT,
+                },
+            },
+        },
+        "schedulerName": _TEXT,
+    },
+}
+_OCM_SCHEMA: Final[Object] = {
+    "type": "object",
+    "properties": {
+        "status": {
+            "type": "object",
+            "required": ["decisions"],
+            "properties": {
+                "decisions": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["clusterName", "reason"],
+                        "properties": {"clusterName": _TEXT, "reason": _TEXT},
+                    },
+                }
+            },
+        }
+    },
+}
+
+
+def crd(kind: Kind) -> Object:
+    """The CRD of one of both kinds, as one that installs it writes it."""
+    schema = _SIG_SCHEMA if kind is SIG else _OCM_SCHEMA
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        **({} if kind is SIG else {"subresources": {"status": {}}}),
+    }
+    return {
+        "metadata": {
+            "name": kind.resource,
+            # The API server wants to know who approved a kind of a group of Kubernetes.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of tests"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.kind.lower(),
+            },
+            "versions": [version],
+        },
+    }
+
+
+def established(kind: Kind) -> Object:
+    """The CRD once the API server serves its kind."""
+    return {
+        **crd(kind),
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
+
+
+def of_profiles(
+    key: str, *profiles: str, index: int | None = 0, namespace: str = "default", **more: Any
+) -> Object:
+    """A slice of SIG Multicluster's; profiles are `name` or `namespace/name`."""
+    labels = {keys.DECISION_KEY: key}
+    if index is not None:
+        labels[keys.DECISION_INDEX] = str(index)
+
+    entries: Objects = []
+    for profile in profiles:
+        home, _, name = profile.rpartition("/")
+        reference = {"name": name, **({"namespace": home} if home else {})}
+        entries.append({"clusterProfileRef": reference, "reason": "tests"})
+
+    metadata = {"name": f"{key}-{index or 0}", "namespace": namespace, "labels": labels}
+    return {"metadata": metadata, "decisions": entries, "schedulerName": "tests", **more}
+
+
+def of_placement(
+    placement: str, *clusters: str, number: int = 1, group: int = 0, namespace: str = "default"
+) -> Object:
+    """A decision of Open Cluster Management's, as its controller writes them for a Placement."""
+    labels = {keys.OCM_PLACEMENT: placement, keys.OCM_DECISION_GROUP: str(group)}
+    name = f"{placement}-decision-{number}"
+    decisions = [{"clusterName": cluster, "reason": ""} for cluster in clusters]
+    return {
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "status": {"decisions": decisions},
+    }
+
+
+def reference(kind: Kind, name: str, **more: str) -> Object:
+    """What a policy has as `decisionRef`."""
+    named = "PlacementDecision" if kind is SIG else "Placement"
+    return {"apiGroup": kind.group, "kind": named, "name": name, **more}
+
+
+async def install(client: Client, kind: Kind) -> None:
+    """Install the CRD of a kind, and return once it is established."""
+    await client.create(kinds.CRDS, crd(kind))
+    await kit.until_one(
+        client, kinds.CRDS, kind.resource, "", lambda crd: kit.has_condition(crd, "Established")
+    )
+
+
+async def uninstall(client: Client, kind: Kind) -> None:
+    """Remove the CRD of a kind, with all its objects."""
+    try:
+        await client.delete(kinds.CRDS, kind.resource)
+    except NotFound:
+        return
+
+    await kit.until_gone(client, kinds.CRDS, field_selector=f"metadata.name={kind.resource}")
+
+
+async def decide(client: Client, obj: Object) -> None:
+    """Write a decision, as whoever decides does: anew, or other clusters in place of the former."""
+    kind = SIG if "decisions" in obj else OCM
+    subresource = None if kind is SIG else "status"
+    content = {field: value for field, value in obj.items() if field != "metadata"}
+    namespace, name = objects.namespace(obj), objects.name(obj)
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await client.create(kind, obj)
+                break
+            except AlreadyExists:
+                break
+            except NotFound:  # an established kind is served a moment later
+                await asyncio.sleep(0.05)
+
+    await client.patch(kind, name, content, namespace, subresource=subresource)

@@ -1,0 +1,107 @@
+"""Pods go where somebody else decides, on a real fleet, and move only where that is asked for.
+
+The controller of Open Cluster Management is played: its decisions are written as it writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests import decisions, kit
+from tests.decisions import OCM, decide, of_placement
+from tests.e2e.places import Policy, Rooms, deploy, policy, rooms, until_there
+from tests.e2e.test_placement import scale
+from tests.fleets import vnode
+from tests.kit import Fleet
+from vnode.api import kinds, objects
+from vnode.kube.client import Client
+
+__all__ = ["policy", "rooms"]
+
+FOLLOWS: dict[str, Any] = {"clusters": {"decisionRef": decisions.reference(OCM, "web")}}
+ROLE = "vnode-decisions"
+
+
+@pytest.fixture
+async def decided(source: Client) -> AsyncIterator[None]:
+    """The kind of decisions, and the agent's right to read them."""
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": ROLE},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": ROLE},
+        "subjects": [{"kind": "ServiceAccount", "name": "vnode", "namespace": "vnode"}],
+    }
+    await source.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+    await decisions.install(source, OCM)
+    try:
+        yield
+    finally:
+        await decisions.uninstall(source, OCM)
+        await source.delete(kinds.CLUSTER_ROLE_BINDINGS, ROLE)
+
+
+async def until_decided(source: Client, status: str, reason: str) -> str:
+    """Wait for the policy's condition, and return its message."""
+
+    def is_so(obj: dict[str, Any]) -> bool:
+        found = objects.condition(obj, "Decided") or {}
+        return (found.get("status"), found.get("reason")) == (status, reason)
+
+    found = await kit.until_one(source, kinds.PLACEMENT_POLICIES, "web", "default", is_so)
+    return str((objects.condition(found, "Decided") or {})["message"])
+
+
+@pytest.mark.usefixtures("decided")
+async def test_new_pods_follow_a_decision_and_running_ones_stay(
+    fleet: Fleet, source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    await decide(source, of_placement("web", "c2"))
+    await policy(**FOLLOWS)
+    await until_decided(source, "True", "Decided")
+    await deploy(source, 2)
+    await until_there(source, c2=2)
+    await decide(source, of_placement("web", "c3"))
+    await scale(source, 4)
+    await until_there(source, c2=2, c3=2)
+
+    await decide(source, of_placement("web"))
+    message = await until_decided(source, "False", "NoClusters")
+    assert message == "pods of the policy wait: placement/default/web is for no clusters"
+    await scale(source, 5)
+    pods = await until_there(source, c2=2, c3=2, waiting=1)
+    waiting = next(objects.name(pod) for pod in pods.values() if not objects.node_name(pod))
+    said = "placementpolicy/web: placement/default/web is for no clusters"
+
+    def waits(pod: dict[str, Any]) -> bool:
+        condition = objects.condition(pod, "PodScheduled") or {}
+        return said in str(condition.get("message"))
+
+    await kit.until_one(source, kinds.PODS, waiting, "default", waits)
+    done = vnode("explain", "pod", waiting, "-n", "default", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert said in " ".join(done.out.split())
+    done = vnode("get", "policies", "-o", "wide", "--kubeconfig", fleet.kubeconfig("c1"))
+    assert message in done.out
+
+    await decide(source, of_placement("web", "c2", "elsewhere"))
+    assert "elsewhere" in await until_decided(source, "False", "UnknownClusters")
+    await until_there(source, c2=3, c3=2)
+
+
+@pytest.mark.usefixtures("decided")
+async def test_running_pods_move_where_the_policy_reschedules(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    await decide(source, of_placement("web", "c2"))
+    await policy(**FOLLOWS, reschedule={"when": ["DecisionChanged"]})
+    await deploy(source, 3)
+    await until_there(source, c2=3)
+    await decide(source, of_placement("web", "c3"))
+    await until_there(source, seconds=90, c3=3)
+    await kit.until_event(
+        source, "default", "reason=Moved,involvedObject.kind=PlacementPolicy", "(reschedule)"
+    )
