@@ -6,27 +6,27 @@ comes after this plugin. It rejects all but the pod's planned cluster and those 
 overflow, so scores only order these.
 
 `vnode.scheduling.workload_counts` counts, `vnode.scheduling.placement.choosing` chooses; here is
-what a cycle makes of it.
+what a cycle makes of it. `placement_verdict` says what comes of that for each node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from scheduler_plugins import resources_fit
+from scheduler_plugins import placement_shares
+from scheduler_plugins.placement_shares import KnownShares
+from scheduler_plugins.placement_verdict import PlacementVerdict, shown, waiting
+from scheduler_plugins.target_health import TargetHealth
 from vnode.api import keys, objects
 from vnode.api.objects import Object
-from vnode.api.resources import Resources
 from vnode.scheduling import status
 from vnode.scheduling.cycle import CycleState
 from vnode.scheduling.events import ClusterEventWithHint, EventKind
-from vnode.scheduling.placement import choosing, placeholders, reasons
-from vnode.scheduling.placement.choosing import Choice
-from vnode.scheduling.placement.policy import Mode, Policy, by_capacity
-from vnode.scheduling.placement.seats import MAX_WEIGHT, Share
+from vnode.scheduling.placement import choosing, placeholders, unfinished_move
+from vnode.scheduling.placement.choosing import ClusterChoice
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.plugin import (
     MAX_SCORE,
     FilterPlugin,
@@ -38,11 +38,7 @@ from vnode.scheduling.plugin import (
 )
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
 from vnode.scheduling.status import SKIP, SUCCESS, Status
-from vnode.scheduling.workload import Member, Workload, unschedulable_since
-
-_POLICIES_KEPT: Final = 1000  # whose shares are known; all are forgotten when there are more
-
-_KnownShares: TypeAlias = tuple[Policy, tuple[Object, ...], tuple[Share, ...]]
+from vnode.scheduling.workload import Workload, WorkloadPod, unschedulable_since
 
 _KINDS: Final = (
     EventKind.NODE_ADD,
@@ -57,65 +53,6 @@ _KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What PreFilter found out for one pod."""
-
-    policy: Policy
-    workload: Workload
-    member: Member
-    shares: Mapping[str, Share]
-    home: str | None
-    """Mode Single: the only node; "" if any will do, None if none will as yet."""
-    choice: Choice | None
-    """Modes with a plan: where the pod may go."""
-    aim: str
-    """What messages call the planned cluster."""
-    waits: str
-    """For messages: `; waiting for c1 until 2026-01-01T00:02:00Z`; of Single ` in c1`."""
-
-    def of(self, node: str) -> Status:
-        """Return the verdict on a node."""
-        share, name = self.shares.get(node), self.policy.name
-        if share is None:
-            return status.unresolvable(f"didn't match {name}")
-
-        if self.choice is not None and node in self.choice.nodes():
-            return SUCCESS
-
-        if share.maximum is not None and self.workload.others(self.member, node) >= share.maximum:
-            return status.unschedulable(f"at its maximum of {share.maximum} by {name}{self.waits}")
-
-        if self.home is None or (self.home and node != self.home):
-            return status.unschedulable(
-                f"{name} keeps the pods of {self.workload.key} together{self.waits}"
-            )
-
-        return SUCCESS if self.choice is None else self._elsewhere(share, self.choice)
-
-    def reason(self, node: str) -> str:
-        """Return why the pod has its place on the node."""
-        share, policy = self.shares.get(node), self.policy
-        if share is None:
-            return ""
-
-        if self.choice is not None:
-            return reasons.planned(policy, share, self.choice, self.aim)
-
-        if policy.mode is Mode.SINGLE:
-            return reasons.together(policy, self.workload.key, is_first=not self.home)
-
-        return reasons.scored(policy)
-
-    def _elsewhere(self, share: Share, choice: Choice) -> Status:
-        count = choice.planned.get(share.node, 0)
-        by = reasons.by_weight(self.policy, share)
-        return status.unschedulable(
-            f"planned elsewhere by {self.policy.name}: {count} of {choice.replicas} here"
-            f"{',' if by else ''}{by}{self.waits}"
-        )
-
-
 class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
     """Plans by the first policy that is for the pod; pods without one are not looked at."""
 
@@ -123,8 +60,7 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
-        # By namespace and name: the policy, the nodes as they were, and the shares of these.
-        self._shares: dict[tuple[str, str], _KnownShares] = {}
+        self._shares = KnownShares()
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Return the events by which the plan, or what is counted, may change for any node."""
@@ -140,89 +76,88 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         workload = snapshot.workloads.of(pod, policy.group_by)
         member = workload.members.get(objects.uid(pod))
         if member is None:
-            member = Member(pod, objects.uid(pod), since=unschedulable_since(pod))
+            member = WorkloadPod(pod, objects.uid(pod), since=unschedulable_since(pod))
 
-        shares = self._shares_of(policy, snapshot)
+        shares = self._shares.of(policy, snapshot)
         if policy.mode is Mode.SPREAD and policy.by_capacity:
-            shares = _weighted(workload, shares, snapshot, state.requests(pod))
+            shares = placement_shares.weighted(workload, shares, snapshot, state.requests(pod))
 
         by_node = {share.node: share for share in shares}
         home: str | None = ""
         choice, waits = None, ""
         if policy.mode is Mode.SINGLE:
             home = choosing.home(workload, member, by_node)
-            waits = f" in {_shown(home, snapshot)}" if home else ": waiting for its first one"
+            waits = f" in {shown(home, snapshot)}" if home else ": waiting for its first one"
         elif policy.mode is not Mode.ANY:
             able = self._able(state, pod, snapshot, by_node)
             choice = self._choose(state, policy, workload, member, able)
-            waits = _waiting(choice, snapshot)
+            waits = waiting(choice, snapshot)
 
-        aim = _shown(choice.aim, snapshot) if choice else ""
-        verdict = _Verdict(policy, workload, member, by_node, home, choice, aim, waits)
+        aim = shown(choice.aim, snapshot) if choice else ""
+        verdict = PlacementVerdict(policy, workload, member, by_node, home, choice, aim, waits)
         state.write(self.NAME, verdict)
         state.explain_place = verdict.reason
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Reject nodes that are not the policy's, full by it, or not planned for the pod."""
-        verdict: _Verdict = state.read(self.NAME)
+        verdict: PlacementVerdict = state.read(self.NAME)
+        if node.name not in verdict.shares and (why := verdict.policy.rejects(node)):
+            return status.unresolvable(f"{verdict.policy.name}: {why}")
+
         return verdict.of(node.name)
 
     def pre_score(
         self, state: CycleState, pod: Object, snapshot: Snapshot, nodes: Sequence[VirtualNodeInfo]
     ) -> Status:
         """Skip pods that have no order of clusters."""
-        verdict: _Verdict | None = state.read(self.NAME)
+        verdict: PlacementVerdict | None = state.read(self.NAME)
         planned = verdict is not None and verdict.choice is not None and len(nodes) > 1
         return SUCCESS if planned else SKIP
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:
         """Return less for each cluster of the pod that comes before the node."""
-        verdict: _Verdict = state.read(self.NAME)
+        verdict: PlacementVerdict = state.read(self.NAME)
         assert verdict.choice is not None
         nodes = verdict.choice.nodes()
         return MAX_SCORE - MAX_SCORE * nodes.index(node.name) // len(nodes)
 
     def reserve(self, state: CycleState, pod: Object, node_name: str) -> Status:
-        """Have the pod say where it was planned, if it goes elsewhere."""
-        verdict: _Verdict | None = state.read(self.NAME)
-        state.annotations.pop(keys.OVERFLOWED_FROM, None)
+        """Have the pod say where it was planned, if it goes elsewhere, or why all move there."""
+        verdict: PlacementVerdict | None = state.read(self.NAME)
+        for key in (keys.OVERFLOWED_FROM, keys.MOVED_TOGETHER):
+            state.annotations.pop(key, None)
+
         aim = verdict.choice.aim if verdict is not None and verdict.choice is not None else ""
         if aim not in ("", node_name):
             state.annotations[keys.OVERFLOWED_FROM] = aim
+
+        if verdict is not None and verdict.policy.mode is Mode.SINGLE:
+            why = unfinished_move.mark(verdict.workload, node_name)
+            state.annotations |= {keys.MOVED_TOGETHER: why} if why else {}
 
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Object, node_name: str) -> None:
         """Do nothing: only a binding writes."""
 
-    def _shares_of(self, policy: Policy, snapshot: Snapshot) -> tuple[Share, ...]:
-        """Return the shares of all nodes of the policy, made anew only when one has changed."""
-        nodes = tuple(info.virtual.node for info in snapshot.nodes)
-        key = policy.namespace, policy.name
-        known = self._shares.get(key)
-        if known is not None and known[0] is policy and _are_same(known[1], nodes):
-            return known[2]
-
-        shares = policy.shares(snapshot.nodes)
-        if known is not None and known[2] == shares:
-            shares = known[2]
-
-        if len(self._shares) >= _POLICIES_KEPT:
-            self._shares.clear()
-
-        self._shares[key] = policy, nodes, shares
-        return shares
-
     def _able(
         self, state: CycleState, pod: Object, snapshot: Snapshot, shares: Mapping[str, Share]
     ) -> tuple[Share, ...]:
-        """Return the shares of the clusters that can take the pod, given room."""
+        """Return the shares of the clusters that can take the pod, given room.
+
+        Those that are being connected keep their shares: when an agent starts, plans are not to go
+        by which target answers first.
+        """
         rejection = self.handle.filters[self.NAME]
+
+        def is_able(node: VirtualNodeInfo) -> bool:
+            found = rejection(state, pod, node)
+            is_waited_for = node.virtual.connecting and found is not None
+            return found is None or (is_waited_for and found.plugin == TargetHealth.NAME)
+
         return tuple(
-            shares[node.name]
-            for node in snapshot.nodes
-            if node.name in shares and rejection(state, pod, node) is None
+            shares[node.name] for node in snapshot.nodes if node.name in shares and is_able(node)
         )
 
     def _choose(
@@ -230,9 +165,9 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
         state: CycleState,
         policy: Policy,
         workload: Workload,
-        member: Member,
+        member: WorkloadPod,
         shares: tuple[Share, ...],
-    ) -> Choice:
+    ) -> ClusterChoice:
         """Choose the pod's clusters, record them, and have the pod tried again for the next one."""
         if not workload.restored:
             workload.restored = True
@@ -252,57 +187,8 @@ class PlacementPolicy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin
 
         return choice
 
-    def _restore(self, workload: Workload, member: Member) -> None:
+    def _restore(self, workload: Workload, member: WorkloadPod) -> None:
         """Give a pod back the clusters where a former leader has made candidates of it."""
         waiting = self.handle.candidates(member.pod)
         if waiting and not member.aim:
             workload.plan(member, waiting[0][0], tuple(waiting[1:]))
-
-
-def _weighted(
-    workload: Workload, shares: tuple[Share, ...], snapshot: Snapshot, requests: Resources
-) -> tuple[Share, ...]:
-    """Weigh shares by how many pods of the workload each cluster has or can take.
-
-    While pods have aims the weights stay: a burst is planned as one.
-    """
-    known = workload.weighted
-    if known is not None and known[0] is shares and workload.aimed:
-        return known[2]
-
-    weights: dict[str, int] = {}
-    for node in snapshot.nodes:
-        if (free := resources_fit.free_of(node)) is not None:
-            fits = min(free.get(name, 0) // amount for name, amount in requests.items() if amount)
-            weights[node.name] = min(MAX_WEIGHT, max(0, fits) + workload.bound[node.name])
-
-    # Some clusters do not say what they have free: take them for ordinary ones.
-    usual = max(1, sum(weights.values()) // len(weights)) if weights else 1
-    weights = {share.node: weights.get(share.node, usual) for share in shares}
-    weighted = tuple(by_capacity(share, weights[share.node]) for share in shares)
-    workload.weighted = shares, weights, weighted
-    return weighted
-
-
-def _waiting(choice: Choice, snapshot: Snapshot) -> str:
-    """Tell in words what a pod that is not bound yet waits for."""
-    names = [_shown(node, snapshot) for node in choice.nodes()]
-    if not names:
-        return ""
-
-    until = ""
-    if choice.until is not None:
-        until = f" until {objects.timestamp(datetime.fromtimestamp(choice.until, UTC))}"
-
-    return f"; waiting for {', '.join(names)}{until}"
-
-
-def _shown(node: str, snapshot: Snapshot) -> str:
-    """Return the name of the node's target, if it is there."""
-    info = snapshot.get(node)
-    return info.virtual.target[1] if info else node
-
-
-def _are_same(left: tuple[Object, ...], right: tuple[Object, ...]) -> bool:
-    """Tell whether they are the very same objects, which nobody changes."""
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))

@@ -49,22 +49,11 @@ class ResourcesFitArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Resources that Filter ignores."""
 
 
-def free_of(node: VirtualNodeInfo) -> Resources | None:
-    """Return what the node has free, as far as it is known; None if nothing is."""
-    if node.free is not None:
-        return node.free
-
-    if node.virtual.allocatable is None:
-        return None
-
-    return resources.subtract(node.virtual.allocatable, node.requested)
-
-
 def fractions_used(
     node: VirtualNodeInfo, requests: Resources, weights: tuple[ResourceWeight, ...]
 ) -> list[tuple[float, int]]:
     """Return (fraction 0..1 in use with the pod, weight) of each resource that the node has."""
-    free, allocatable = free_of(node), node.virtual.allocatable
+    free, allocatable = node.known_free(), node.virtual.allocatable
     if free is None or not allocatable:
         return []
 
@@ -105,7 +94,7 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
 
     def filter(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> Status:
         """Fit the pod into the sum, and each of its requests into some single node."""
-        free = free_of(node)
+        free = node.known_free()
         if free is None:
             return SUCCESS
 

@@ -16,6 +16,7 @@ from typing import Final
 from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.placement.counting import WorkloadTally
+from vnode.scheduling.placement import choosing
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.seats import Plan, plan
 
@@ -123,13 +124,12 @@ def _plan(
         return None
 
     bound = tally.running + tally.starting
-    if policy.mode is Mode.SINGLE:
-        if not bound:
-            return None
-
-        return Plan({min(bound, key=lambda name: (-bound[name], name)): tally.replicas})
-
     shares = policy.shares(nodes, weights if weighs_capacity(policy) else None)
+    if policy.mode is Mode.SINGLE:
+        fits = {s.node for s in shares if s.maximum is None or s.maximum >= tally.replicas}
+        home = choosing.most({node: count for node, count in bound.items() if node in fits})
+        return Plan({home: tally.replicas}) if home else None
+
     takes_pods = {node.name for node in nodes if node.takes_pods}
     closed = {s.node: bound[s.node] for s in shares if s.node not in takes_pods and bound[s.node]}
     included = {share.node for share in shares}

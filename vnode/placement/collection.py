@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from vnode.api import objects, visible
@@ -21,13 +20,19 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.placement import decoding
+from vnode.placement.decisions.followed import FollowedDecisions
+from vnode.placement.judging import (
+    INVALID,
+    UNKNOWN_CLUSTER,
+    PolicyVerdict,
+    in_time,
+    missing_cluster,
+)
 from vnode.placement.matching import PolicyIndex
+from vnode.runtime.supervisor import supervise
+from vnode.scheduling.placement.decided import DecisionReference
 from vnode.scheduling.placement.policy import Policy
 
-ACCEPTED: Final = "Accepted"
-INVALID: Final = "Invalid"
-UNKNOWN_CLUSTER: Final = "UnknownCluster"
-_NAMES_SHOWN: Final = 10
 _CLOCK_CHECK: Final = 600.0  # seconds after which the wall clock is looked at again: it may jump
 
 
@@ -40,18 +45,13 @@ class KnownClusters(Protocol):
     def cluster_names(self, namespace: str) -> frozenset[str] | None:
         """Return the names that a policy of that namespace may use; None while unknown."""
 
+    def nodes_by_profile(self, namespace: str) -> Mapping[str, frozenset[str]] | None:
+        """Return the virtual nodes for pods of that namespace, "" for all, by the ClusterProfiles
+        that their Targets name (`namespace/name`); None while unknown."""
+
     @property
     def informers(self) -> tuple[Informer, ...]:
         """The informers of Targets and ClusterTargets."""
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyVerdict:
-    """Whether a policy is in force; if not, the message says what to do."""
-
-    policy: Policy | None
-    reason: str = ACCEPTED
-    message: str = "the policy is in force"
 
 
 class PlacementPolicies:
@@ -63,6 +63,7 @@ class PlacementPolicies:
         self._ends_changed = asyncio.Event()
         self.informers = tuple(Informer(client, kind) for kind in decoding.KINDS)
         self._clusters = clusters
+        self._decisions = FollowedDecisions(client, self._on_decisions)
         self._verdicts: dict[str, PolicyVerdict] = {}  # by the key of the object
         self._in_force: dict[str, Policy] = {}
         self._index: PolicyIndex | None = None  # of those in force; None if it must be built
@@ -79,7 +80,8 @@ class PlacementPolicies:
 
     async def run(self) -> None:
         """Watch them until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with supervise() as tasks, asyncio.TaskGroup() as group:
+            self._decisions.start(tasks.keyed(clock=self._clock))
             for informer in self.informers:
                 group.create_task(informer.run(), name=informer.kind.plural)
 
@@ -93,6 +95,7 @@ class PlacementPolicies:
             await informer.answered.wait()
 
         await self._clusters.wait_synced()
+        await self._decisions.wait_known()
 
     def of(self, pod: Object) -> Policy | None:
         """Return the policy of a pod, None if there is none for it."""
@@ -130,6 +133,7 @@ class PlacementPolicies:
         if new is None:
             self._verdicts.pop(key, None)
             self._drain_ends.pop(key, None)
+            self._decisions.use(key, None)
         else:
             self._verdicts[key] = self._judge(new)
 
@@ -137,18 +141,31 @@ class PlacementPolicies:
             self._listeners.call()
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None:
+        if old is None or new is None or objects.spec(old) != objects.spec(new):
             self._judge_all()
 
+    def _on_decisions(self, concerns: Callable[[DecisionReference], bool]) -> None:
+        """Judge the policies again that follow these decisions."""
+        follows = [
+            key
+            for key, policy in self._in_force.items()
+            if policy.decision is not None and concerns(policy.decision.reference)
+        ]
+        self._judge_again(follows)
+
     def _judge_all(self) -> None:
-        """Judge the policies that name clusters again: a Target has come or gone."""
+        """Judge the policies that name clusters again: a Target has come, gone or changed."""
+        self._judge_again(
+            key
+            for key, verdict in list(self._verdicts.items())
+            if verdict.reason == UNKNOWN_CLUSTER
+            or (verdict.policy and (verdict.policy.decision or any(decoding.named(verdict.policy))))
+        )
+
+    def _judge_again(self, policies: Iterable[str]) -> None:
         changed = False
         known: dict[str, frozenset[str] | None] = {}
-        for key, verdict in list(self._verdicts.items()):
-            policy = verdict.policy
-            if verdict.reason == INVALID or (policy and not any(decoding.named(policy))):
-                continue
-
+        for key in policies:
             if (obj := self.get(key)) is not None:
                 self._verdicts[key] = self._judge(obj, known)
                 changed |= self._enforce(key)
@@ -174,9 +191,11 @@ class PlacementPolicies:
     def _judge(
         self, obj: Object, names: dict[str, frozenset[str] | None] | None = None
     ) -> PolicyVerdict:
+        key = objects.key(obj)
         try:
             policy = decoding.decode(obj)
         except ConfigError as error:
+            self._decisions.use(key, None)
             return PolicyVerdict(None, INVALID, visible.line(str(error))[:MESSAGE_LIMIT])
 
         names = {} if names is None else names
@@ -188,7 +207,17 @@ class PlacementPolicies:
         if missing is not None:
             return PolicyVerdict(None, UNKNOWN_CLUSTER, missing)
 
-        return PolicyVerdict(self._without_ended(objects.key(obj), policy))
+        return PolicyVerdict(self._decided(key, self._without_ended(key, policy)))
+
+    def _decided(self, key: str, policy: Policy) -> Policy:
+        """Return the policy with what is decided now, if it follows a decision."""
+        reference = policy.decision.reference if policy.decision is not None else None
+        self._decisions.use(key, reference)
+        if reference is None:
+            return policy
+
+        profiles = self._clusters.nodes_by_profile(policy.namespace)
+        return dataclasses.replace(policy, decision=self._decisions.find(reference, profiles))
 
     def _without_ended(self, key: str, policy: Policy) -> Policy:
         """Return the policy without the drains that have ended, and note when the next one does."""
@@ -214,31 +243,8 @@ class PlacementPolicies:
                 await happens_within(self._ends_changed, limit)
 
     def _judge_ended(self, now: float) -> None:
-        changed = False
-        for key in [key for key, end in self._drain_ends.items() if end - now < TICK]:
+        ended = [key for key, end in self._drain_ends.items() if end - now < TICK]
+        for key in ended:
             del self._drain_ends[key]
-            if (obj := self.get(key)) is not None:
-                self._verdicts[key] = self._judge(obj)
-                changed |= self._enforce(key)
 
-        if changed:
-            self._listeners.call()
-
-
-def in_time(policy: Policy, now: float) -> Policy:
-    """Return the policy without the drains that have ended at that moment of the wall clock."""
-    drains = tuple(d for d in policy.drains if d.until is None or d.until - now >= TICK)
-    return policy if drains == policy.drains else dataclasses.replace(policy, drains=drains)
-
-
-def missing_cluster(policy: Policy, known: frozenset[str]) -> str | None:
-    """Return what is wrong if the policy names a cluster that does not exist, else None."""
-    for field, name in decoding.named(policy):
-        if name not in known:
-            listed = ", ".join(sorted(known, key=lambda name: (len(name), name))[:_NAMES_SHOWN])
-            return (
-                f"{field}: there is no Target or ClusterTarget {name}: create it, or take it "
-                f"out of the policy (there are: {listed or 'none'})"
-            )[:MESSAGE_LIMIT]
-
-    return None
+        self._judge_again(ended)

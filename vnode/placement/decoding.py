@@ -17,6 +17,10 @@ from vnode.api.kinds import Kind
 from vnode.api.label_selector import LabelSelector
 from vnode.api.objects import Object
 from vnode.placement import move_fields
+from vnode.placement.decisions import fields as decision_fields
+from vnode.placement.decisions.fields import DecisionRefSpec, PublishSpec
+from vnode.placement.failover import fields as failover_fields
+from vnode.placement.failover.fields import FailoverSpec
 from vnode.placement.move_fields import DrainSpec, FailbackSpec, RescheduleSpec, seconds
 from vnode.placement.move_fields import PolicySpecPart as _SpecPart
 from vnode.placement.move_fields import Replicas as _Replicas
@@ -42,6 +46,7 @@ class _Clusters(_SpecPart, frozen=True):
     names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     properties: tuple[_Property, ...] = ()
+    decision_ref: DecisionRefSpec | None = None
 
 
 class _Target(_SpecPart, frozen=True):
@@ -70,6 +75,8 @@ class _PolicySpec(_SpecPart, frozen=True):
     failback: FailbackSpec | None = None
     drain: tuple[DrainSpec, ...] = ()
     reschedule: RescheduleSpec | None = None
+    failover: FailoverSpec | None = None
+    publish: PublishSpec | None = None
 
 
 def kind_of(policy: Object) -> Kind:
@@ -86,20 +93,18 @@ def decode(obj: Object) -> Policy:
     """Decode a policy. Raises ConfigError, which says what to change."""
     raw = obj.get("spec")
     spec = decode_struct(_PolicySpec, {} if raw is None else raw, "spec")
-    if spec.mode not in _PLANNED:
-        for field in ("overflow", "failback", "drain", "reschedule"):
-            if getattr(spec, field) not in (None, ()):
-                raise ConfigError(f"spec.{field} {_only_planned(spec.mode)}")
-
+    _check_mode(spec)
     overflow, reschedule = spec.overflow or _Overflow(), spec.reschedule or RescheduleSpec()
+    namespace = objects.namespace(obj)
     return Policy(
         name=reference(obj),
-        namespace=objects.namespace(obj),
+        namespace=namespace,
         selector=None if spec.selector is None else spec.selector.compiled("spec.selector"),
         mode=spec.mode,
         priority=spec.priority,
         group_by=spec.group_by,
         clusters=_clusters(spec.clusters),
+        decision=decision_fields.decision(spec.clusters.decision_ref, namespace),
         targets=_targets(spec),
         overflow=Overflow(
             seconds(overflow.after_unschedulable_for, "spec.overflow.afterUnschedulableFor"),
@@ -109,7 +114,23 @@ def decode(obj: Object) -> Policy:
         failback=move_fields.failback(spec.failback or FailbackSpec()),
         drains=move_fields.drains(spec.drain),
         reschedule=frozenset(reschedule.when),
+        failover=failover_fields.failover(spec.failover),
+        publishing=decision_fields.publishing(spec.publish, objects.name(obj), namespace),
     )
+
+
+def _check_mode(spec: _PolicySpec) -> None:
+    """Refuse fields that mean nothing in the policy's mode. Raises ConfigError."""
+    if spec.mode not in _PLANNED and spec.overflow is not None:
+        raise ConfigError(f"spec.overflow {_only_planned(spec.mode)}")
+
+    for field in ("failback", "drain", "reschedule") if spec.mode is Mode.ANY else ():
+        if getattr(spec, field) not in (None, ()):
+            raise ConfigError(f"spec.{field} means nothing in mode Any: leave it out")
+
+    for field in ("mode", "stabilization") if spec.mode is Mode.SINGLE and spec.failback else ():
+        if getattr(spec.failback, field) is not None:
+            raise ConfigError(f"spec.failback.{field} {_only_planned(spec.mode)}")
 
 
 def named(policy: Policy) -> Iterable[tuple[str, str]]:

@@ -12,7 +12,13 @@ import msgspec
 
 from vnode.api import objects
 from vnode.api.errors import ConfigError
-from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
+from vnode.scheduling.placement.moves import (
+    Drain,
+    Failback,
+    FailbackMode,
+    IntOrPercent,
+    RescheduleTrigger,
+)
 
 MOST_REPLICAS: Final = 1_000_000
 _MOST_MOVES: Final = 1000
@@ -31,8 +37,8 @@ class PolicySpecPart(
 class FailbackSpec(PolicySpecPart, frozen=True):
     """`failback` of a policy."""
 
-    mode: FailbackMode = FailbackMode.PLACEHOLDER
-    stabilization: str = "5m"
+    mode: FailbackMode | None = None
+    stabilization: str | None = None
     max_concurrent: int | str = 1
 
 
@@ -47,15 +53,16 @@ class DrainSpec(PolicySpecPart, frozen=True):
 class RescheduleSpec(PolicySpecPart, frozen=True):
     """`reschedule` of a policy."""
 
-    when: tuple[Change, ...] = ()
+    when: tuple[RescheduleTrigger, ...] = ()
 
 
 def failback(spec: FailbackSpec) -> Failback:
     """Return what `failback` says. Raises ConfigError."""
     where = "spec.failback"
+    stabilization = "5m" if spec.stabilization is None else spec.stabilization
     return Failback(
-        spec.mode,
-        seconds(spec.stabilization, f"{where}.stabilization"),
+        spec.mode or FailbackMode.PLACEHOLDER,
+        seconds(stabilization, f"{where}.stabilization"),
         portion(spec.max_concurrent, f"{where}.maxConcurrent"),
     )
 
@@ -81,7 +88,7 @@ def drains(spec: tuple[DrainSpec, ...]) -> tuple[Drain, ...]:
     return tuple(found.values())
 
 
-def portion(value: int | str, where: str) -> Portion:
+def portion(value: int | str, where: str) -> IntOrPercent:
     """Return what `3` or `10%` is. Raises ConfigError."""
     text = str(value)
     match = _PORTION.fullmatch(text)
@@ -91,7 +98,7 @@ def portion(value: int | str, where: str) -> Portion:
             "write 2, or 10%"
         )
 
-    return Portion(int(match[1] or match[2]), match[1] is not None)
+    return IntOrPercent(int(match[1] or match[2]), match[1] is not None)
 
 
 def seconds(text: str, where: str) -> float:

@@ -17,14 +17,16 @@ from typing import Final, Protocol
 from vnode.api import objects, status_conditions
 from vnode.api.clock import Clock
 from vnode.api.identity import parent_key
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Handler, Informer
-from vnode.placement import accounts, counting, decoding
-from vnode.placement.accounts import PlannedNode, WorkloadAccount
-from vnode.placement.collection import ACCEPTED, PlacementPolicies
-from vnode.placement.counting import WorkloadCounts, WorkloadTally
+from vnode.placement import accounts, conditions, counting, decoding
+from vnode.placement.accounting import Accounting
+from vnode.placement.collection import PlacementPolicies
+from vnode.placement.counting import WorkloadCounts
+from vnode.placement.decisions.published import PublishingState
+from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.runtime import write_limits
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
@@ -33,7 +35,7 @@ from vnode.runtime.write_limits import WriteLimiter
 from vnode.scheduling.placement.policy import Policy
 
 SETTLING: Final = 1.0  # seconds from a change of counts to the write
-_BATCH: Final = 200  # pods that are counted, or looked for in targets, at a time
+_BATCH: Final = 200  # pods that are counted at a time
 _RECOUNT: Final = ""  # the key that stands for all pods
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ class PolicyStatusController:
         nodes: Informer,
         links: Links,
         *,
+        publisher: DecisionPublisher | None = None,
         weights: Callable[[Policy, str], Mapping[str, int] | None] = lambda _policy, _key: None,
         events: EventRecorder,
         clock: Clock,
@@ -78,10 +81,12 @@ class PolicyStatusController:
         self._bound = bound
         self._nodes = nodes
         self._links = links
-        self._weights = weights
+        self._accounting = Accounting(links, weights)
+        self._publisher = publisher
         self._events = events
         self._clock = clock
         self._is_open = False  # pods are counted one by one; before that, all at once
+        self._is_counted = False  # all pods are, once
         self._counts = WorkloadCounts()
         self._expectations = Expectations(self._wake)
         self._limiter: WriteLimiter[str] = WriteLimiter(
@@ -96,7 +101,11 @@ class PolicyStatusController:
         )
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled, once all pods are known."""
+        await self._proxies.synced.wait()
+        if self._publisher is not None:
+            self._publisher.tell(self._wake)
+
         self._policies.subscribe(self._recount)
         for informer in self._policies.informers:
             informer.subscribe(lambda old, new: self._wake(objects.key(new or old or {})))
@@ -119,6 +128,8 @@ class PolicyStatusController:
 
     def _recount(self) -> None:
         self._controller.add(_RECOUNT)
+        in_force = self._policies.in_force().items()
+        self._settle(key for key, policy in in_force if policy.decision or policy.publishing)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if not self._is_open or not (self._policies or self._counts):
@@ -149,19 +160,22 @@ class PolicyStatusController:
         if obj is None or verdict is None:
             self._expectations.forget(key)
             self._limiter.forget(key)
+            if self._publisher is not None:
+                self._publisher.forget(key)
+
             return None
 
         if self._expectations.pending(key, obj):
             return None  # our last write is not in the informer yet; its event wakes this key
 
-        now, holds = self._clock.now(), verdict.policy is not None
-        condition = status_conditions.build(
-            obj, ACCEPTED, holds, verdict.reason, verdict.message, now
-        )
-        wanted = await self._account(key, verdict.policy)
+        nodes = [accounts.planned_node(node) for node in self._nodes.store.values()]
+        publishing = self._publish(key, obj, verdict.policy)
+        wanted = conditions.build(obj, verdict, nodes, publishing, self._clock.now())
+        tallies = self._counts.of(key) if verdict.policy is not None else {}
+        account = await self._accounting.status(verdict.policy, tallies, nodes)
         present = objects.status(obj)
-        news = {field: value for field, value in wanted.items() if present.get(field) != value}
-        if (merged := status_conditions.merged(obj, condition)) is not None:
+        news = {field: value for field, value in account.items() if present.get(field) != value}
+        if (merged := conditions.merged(obj, wanted)) is not None:
             news["conditions"] = merged
 
         if not news:
@@ -171,59 +185,35 @@ class PolicyStatusController:
             return wait
 
         self._limiter.written(key)
-        await self._write(key, obj, news, condition)
+        await self._write(key, obj, news, wanted)
         return None
 
-    async def _write(self, key: str, obj: Object, news: Object, condition: Object) -> None:
+    async def _write(self, key: str, obj: Object, news: Object, wanted: Objects) -> None:
         kind = decoding.kind_of(obj)
         body = {"status": news, "metadata": {"uid": objects.uid(obj)}}
         after = await self._expectations.patch(
             self._client, kind, obj, body, key=key, subresource="status"
         )
-        if after is not None and status_conditions.turned(obj, condition):
+        for condition in wanted if after is not None else ():
+            if not status_conditions.turned(obj, condition):
+                continue
+
             type_ = NORMAL if condition["status"] == "True" else WARNING
             reason, message = condition["reason"], condition["message"]
             log.info("%s: %s: %s", decoding.reference(obj), reason, message)
             about = objects.reference(obj, kind.kind, kind.api_version)
             self._events.event(about, type_, reason, message)
 
-    async def _account(self, key: str, policy: Policy | None) -> Object:
-        tallies = self._counts.of(key) if policy is not None else {}
-        found: list[WorkloadAccount] = []
-        if policy is not None and tallies:
-            nodes = [accounts.planned_node(node) for node in self._nodes.store.values()]
-            for workload, tally in accounts.largest(tallies):
-                found.append(await self._workload(policy, workload, tally, nodes))
+    def _publish(self, key: str, obj: Object, policy: Policy | None) -> PublishingState | None:
+        """Offer where the policy's pods are, and return how far that is published."""
+        if self._publisher is None or policy is None or not self._is_counted:
+            return None
 
-        return accounts.status(tallies, found)
+        pods = Counter[str]()
+        for tally in self._counts.of(key).values() if policy.publishing is not None else ():
+            pods += tally.running + tally.starting
 
-    async def _workload(
-        self, policy: Policy, workload: str, tally: WorkloadTally, nodes: list[PlannedNode]
-    ) -> WorkloadAccount:
-        candidates = await self._candidates(dict(tally.unbound))
-        await asyncio.sleep(0)  # a plan of thousands of pods takes milliseconds
-        return accounts.account(
-            policy,
-            workload,
-            tally,
-            nodes,
-            candidates=candidates,
-            weights=self._weights(policy, workload),
-        )
-
-    async def _candidates(self, unbound: Mapping[str, str]) -> Counter[str]:
-        """Count the candidates of these pods by virtual node."""
-        found = Counter[str]()
-        links = list(self._links)
-        for number, (key, uid) in enumerate(unbound.items(), 1):
-            for link in links:
-                if link.candidate(key, uid) is not None:
-                    found[link.node_name] += 1
-
-            if number % _BATCH == 0:
-                await asyncio.sleep(0)
-
-        return found
+        return self._publisher.offer(key, obj, decoding.kind_of(obj), policy.publishing, pods)
 
     async def _count_all(self) -> None:
         """Count all pods again, by the policies as they are now."""
@@ -241,3 +231,6 @@ class PolicyStatusController:
                 await asyncio.sleep(0)
 
         self._settle(changed)
+        if not self._is_counted:
+            self._is_counted = True
+            self._settle(k for k, p in self._policies.in_force().items() if p.publishing)

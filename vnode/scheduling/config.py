@@ -15,6 +15,7 @@ known ones.
 
 from __future__ import annotations
 
+import functools
 import typing
 from typing import Any, TypeVar
 
@@ -123,7 +124,7 @@ def _refuse_unknown(type_: type[msgspec.Struct], value: Any, where: str) -> None
     if not isinstance(value, dict):
         return
 
-    fields = {field.encode_name: field for field in msgspec.structs.fields(type_)}
+    fields = _fields(type_)
     for name, content in value.items():
         if name not in fields:
             known = ", ".join(fields) or "none"
@@ -133,3 +134,9 @@ def _refuse_unknown(type_: type[msgspec.Struct], value: Any, where: str) -> None
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
                 for item in content if isinstance(content, list) else [content]:
                     _refuse_unknown(inner, item, f"{where}.{name}")
+
+
+@functools.cache
+def _fields(type_: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """Return the fields of a Struct by their names in YAML; to find them out takes a while."""
+    return {field.encode_name: field for field in msgspec.structs.fields(type_)}

@@ -7,7 +7,7 @@ status is stamped with the plugin's name, by which users and the queue tell who 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from vnode.api.objects import Object
 from vnode.scheduling.cycle import CycleState
@@ -51,6 +51,16 @@ def call(plugin: Plugin, method: Callable[..., Status], *args: object) -> Status
     """Return the plugin's status at one extension point."""
     try:
         return method(*args).with_plugin(plugin.NAME)
+    except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
+        return failed(plugin, failure)
+
+
+async def awaited(
+    plugin: Plugin, method: Callable[..., Awaitable[Status]], *args: object
+) -> Status:
+    """Return the plugin's status at one extension point that may wait."""
+    try:
+        return (await method(*args)).with_plugin(plugin.NAME)
     except Exception as failure:  # noqa: BLE001 - a plugin's bug is that plugin's status
         return failed(plugin, failure)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from vnode.api import class_names, objects
+from vnode.api import class_names, objects, resources
 from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
@@ -36,6 +36,8 @@ class VirtualNode:
     """The target answers."""
     unhealthy_reason: str = ""
     """Why it is not healthy, for users: `unreachable for 3m`."""
+    connecting: bool = False
+    """It is not known yet whether the target answers."""
     allocatable: Resources | None = None
     """What the target offers in all; None as long as it is not known."""
     cluster_uid: str | None = None
@@ -69,6 +71,16 @@ class VirtualNodeInfo:
         object.__setattr__(self, "labels", objects.labels(self.virtual.node))
         object.__setattr__(self, "taints", tuple(spec.get("taints") or ()))
         object.__setattr__(self, "unschedulable", bool(spec.get("unschedulable")))
+
+    def known_free(self) -> Resources | None:
+        """Return what the node has free, as far as it is known; None if nothing is."""
+        if self.free is not None:
+            return self.free
+
+        if self.virtual.allocatable is None:
+            return None
+
+        return resources.subtract(self.virtual.allocatable, self.requested)
 
 
 class Snapshot:

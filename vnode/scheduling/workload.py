@@ -21,7 +21,7 @@ _SEATS_KEPT: Final = 8  # of one workload: by which clusters are closed or full 
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class WorkloadPod:
     """A live pod of a workload. Moments are seconds of the wall clock, as conditions have them."""
 
     pod: Object
@@ -58,7 +58,7 @@ class Workload:
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, WorkloadPod] = {}
         self.bound: Counter[str] = Counter()
         self.aimed: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
@@ -71,6 +71,10 @@ class Workload:
         one is bound there it counts as full for a while, also when no pod waits there any more."""
         self.directed: Counter[str] = Counter()
         """Node -> pods that were moved to it, and have no replacement yet that is planned there."""
+        self.destination = ""
+        """The node that a workload which is kept together is being moved to; "" if it is not."""
+        self.moved_for = ""
+        """Why, as pods that are bound there say."""
         self.restored = False
         """Whether pods got back the aims that they had before this process."""
         self.weighted: tuple[object, Mapping[str, int], tuple[Share, ...]] | None = None
@@ -79,11 +83,11 @@ class Workload:
         self._oldest: dict[str, float] = {}
         self._seats: OrderedDict[tuple[Share, ...], Seats] = OrderedDict()
 
-    def pending(self) -> Iterator[Member]:
+    def pending(self) -> Iterator[WorkloadPod]:
         """Yield the pods that have no node."""
         return (member for member in self.members.values() if not member.node)
 
-    def others(self, member: Member, node: str) -> int:
+    def others(self, member: WorkloadPod, node: str) -> int:
         """Return how many other pods have a place on the node, or may get one."""
         known = self.members.get(member.uid)
         return self.held[node] - (known is not None and node in known.holds())
@@ -118,7 +122,7 @@ class Workload:
         uid, node = objects.uid(pod), objects.node_name(pod)
         member = self.members.get(uid)
         if member is None:
-            member = self.members[uid] = Member(pod, uid, assumed=frozenset(assumed))
+            member = self.members[uid] = WorkloadPod(pod, uid, assumed=frozenset(assumed))
             freed = False
         else:
             is_news = bool(node and not member.node)
@@ -150,7 +154,7 @@ class Workload:
             member.assumed = frozenset(nodes)
             self._count(member, 1)
 
-    def plan(self, member: Member, aim: str, opened: tuple[tuple[str, float], ...]) -> None:
+    def plan(self, member: WorkloadPod, aim: str, opened: tuple[tuple[str, float], ...]) -> None:
         """Record where a pending pod is to go; no effect on the counts if it is not a member."""
         if (member.aim, member.opened) == (aim, opened):
             return
@@ -166,7 +170,7 @@ class Workload:
         if known:
             self._count(member, 1)
 
-    def _count(self, member: Member, step: int) -> None:
+    def _count(self, member: WorkloadPod, step: int) -> None:
         for node in member.holds():
             _step(self.held, node, step)
 

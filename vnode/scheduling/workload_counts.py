@@ -42,10 +42,13 @@ class _Group:
             return False
 
         freed = workload.remove(uid)
-        if not workload.members:
-            del self.workloads[workload.key]
-
+        self.tidy(workload)
         return freed
+
+    def tidy(self, workload: Workload) -> None:
+        """Forget a workload without pods, unless the next one is to go to a certain node."""
+        if not workload.members and not workload.destination:
+            self.workloads.pop(workload.key, None)
 
 
 class Workloads:
@@ -68,13 +71,20 @@ class Workloads:
 
         None if none of its pods was planned so since it is counted.
         """
-        namespace = key.split("/", 2)[1]
-        group = self._groups.get(namespace, {}).get(group_by)
+        group = self._known(key, group_by)
         workload = group.workloads.get(key) if group else None
         if workload is None or workload.weighted is None:
             return None
 
         return workload.weighted[1]
+
+    def end_move(self, key: str, group_by: str) -> None:
+        """Have the pods of a workload that was moved as one go where its others are again."""
+        group = self._known(key, group_by)
+        workload = group.workloads.get(key) if group else None
+        if group is not None and workload is not None:
+            workload.destination = ""
+            group.tidy(workload)
 
     def forget(self) -> None:
         """Count nothing until somebody asks again: there are no policies any more."""
@@ -120,6 +130,10 @@ class Workloads:
             for group in self._groups.get(self._namespaces.get(uid, ""), {}).values():
                 if workload := group.of.get(uid):
                     workload.assume(uid, self._assumed(uid))
+
+    def _known(self, key: str, by: str) -> _Group | None:
+        """Return the group of a workload if it is counted."""
+        return self._groups.get(key.split("/", 2)[1], {}).get(by)
 
     def _group(self, namespace: str, by: str) -> _Group:
         groups = self._groups.setdefault(namespace, {})

@@ -27,6 +27,8 @@ from vnode.kube.informer import Informer
 from vnode.placement.moves.controller import Moves
 from vnode.placement.moves.rebalances import Rebalances
 from vnode.pods.source import proxy_state
+from vnode.pods.source.placeholders import Placeholders
+from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.policy import Policy
 
@@ -64,6 +66,19 @@ class FrankRoom(Room):
             asyncio.get_running_loop().call_soon(self.report_room)
 
 
+class AwaitedPods:
+    """Remembers the pods that are to wait for their replacements; by name, why."""
+
+    def __init__(self) -> None:
+        self.why: dict[str, str] = {}
+
+    def await_replacement(self, pod: Object, why: str) -> None:
+        self.why[objects.name(pod)] = why
+
+    def withdraw(self, pod: Object) -> None:
+        del self.why[objects.name(pod)]
+
+
 class MovingWorld(Planned):
     """Has `replicas` pods; `living` counts them by target, and `evictions` has those evicted."""
 
@@ -78,6 +93,8 @@ class MovingWorld(Planned):
         self.server.store.changed.add(self._own)
         self.moves: Moves
         self.placeholders: Openings | None = None
+        self.replacements = AwaitedPods()
+        self.keeper: Placeholders | None = None
         self.start_after = 1.0
 
     @asynccontextmanager
@@ -104,7 +121,9 @@ class MovingWorld(Planned):
                 self.policy,
                 events=events,
                 clock=self._clock,
+                replacements=self.replacements,
                 placeholders=self.placeholders,
+                on_plan_freed=lambda: self.queue.move(ClusterEvent(EventKind.PLAN_FREED)),
             )
             rebalances = Rebalances(client, self.moves, events=events, clock=self._clock)
             async with background.running(self.moves.run(), rebalances.run(), events.run()):
@@ -141,7 +160,12 @@ class MovingWorld(Planned):
     def pods(self) -> list[Object]:
         """Return the live pods, those to be deleted first last."""
         live = [p for p in self.server.all(kinds.PODS) if not objects.is_terminating(p)]
-        return sorted(live, key=lambda pod: (not objects.node_name(pod), objects.uid(pod)))
+
+        def order(pod: Object) -> tuple[bool, int, str]:
+            cost = int(objects.annotations(pod).get(keys.POD_DELETION_COST, 0))
+            return not objects.node_name(pod), -cost, objects.uid(pod)
+
+        return sorted(live, key=order)
 
     def living(self) -> dict[str, int]:
         """Count the pods by target; those that wait are under ""."""

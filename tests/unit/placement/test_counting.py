@@ -82,11 +82,12 @@ def test_what_is_planned_and_what_is_not_makes_all_replicas(
     assert {t.cluster: t.waiting for t in found.targets if t.waiting} == starting
     planned = {t.cluster: t.planned for t in found.targets if t.planned is not None}
     bound = tally.running + tally.starting
-    if mode is Mode.ANY or (mode is Mode.SINGLE and not bound):
+    included = {n.name for n in accounts.covering(nodes, "default")}
+    homes = bound.keys() & included & set("abcd") if maximum >= tally.replicas else set()
+    if mode is Mode.ANY or (mode is Mode.SINGLE and not homes):
         assert not planned
         return
 
-    included = {n.name for n in accounts.covering(nodes, "default")}
     stray = 0 if mode is Mode.SINGLE else sum(n for c, n in bound.items() if c not in included)
     assert sum(planned.values()) + found.unplaced + stray == tally.replicas
     if mode is not Mode.SINGLE:

@@ -11,7 +11,14 @@ from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.placement.decoding import decode, named
 from vnode.placement.move_fields import seconds
-from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
+from vnode.scheduling.placement.failover import Failover, PreservedValue, Purge
+from vnode.scheduling.placement.moves import (
+    Drain,
+    Failback,
+    FailbackMode,
+    IntOrPercent,
+    RescheduleTrigger,
+)
 from vnode.scheduling.placement.policy import Clusters, Mode, Overflow, PlacementTarget, Policy
 
 LATER = "2026-08-01T12:00:00Z"
@@ -55,6 +62,16 @@ def test_every_field_has_its_place() -> None:
             failback={"mode": "Probe", "stabilization": "90s", "maxConcurrent": "25%"},
             drain=[{"cluster": "b"}, {"cluster": "a", "maxReplicas": 2, "until": LATER}],
             reschedule={"when": ["PolicyChanged", "ClusterJoined"]},
+            failover={
+                "tolerationSeconds": 60,
+                "purge": "Graceful",
+                "gracePeriodSeconds": 90,
+                "maxEvictionsPerMinute": 5,
+                "preserve": [
+                    {"annotation": "example.com/at", "fromAnnotation": "at"},
+                    {"annotation": "ip", "fromStatus": "podIPs[0].ip"},
+                ],
+            },
         )
     )
     assert found == Policy(
@@ -75,9 +92,19 @@ def test_every_field_has_its_place() -> None:
             PlacementTarget(Clusters(selectors.parse("cloud=x"))),
         ),
         overflow=Overflow(90.0, 2, keep_unschedulable=False),
-        failback=Failback(FailbackMode.PROBE, 90.0, Portion(25, is_percentage=True)),
+        failback=Failback(FailbackMode.PROBE, 90.0, IntOrPercent(25, is_percentage=True)),
         drains=(Drain("b"), Drain("a", 2, 1785585600.0)),
-        reschedule=frozenset((Change.POLICY, Change.CLUSTERS)),
+        reschedule=frozenset((RescheduleTrigger.POLICY, RescheduleTrigger.CLUSTERS)),
+        failover=Failover(
+            60.0,
+            Purge.GRACEFUL,
+            90.0,
+            5,
+            (
+                PreservedValue("example.com/at", "at"),
+                PreservedValue("ip", from_status=("podIPs", 0, "ip")),
+            ),
+        ),
     )
     assert list(named(found)) == [
         ("spec.clusters.names", "a"),
@@ -86,6 +113,25 @@ def test_every_field_has_its_place() -> None:
         ("spec.drain[0].cluster", "b"),
         ("spec.drain[1].cluster", "a"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("failover", "seconds"),
+    [
+        (None, 600),
+        ({}, 600),
+        ({"gracePeriodSeconds": 5}, 5),
+        ({"purge": "Immediate"}, 0),
+        ({"purge": "Never", "gracePeriodSeconds": 5}, 5),
+    ],
+)
+def test_how_long_moved_pods_wait_for_replacements(failover: Object | None, seconds: int) -> None:
+    found = decode(policy(mode="Any", failover=failover))
+    assert found.replacement_grace == seconds
+
+
+def preserve(*entries: Object) -> Object:
+    return {"failover": {"preserve": entries}}
 
 
 A = {"cluster": "a"}
@@ -107,12 +153,34 @@ A = {"cluster": "a"}
         ({"clusters": {"names": ["a"], "exclude": ["a"]}}, "a is in names and in exclude"),
         ({"mode": "Any", "targets": [{**A, "weight": 1}]}, "weight means nothing in mode Any"),
         ({"mode": "Single", "targets": [{**A, "minReplicas": 0}]}, "choose Spread or Fill"),
+        (
+            {"failover": {"purge": "Immediate", "gracePeriodSeconds": 1}},
+            "spec.failover.gracePeriodSeconds means nothing with purge Immediate",
+        ),
+        (
+            {"failover": {"purge": "Never", "maxEvictionsPerMinute": 1}},
+            "spec.failover.maxEvictionsPerMinute means nothing with purge Never",
+        ),
+        (
+            {"failover": {"purge": "Never", "tolerationSeconds": 1}},
+            "spec.failover.tolerationSeconds means nothing with purge Never",
+        ),
+        (preserve({"annotation": "b", "fromStatus": ".x"}), r"preserve\[0\].fromStatus is no path"),
+        (preserve({"annotation": "b"}), "give exactly one of fromAnnotation and fromStatus"),
+        (preserve({"annotation": "b/", "fromStatus": "x"}), "no name of an annotation"),
+        (preserve({"annotation": "vnode.dev/x", "fromStatus": "x"}), "targets do not get it"),
+        (
+            preserve(*[{"annotation": "b", "fromStatus": "x"}] * 2),
+            r"\[1\]: an earlier entry is for b",
+        ),
+        ({"failover": {"maxEvictionsPerMinute": 0}}, r"`int` >= 1 - at `\$.failover.max"),
         ({"mode": "Single", "overflow": {}}, "spec.overflow means nothing in mode Single"),
         ({"overflow": {"afterUnschedulableFor": "soon"}}, '"soon" is no duration: write 90s'),
         ({"overflow": {"maxCandidates": 0}}, "`int` >= 1"),
         ({"overflow": {"keepUnschedulable": "yes"}}, "Expected `bool`"),
         ({"mode": "Any", "failback": {}}, "spec.failback means nothing in mode Any"),
-        ({"mode": "Single", "drain": [A]}, "spec.drain means nothing in mode Single"),
+        ({"mode": "Any", "drain": [A]}, "spec.drain means nothing in mode Any"),
+        ({"mode": "Single", "failback": {"mode": "Probe"}}, "spec.failback.mode means nothing in"),
         ({"failback": {"maxConcurrent": 0}}, '"0" is no number from 1 to 1000 and no percentage'),
         ({"failback": {"maxConcurrent": "110%"}}, "write 2, or 10%"),
         ({"failback": {"stabilization": "5"}}, '"5" is no duration'),
@@ -163,11 +231,11 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("portion", "replicas", "count"),
     [
-        (Portion(), 100, 1),
-        (Portion(3), 1, 3),
-        (Portion(25, is_percentage=True), 10, 2),
-        (Portion(10, is_percentage=True), 3, 1),
+        (IntOrPercent(), 100, 1),
+        (IntOrPercent(3), 1, 3),
+        (IntOrPercent(25, is_percentage=True), 10, 2),
+        (IntOrPercent(10, is_percentage=True), 3, 1),
     ],
 )
-def test_a_portion_is_at_least_one(portion: Portion, replicas: int, count: int) -> None:
+def test_a_portion_is_at_least_one(portion: IntOrPercent, replicas: int, count: int) -> None:
     assert portion.of(replicas) == count

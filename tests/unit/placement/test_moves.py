@@ -3,217 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
-from tests import background
-from tests.apiserver.links import following
+from tests.unit.placement.moving_acts import make_room, overflowed, placed
 from tests.unit.placement.moving_world import FrankRoom, MovingWorld, fleet
-from tests.unit.pods.policies import add_replicas, entry, spread
-from vnode.api import keys, kinds, objects, placeholders
+from tests.unit.pods.policies import entry, spread
+from tests.unit.pods.source.test_target_quotas import KeptQuota
+from vnode.api import kinds, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
-from vnode.kube.informer import Informer
-from vnode.pods.source.placeholders import Placeholders
-from vnode.scheduling.placement.moves import Change, Drain, Failback, FailbackMode, Portion
+from vnode.scheduling.placement.decided import (
+    ClusterDecision,
+    DecidedCluster,
+    DecisionKind,
+    DecisionReference,
+)
+from vnode.scheduling.placement.moves import (
+    Drain,
+    Failback,
+    RescheduleTrigger,
+)
+from vnode.scheduling.placement.policy import Clusters, PlacementTarget
+from vnode.telemetry import metrics
 
 pytestmark = pytest.mark.looptime
 
 
-async def overflowed(world: MovingWorld) -> None:
-    """Have twenty pods of which four run in the third cluster, for lack of room."""
-    world.scale(20)
-    await asyncio.sleep(60)
-    assert world.living() == {"c1": 6, "c2": 6, "c3": 4, "": 4}
-    await asyncio.sleep(90)
-    assert world.living() == {"c1": 6, "c2": 6, "c3": 8}
-
-
-@asynccontextmanager
-async def placeholders_kept(world: MovingWorld, clock: Clock) -> AsyncIterator[None]:
-    """Move pods to where their placeholders could start."""
-    client = world.server.client()
-    proxies, nodes = Informer(client, kinds.PODS), Informer(client, kinds.NODES)
-    keeper = Placeholders(client, proxies, nodes, world.links, world.cache, world.policy, clock)
-    world.placeholders = keeper.openings
-    async with world.moving(), following(proxies, nodes), background.running(keeper.run()):
-        keeper.openings.subscribe(world.moves.look_at)
-        yield
-
-
-async def test_pods_that_overflowed_go_back_when_there_has_been_room_for_long_enough(
-    clock: Clock,
-) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        marked = [p for p in world.pods() if keys.OVERFLOWED_FROM in objects.annotations(p)]
-        assert len(marked) == 4
-        await asyncio.sleep(3600)
-        assert world.evictions == []
-
-        c1, c2, _ = world.rooms
-        c1.grow(8)
-        c2.grow(8)
-        await asyncio.sleep(298)
-        assert world.evictions == []
-        await asyncio.sleep(60)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
-        assert (len(world.evictions), world.most_missing) == (4, 1)
-        assert set(world.evictions) == {objects.name(pod) for pod in marked}
-        await asyncio.sleep(3600)
-        assert len(world.evictions) == 4
-
-
-async def test_after_going_back_the_workload_shrinks_by_its_plan(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        for room in world.rooms[:2]:
-            room.grow(8)
-
-        await asyncio.sleep(400)
-        world.scale_in(10, {"c1": 4, "c2": 4, "c3": 2})
-        await asyncio.sleep(3600)
-        assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
-        assert len(world.evictions) == 4
-
-
-async def test_room_that_comes_and_goes_is_no_room(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with world.moving():
-        await overflowed(world)
-        for _ in range(5):
-            world.rooms[0].grow(8)
-            await asyncio.sleep(200)
-            world.rooms[0].grow(6)
-            await asyncio.sleep(50)
-
-        assert world.evictions == []
-
-
-async def test_never_means_never(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14, failback=Failback(FailbackMode.NEVER))
-    async with world.moving():
-        await overflowed(world)
-        world.rooms[0].grow(20)
-        await asyncio.sleep(3600)
-        assert world.evictions == []
-        assert not world.server.received("get", kinds.PODS)
-
-
-async def test_a_part_of_the_workload_moves_at_once(clock: Clock) -> None:
-    failback = Failback(FailbackMode.PROBE, 60, Portion(15, is_percentage=True))
-    world = fleet(clock, 6, 6, 14, failback=failback)
-    async with world.moving():
-        await overflowed(world)
-        for room in world.rooms[:2]:
-            room.grow(8)
-
-        await asyncio.sleep(120)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
-        assert world.most_missing <= 3
-
-
-async def test_a_placeholder_says_since_when_there_is_room(clock: Clock) -> None:
-    class Told:
-        def __init__(self) -> None:
-            self.moments: dict[str, float] = {}
-
-        def since(self, workload: str, node: str) -> float | None:
-            assert workload == "deployment/default/web"
-            return self.moments.get(node)
-
-    world, told = fleet(clock, 6, 6, 14), Told()
-    world.placeholders = told
-    async with world.moving():
-        await overflowed(world)
-        world.rooms[0].grow(8)
-        world.rooms[1].grow(8)
-        await asyncio.sleep(1000)
-        assert world.evictions == []
-        told.moments[world.rooms[1].node] = clock.monotonic() - 299
-        world.moves.look_at("deployment/default/web")
-        await asyncio.sleep(30)
-        assert world.living() == {"c1": 6, "c2": 8, "c3": 6}
-
-
-async def test_pods_go_back_to_where_their_placeholders_could_start(clock: Clock) -> None:
-    world = fleet(clock, 6, 6, 14)
-    async with placeholders_kept(world, clock):
-        await overflowed(world)
-        c1, c2, _ = world.rooms
-
-        def waiting() -> Counter[str]:
-            return Counter(node for pod in world.pods() for node in placeholders.of(pod))
-
-        assert waiting() == {c1.node: 2, c2.node: 2}
-        c1.grow(7)
-        await asyncio.sleep(298)
-        assert world.evictions == []
-        await asyncio.sleep(60)
-        assert world.living() == {"c1": 7, "c2": 6, "c3": 7}
-        assert waiting() == {c1.node: 1, c2.node: 2}
-        await asyncio.sleep(3600)
-        assert (len(world.evictions), world.most_missing) == (1, 1)
-        c2.grow(8)
-        await asyncio.sleep(400)
-        assert world.living() == {"c1": 7, "c2": 8, "c3": 5}
-        assert waiting() == {c1.node: 1}
-        left = [len(room.server.all(kinds.POD_CHAPERONS)) for room in world.rooms]
-        assert left == [8, 8, 5]
-
-
-class _TwoWorkloads(MovingWorld):
-    """Has two Deployments of two pods each."""
-
-    def _replace(self) -> None:
-        for owner in ("web-1", "api-1"):
-            there = sum(objects.controller_uid(pod) == owner for pod in self.pods())
-            self._made += 2 - there
-            add_replicas(self, 2 - there, self._made, owner)
-
-
-async def test_a_place_that_becomes_free_is_given_to_one_workload_only(clock: Clock) -> None:
-    c1, c2 = FrankRoom("c1", clock, 0), FrankRoom("c2", clock, 20)
-    world = _TwoWorkloads(clock, spread(entry(c1.node, weight=1), entry(c2.node, weight=1)), c1, c2)
-    async with placeholders_kept(world, clock):
-        world.scale(4)
-        await asyncio.sleep(200)
-        assert world.living() == {"c2": 4}
-        c1.grow(1)
-        await asyncio.sleep(400)
-        assert (world.living(), len(world.evictions)) == ({"c1": 1, "c2": 3}, 1)
-        await asyncio.sleep(3600)
-        assert len(world.evictions) == 1
-        c1.grow(2)
-        await asyncio.sleep(400)
-        assert (world.living(), len(world.evictions)) == ({"c1": 2, "c2": 2}, 2)
-
-
-async def test_pods_that_left_no_placeholder_go_back_as_in_mode_probe(clock: Clock) -> None:
-    class Silent:
-        def since(self, _workload: str, _node: str) -> float | None:
-            return None
-
-    world = fleet(clock, 6, 6, 14, keep_unschedulable=False)
-    world.placeholders = Silent()
-    async with world.moving():
-        await overflowed(world)
-        world.rooms[0].grow(8)
-        world.rooms[1].grow(8)
-        await asyncio.sleep(1000)
-        assert world.living() == {"c1": 8, "c2": 8, "c3": 4}
+def counted(name: str, **labels: str) -> float:
+    """Return how far a counter is."""
+    return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
 
 
 async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
     world = fleet(clock, 6, 6, 14)
     async with world.moving():
         await overflowed(world)
+        before = counted("vnode_moves_refused_total", reason="failback")
         world.forbid(times=4)
         world.rooms[0].grow(8)
         await asyncio.sleep(330)
@@ -223,6 +50,7 @@ async def test_a_budget_is_kept_and_the_reason_told(clock: Clock) -> None:
             "Pod": True,
             "PlacementPolicy": True,
         }
+        assert counted("vnode_moves_refused_total", reason="failback") > before
         await asyncio.sleep(60)
         assert world.living() == {"c1": 8, "c2": 6, "c3": 6}
         moved = "moved by placementpolicy/web (failback): 8 of 20 run in c3, planned 4; c1 has room"
@@ -244,6 +72,7 @@ async def test_what_else_forbids_an_eviction_is_told_too(clock: Clock, error: Ap
         world.rooms[0].grow(8)
         await asyncio.sleep(600)
         assert world.living()["c3"] == 8
+        assert world.replacements.why == {}
         assert any(error.message in text for _, text in world.said("MoveWaits"))
         assert 10 < len(world.evictions) < 40
 
@@ -262,14 +91,13 @@ async def test_a_cluster_that_says_too_much_is_tried_less_and_less(clock: Clock)
 async def test_a_drain_moves_pods_one_by_one_and_ends(clock: Clock) -> None:
     world = fleet(clock, 20, 20, 20)
     async with world.moving():
-        world.scale(10)
-        await asyncio.sleep(30)
+        planned = await placed(world)
         assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
         assert not world.server.received("get", kinds.PODS)
-        planned = world.policy.policy
-        assert planned is not None
+        before = counted("vnode_moves_total", reason="drain", outcome="arrived")
         world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node, 1),)))
         await asyncio.sleep(60)
+        assert counted("vnode_moves_total", reason="drain", outcome="arrived") == before + 3
         assert world.living() == {"c1": 1, "c2": 6, "c3": 3}
         assert (len(world.evictions), world.most_missing) == (3, 1)
         world.change_policy(planned)
@@ -280,10 +108,7 @@ async def test_a_drain_moves_pods_one_by_one_and_ends(clock: Clock) -> None:
 async def test_a_drain_waits_for_room(clock: Clock) -> None:
     world = fleet(clock, 4, 4, 2)
     async with world.moving():
-        world.scale(10)
-        await asyncio.sleep(30)
-        planned = world.policy.policy
-        assert planned is not None
+        planned = await placed(world)
         world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
         await asyncio.sleep(300)
         assert world.evictions == []
@@ -294,23 +119,117 @@ async def test_a_drain_waits_for_room(clock: Clock) -> None:
         assert world.living() == {"c1": 1, "c2": 7, "c3": 2}
 
 
-async def test_changes_move_pods_only_if_the_policy_says_so(clock: Clock) -> None:
+async def test_clusters_are_weighed_for_a_drain_if_no_pod_was_planned_yet(clock: Clock) -> None:
+    rooms = [FrankRoom(f"c{number}", clock, 12) for number in (1, 2, 3)]
+    world = MovingWorld(clock, spread(*(entry(room.node) for room in rooms)), *rooms)
+    async with world.moving():
+        world.scale(9)
+        await asyncio.sleep(30)
+        assert world.living() == {"c1": 3, "c2": 3, "c3": 3}
+        world.cache.workloads.forget()
+        planned = world.policy.policy
+        assert planned is not None
+        world.rebalance()
+        await asyncio.sleep(5)
+        assert world.rebalanced()["phase"] == "Complete"
+        world.cache.workloads.forget()
+        world.change_policy(replace(planned, drains=(Drain(rooms[0].node),)))
+        await asyncio.sleep(60)
+        assert sum(world.living().values()) == 9
+        assert "c1" not in world.living()
+
+
+async def test_a_cluster_that_comes_to_a_policy_is_noticed_at_once(clock: Clock) -> None:
+    rooms = [FrankRoom(f"c{number}", clock, 9) for number in (1, 2)]
+    pool = PlacementTarget(Clusters(selectors.from_labels({"pool": "burst"})))
+    policy = spread(entry(rooms[0].node), pool, drains=(Drain(rooms[0].node),))
+    world = MovingWorld(clock, replace(policy, drains=()), *rooms)
+    async with world.moving():
+        world.scale(3)
+        await asyncio.sleep(30)
+        assert world.living() == {"c1": 3}
+        world.change_policy(policy)
+        await asyncio.sleep(5)
+        assert world.evictions == []
+        world.server.change(
+            kinds.NODES,
+            rooms[1].node,
+            "",
+            lambda node: node["metadata"]["labels"].update(pool="burst"),
+        )
+        await asyncio.sleep(15)
+        assert world.living() == {"c2": 3}
+
+
+async def test_nothing_is_moved_before_it_is_known_which_clusters_answer(clock: Clock) -> None:
     world = fleet(clock, 20, 20, 20)
     async with world.moving():
         world.scale(10)
         await asyncio.sleep(30)
+        world.rooms[1].connect()
         planned = world.policy.policy
         assert planned is not None
+        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
+        await asyncio.sleep(300)
+        assert world.evictions == []
+        world.rooms[1].set_healthy(True)
+        await asyncio.sleep(60)
+        assert world.living() == {"c2": 7, "c3": 3}
+
+
+async def test_no_pod_is_moved_to_where_a_quota_would_refuse_it(clock: Clock) -> None:
+    world = fleet(clock, 20, 20, 20)
+    _, c2, c3 = world.rooms
+    for room, pods in ((c2, 5), (c3, 2)):
+        KeptQuota(room, pods)
+
+    async with world.moving():
+        world.scale(10)
+        await asyncio.sleep(30)
+        assert world.living() == {"c1": 4, "c2": 4, "c3": 2}
+        planned = world.policy.policy
+        assert planned is not None
+        world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
+        await asyncio.sleep(600)
+        assert (world.living(), len(world.evictions)) == ({"c1": 3, "c2": 5, "c3": 2}, 1)
+
+
+async def test_changes_move_pods_only_if_the_policy_says_so(clock: Clock) -> None:
+    world = fleet(clock, 20, 20, 20)
+    async with world.moving():
+        planned = await placed(world)
         first, second, third = planned.targets
         turned = (replace(first, weight=20), second, replace(third, weight=40))
         world.change_policy(replace(planned, targets=turned))
         await asyncio.sleep(600)
         assert world.evictions == []
-        asks = replace(planned, reschedule=frozenset({Change.POLICY}))
+        asks = replace(planned, reschedule=frozenset({RescheduleTrigger.POLICY}))
         world.change_policy(replace(asks, targets=turned))
         await asyncio.sleep(60)
         assert world.living() == {"c1": 2, "c2": 4, "c3": 4}
         assert len(world.evictions) == 2
+
+
+async def test_a_decision_that_changes_right_after_the_policy_came_is_a_change(
+    clock: Clock,
+) -> None:
+    rooms = [FrankRoom(f"c{number}", clock, 20) for number in (1, 2)]
+    reference = DecisionReference(DecisionKind.PLACEMENT, "default", "web")
+    asks = spread(reschedule=frozenset({RescheduleTrigger.DECISION}))
+    decided = [
+        replace(asks, decision=ClusterDecision(reference, (DecidedCluster(room.node, nodes),)))
+        for room in rooms
+        for nodes in [frozenset({room.node})]
+    ]
+    world = MovingWorld(clock, None, *rooms)
+    async with world.moving():
+        world.scale(4)
+        await asyncio.sleep(30)
+        world.change_policy(decided[0])
+        await asyncio.sleep(0.1)
+        world.change_policy(decided[1])
+        await asyncio.sleep(60)
+        assert world.living() == {"c2": 4}
 
 
 async def test_pods_that_nobody_replaces_stay(clock: Clock) -> None:
@@ -334,9 +253,7 @@ async def test_a_new_leader_waits_for_the_pods_that_start(clock: Clock) -> None:
         async with world.leading():
             await overflowed(world)
             world.start_after = 1e6
-            for room in world.rooms[:2]:
-                room.grow(8)
-
+            make_room(world)
             await asyncio.sleep(60)
             assert len(world.evictions) == 1
 

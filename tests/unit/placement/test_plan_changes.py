@@ -9,11 +9,13 @@ import pytest
 from vnode.api import selectors
 from vnode.placement.accounts import PlannedNode
 from vnode.placement.moves.plan_changes import PlanChanges
-from vnode.scheduling.placement.moves import Change, Drain
+from vnode.scheduling.placement.moves import Drain, RescheduleTrigger
 from vnode.scheduling.placement.policy import Clusters, PlacementTarget, Policy
 
 EU = PlacementTarget(Clusters(selectors.parse("region=eu")), weight=1)
-POLICY = Policy("placementpolicy/web", "default", None, targets=(EU,), reschedule=frozenset(Change))
+POLICY = Policy(
+    "placementpolicy/web", "default", None, targets=(EU,), reschedule=frozenset(RescheduleTrigger)
+)
 A, B = (PlannedNode(name, {"region": "eu"}) for name in "ab")
 
 
@@ -27,17 +29,17 @@ def seen(policy: Policy = POLICY, *nodes: PlannedNode) -> PlanChanges:
     ("policy", "nodes", "change"),
     [
         (POLICY, (A, B), None),
-        (replace(POLICY, priority=1), (A, B), Change.POLICY),
+        (replace(POLICY, priority=1), (A, B), RescheduleTrigger.POLICY),
         (replace(POLICY, drains=(Drain("a"),)), (A, B), None),
-        (POLICY, (A, B, PlannedNode("c", {"region": "eu"})), Change.CLUSTERS),
+        (POLICY, (A, B, PlannedNode("c", {"region": "eu"})), RescheduleTrigger.CLUSTERS),
         (POLICY, (A, B, PlannedNode("c", {"region": "us"})), None),
-        (POLICY, (A, PlannedNode("b", {"region": "us"})), Change.LABELS),
+        (POLICY, (A, PlannedNode("b", {"region": "us"})), RescheduleTrigger.LABELS),
         (POLICY, (A, PlannedNode("b", {"region": "eu", "more": ""})), None),
         (POLICY, (A,), None),
     ],
 )
 def test_what_has_changed(
-    policy: Policy, nodes: tuple[PlannedNode, ...], change: Change | None
+    policy: Policy, nodes: tuple[PlannedNode, ...], change: RescheduleTrigger | None
 ) -> None:
     changes = seen(POLICY, A, B)
     expected = {} if change is None else {"default/web": change}
@@ -45,19 +47,21 @@ def test_what_has_changed(
     assert changes.observe({"default/web": policy}, nodes) == {}
 
 
-@pytest.mark.parametrize("wanted", list(Change))
-def test_only_what_a_policy_asks_for_counts(wanted: Change) -> None:
+@pytest.mark.parametrize("wanted", list(RescheduleTrigger))
+def test_only_what_a_policy_asks_for_counts(wanted: RescheduleTrigger) -> None:
     policy = replace(POLICY, reschedule=frozenset({wanted}))
     joined = (A, B, PlannedNode("c", {"region": "eu"}))
     changed = seen(policy, A, B).observe({"default/web": policy}, joined)
-    assert bool(changed) is (wanted is Change.CLUSTERS)
+    assert bool(changed) is (wanted is RescheduleTrigger.CLUSTERS)
     another = replace(policy, priority=1)
     changed = seen(policy, A, B).observe({"default/web": another}, (A, B))
-    assert bool(changed) is (wanted is Change.POLICY)
+    assert bool(changed) is (wanted is RescheduleTrigger.POLICY)
 
 
 def test_a_policy_that_begins_has_changed() -> None:
-    assert seen().observe({"default/new": POLICY}, (A,)) == {"default/new": Change.POLICY}
+    assert seen().observe({"default/new": POLICY}, (A,)) == {
+        "default/new": RescheduleTrigger.POLICY
+    }
     silent = replace(POLICY, reschedule=frozenset())
     assert seen(silent).observe({"default/new": silent}, (A, B)) == {}
 
@@ -67,6 +71,6 @@ def test_a_cluster_joins_when_it_is_ready_and_not_each_time_that_it_comes_back()
     late = replace(B, takes_pods=False)
     policies = {"default/web": POLICY}
     assert changes.observe(policies, (A, late)) == {}
-    assert changes.observe(policies, (A, B)) == {"default/web": Change.CLUSTERS}
+    assert changes.observe(policies, (A, B)) == {"default/web": RescheduleTrigger.CLUSTERS}
     assert changes.observe(policies, (A, late)) == {}
     assert changes.observe(policies, (A, B)) == {}

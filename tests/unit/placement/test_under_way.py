@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vnode.placement.moves.under_way import BARRED, OWNER, Move, MovesUnderWay
-from vnode.scheduling.placement.moving import STARTING, Replica
+from vnode.placement.moves.under_way import BARRED, OWNER, Move, MoveOutcome, MovesUnderWay
+from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
 
 
 def begun(*targets: str) -> MovesUnderWay:
     moves = MovesUnderWay()
     for number, target in enumerate(targets):
         uids = frozenset({"other", *(f"old{n}" for n in range(len(targets)))})
-        moves.begin(Move(f"old{number}", f"default/old{number}", target, uids))
+        move = Move(f"old{number}", f"default/old{number}", target, uids, MoveReason.DRAIN)
+        moves.begin(move)
 
     return moves
 
 
-def settle(moves: MovesUnderWay, *replicas: Replica, now: float, there: bool = False) -> None:
-    moves.settle((Replica("other", "x"), *replicas), lambda _move: there, now)
+def settle(
+    moves: MovesUnderWay, *replicas: Replica, now: float, there: bool = False
+) -> list[MoveOutcome]:
+    """Return how moves have ended."""
+    ended = moves.settle((Replica("other", "x"), *replicas), lambda _move: there, now)
+    return [outcome for _, outcome in ended]
 
 
 def test_a_move_is_over_when_a_later_pod_is_ready() -> None:
@@ -27,7 +32,7 @@ def test_a_move_is_over_when_a_later_pod_is_ready() -> None:
     assert (len(moves), dict(moves.missing())) == (1, {"a": 1})
     settle(moves, Replica("new", "a", bound=False, ready=False), now=1.0)
     assert (len(moves), dict(moves.missing())) == (1, {})
-    settle(moves, Replica("new", "a"), now=2.0)
+    assert settle(moves, Replica("new", "a"), now=2.0) == [MoveOutcome.ARRIVED]
     assert not moves
     assert moves.barred(2.0) == frozenset()
 
@@ -68,19 +73,20 @@ def test_a_workload_that_makes_no_other_pod_lacks_none() -> None:
     assert len(moves) == 1
     settle(moves, now=600.0)
     assert moves.wait(600.0) == OWNER
-    settle(moves, now=600.0 + OWNER)
+    assert settle(moves, now=600.0 + OWNER) == [MoveOutcome.UNREPLACED]
     assert not moves
 
 
 def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() -> None:
     moves, now = begun("a"), 0.0
-    settle(moves, Replica("new", "b"), now=now)
+    assert settle(moves, Replica("new", "b"), now=now) == [MoveOutcome.ELSEWHERE]
     assert moves.barred(now) == {"a"}
     now += BARRED
     assert moves.barred(now) == frozenset()
-    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"})))
+    moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN))
     settle(moves, Replica("new9", "a", ready=False), now=now)
-    settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
+    late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
+    assert late == [MoveOutcome.LATE]
     assert not moves
     assert moves.barred(now + STARTING + 2 * BARRED - 1) == {"a"}
     assert moves.barred(now + STARTING + 2 * BARRED) == frozenset()

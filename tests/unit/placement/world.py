@@ -19,6 +19,7 @@ from vnode.kube.informer import Handler, Informer
 from vnode.nodes import controller as nodes
 from vnode.nodes import virtual
 from vnode.placement.collection import PlacementPolicies
+from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import Link, Links, TargetKey
@@ -58,13 +59,17 @@ class World:
         for cluster in clusters:
             self.add_target(cluster)
 
-    def add_target(self, name: str, namespace: str = "") -> None:
+    def add_target(
+        self, name: str, namespace: str = "", *, labels: Object | None = None, **spec: Any
+    ) -> None:
         kind = kinds.TARGETS if namespace else kinds.CLUSTER_TARGETS
         key = TargetKey(namespace, name)
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-        self.server.add(kind, {"metadata": metadata, "spec": {}})
+        self.server.add(kind, {"metadata": metadata, "spec": spec})
+        node = virtual.registration(key)
+        node["metadata"]["labels"] |= labels or {}
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        self.server.add(kinds.NODES, virtual.registration(key) | {"status": ready})
+        self.server.add(kinds.NODES, node | {"status": ready})
 
     def add_policy(self, name: str = "web", namespace: str = "default", **spec: Any) -> None:
         kind = kinds.PLACEMENT_POLICIES if namespace else kinds.CLUSTER_PLACEMENT_POLICIES
@@ -105,9 +110,9 @@ class World:
         assert policy is not None
         return objects.status(policy)
 
-    def accepted(self, name: str = "web") -> tuple[str, str, str]:
+    def accepted(self, name: str = "web", type_: str = "Accepted") -> tuple[str, str, str]:
         """Status, reason and message of the condition."""
-        [condition] = self.status(name)["conditions"]
+        [condition] = [c for c in self.status(name)["conditions"] if c["type"] == type_]
         return condition["status"], condition["reason"], condition["message"]
 
     def planned(self, name: str = "web") -> dict[str, dict[str, int]]:
@@ -126,6 +131,7 @@ class World:
         virtual_nodes = nodes.informer(client)
         events = EventRecorder(client, "vnode", self.clock)
         with subscription_scope():
+            publisher = DecisionPublisher(client, targets.profiles_of_nodes, self.clock)
             controller = PolicyStatusController(
                 client,
                 self.policies,
@@ -135,10 +141,19 @@ class World:
                 self.links,
                 events=events,
                 clock=self.clock,
+                publisher=publisher,
             )
             runs = [
                 each.run()
-                for each in (targets, self.policies, proxies, virtual_nodes, events, controller)
+                for each in (
+                    targets,
+                    self.policies,
+                    proxies,
+                    virtual_nodes,
+                    events,
+                    controller,
+                    publisher,
+                )
             ]
             tasks = [asyncio.create_task(run) for run in runs]
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from scheduler_plugins import defaults
@@ -13,6 +14,12 @@ from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
 from vnode.scheduling.framework import Framework
 from vnode.scheduling.placement import choosing
+from vnode.scheduling.placement.decided import (
+    ClusterDecision,
+    DecidedCluster,
+    DecisionKind,
+    DecisionReference,
+)
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
@@ -194,3 +201,21 @@ def test_each_mode_says_why_a_pod_has_its_place() -> None:
 
 def test_without_a_policy_there_is_no_reason() -> None:
     assert World(None, a=AMPLE).cycle(of_web("p")).state.explain_place is None
+
+
+def test_a_cluster_that_was_not_decided_for_is_out_and_the_decision_is_named() -> None:
+    named = DecisionReference(DecisionKind.PLACEMENT, "default", "gpu")
+    decided = ClusterDecision(named, (DecidedCluster("a", frozenset("a")),))
+    policy = replace(spread(entry("a"), entry("b")), decision=decided)
+    world = World(policy, a=AMPLE, b=AMPLE)
+    result = world.cycle(of_web("p"))
+    assert [node.name for node in result.feasible] == ["a"]
+    message = "placementpolicy/web: placement/default/gpu is for other clusters"
+    assert result.statuses["b"].message == message
+    assert result.statuses["b"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    world.policy.policy = replace(policy, decision=ClusterDecision(named))
+    result = world.cycle(of_web("p"))
+    assert not result.feasible
+    assert {status.message for status in result.statuses.values()} == {
+        "placementpolicy/web: placement/default/gpu is for no clusters"
+    }

@@ -216,7 +216,7 @@ def test_no_nodes_at_all_is_unschedulable(fixed: Fixed) -> None:
 def test_a_refused_reservation_is_undone_in_reverse() -> None:
     first, second = Recorder(NoArgs(), handle()), Second(NoArgs(), handle())
     second.answers["reserve"] = status.unschedulable("quota")
-    outcome = framework(first, second).reserve(CycleState(), pod("p"), "a")
+    outcome = framework(first, second).binding_cycle.reserve(CycleState(), pod("p"), "a")
     assert (outcome.plugin, outcome.message) == ("Second", "quota")
     assert first.asked == second.asked == ["reserve", "unreserve"]
 
@@ -224,12 +224,12 @@ def test_a_refused_reservation_is_undone_in_reverse() -> None:
 async def test_binding_is_left_to_the_driver_if_all_bind_plugins_skip() -> None:
     recorder = Recorder(NoArgs(), handle())
     machine, state = framework(recorder), CycleState()
-    assert (await machine.pre_bind(state, pod("p"), "a")).is_success
+    assert (await machine.binding_cycle.pre_bind(state, pod("p"), "a")).is_success
     recorder.answers["bind"] = SKIP
-    assert (await machine.bind(state, pod("p"), "a")).is_skip
+    assert (await machine.binding_cycle.bind(state, pod("p"), "a")).is_skip
     recorder.answers["bind"] = status.error("no")
-    assert (await machine.bind(state, pod("p"), "a")).plugin == "Recorder"
-    machine.post_bind(state, pod("p"), "a")
+    assert (await machine.binding_cycle.bind(state, pod("p"), "a")).plugin == "Recorder"
+    machine.binding_cycle.post_bind(state, pod("p"), "a")
     assert recorder.asked == ["pre_bind", "bind", "bind", "post_bind"]
 
 
@@ -238,7 +238,7 @@ async def test_a_held_pod_goes_on_when_it_is_allowed() -> None:
     shared = handle()
     machine = framework(Gate(NoArgs(), shared), shared=shared)
     async with asyncio.TaskGroup() as group:
-        permitted = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
+        permitted = group.create_task(machine.binding_cycle.permit(CycleState(), pod("p"), "a"))
         await asyncio.sleep(1)
         held = shared.waiting.get("p")
         assert held is not None
@@ -255,7 +255,7 @@ async def test_a_held_pod_is_refused_by_word_or_by_time(rejected: bool) -> None:
     shared = handle()
     machine = framework(Gate(NoArgs(), shared), shared=shared)
     async with asyncio.TaskGroup() as group:
-        permitted = group.create_task(machine.permit(CycleState(), pod("p"), "a"))
+        permitted = group.create_task(machine.binding_cycle.permit(CycleState(), pod("p"), "a"))
         await asyncio.sleep(1)
         if rejected:
             for held in shared.waiting:
@@ -269,9 +269,10 @@ async def test_a_held_pod_is_refused_by_word_or_by_time(rejected: bool) -> None:
 async def test_a_permit_without_waiting_is_immediate() -> None:
     gate = Gate(NoArgs(), handle())
     gate.answer = SUCCESS
-    assert (await framework(gate).permit(CycleState(), pod("p"), "a")).is_success
+    cycle = framework(gate).binding_cycle
+    assert (await cycle.permit(CycleState(), pod("p"), "a")).is_success
     gate.answer = status.unschedulable("no")
-    assert (await framework(gate).permit(CycleState(), pod("p"), "a")).plugin == "Gate"
+    assert (await cycle.permit(CycleState(), pod("p"), "a")).plugin == "Gate"
 
 
 def test_exactly_one_plugin_sorts_the_queue() -> None:

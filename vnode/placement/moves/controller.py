@@ -7,13 +7,14 @@ budgets are kept. The workload is looked at again until there is nothing left to
 which no pod overflowed, that are not drained and that nobody asks about are not looked at.
 
 What is under way is known to one term only. A new leader takes pods that are not ready yet for
-moves of the former, and waits for them (docs/decisions/0045).
+moves of the former, and waits for them (docs/decisions/0045). That a workload is moved as a whole
+its pods say.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from vnode.api import objects
@@ -24,24 +25,22 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.accounts import PlannedNode, planned_node
 from vnode.placement.counting import key_of
-from vnode.placement.moves import situation
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies, Takers
 from vnode.placement.moves.plan_changes import PlanChanges
-from vnode.placement.moves.rooms import OtherMoves
 from vnode.placement.moves.under_way import Move
+from vnode.placement.moves.watched_workloads import WatchedWorkloads, concerns, key_of_workload
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.moves import FailbackMode, Openings
-from vnode.scheduling.placement.moving import Decision, Motive
-from vnode.scheduling.placement.policy import Mode, Policy
-from vnode.scheduling.placement.workloads import workload_of
+from vnode.scheduling.placement.failover import Replacements
+from vnode.scheduling.placement.moves import Openings
+from vnode.scheduling.placement.moving import Decision, MoveReason
+from vnode.scheduling.placement.policy import Policy
 
 _CHANGES: Final = PlannedWorkload("", "")  # the key that stands for all policies
 _LOOKS: Final = 20  # at what clusters have free, at most, in the time of a stabilization
-_PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +50,7 @@ class Moves:
 
     `placeholders` answers for `failback` of mode Placeholder where pods have left some; else that
     is as mode Probe; whoever makes it calls `look_at` when one of its answers changes.
+    `on_plan_freed` is called when pods that wait may go elsewhere.
     """
 
     def __init__(
@@ -65,7 +65,9 @@ class Moves:
         *,
         events: EventRecorder,
         clock: Clock,
+        replacements: Replacements,
         placeholders: Openings | None = None,
+        on_plan_freed: Callable[[], None] = lambda: None,
     ) -> None:
         self.demands = MoveDemands()
         self._proxies = proxies
@@ -82,11 +84,13 @@ class Moves:
             self.demands,
             events=events,
             clock=clock,
+            replacements=replacements,
             placeholders=placeholders,
+            on_plan_freed=on_plan_freed,
         )
+        self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
-        # The workloads that are looked at, until there is nothing left to do.
-        self._workloads: dict[PlannedWorkload, WorkloadMoves] = {}
+        self._workloads = WatchedWorkloads(proxies, policies, self.demands)
         self._controller: Controller[PlannedWorkload] = Controller(
             "moves", self._reconcile, workers=4
         )
@@ -103,9 +107,8 @@ class Moves:
 
     def look_at(self, workload: str) -> None:
         """Decide again about the workload of that key, if it has pods to move."""
-        for key in self._workloads:
-            if key.workload == workload:
-                self._controller.add_after(key, SETTLED)
+        for key in self._workloads.of(workload):
+            self._controller.add_after(key, SETTLED)
 
     def look_at_pods_of(self, namespace: str) -> None:
         """Decide about all workloads of a namespace: somebody asks for it."""
@@ -115,24 +118,18 @@ class Moves:
 
     def planned(self, namespace: str) -> dict[PlannedWorkload, str]:
         """Return the workloads of a namespace that have a plan, and the policies that plan them."""
-        found = {}
-        for pod in self._proxies.store.values() if self._policies else ():
-            if objects.namespace(pod) != namespace or objects.is_finished(pod):
-                continue
+        return self._workloads.planned(namespace)
 
-            policy = self._policies.of(pod)
-            if policy is not None and policy.mode in _PLANNED:
-                key = PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
-                found[key] = policy.name
-
-        return found
+    def _check(self, pod: Object) -> None:
+        if (key := self._workloads.find(pod)) is not None:
+            self._controller.add_after(key, SETTLED)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        if self._policies and (old is None or new is None or _concerns(old) != _concerns(new)):
+        if self._policies and (old is None or new is None or concerns(old) != concerns(new)):
             self._check(new or old or {})
 
     def _on_policies(self) -> None:
-        self._controller.add_after(_CHANGES, SETTLED)
+        self._controller.add(_CHANGES)  # at once: what follows is a change of what is seen now
         self._look_at_all()
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
@@ -141,7 +138,9 @@ class Moves:
 
         before, after = (planned_node(node) if node else None for node in (old, new))
         if before != after:
-            self._on_cluster(objects.name(new or old or {}))
+            for key, moves in self._workloads.items():  # it may be new to any policy
+                self._controller.add_after(key, moves.settling)
+
             self._controller.add_after(_CHANGES, SETTLED)
 
     def _on_link(self, link: Link) -> None:
@@ -165,71 +164,60 @@ class Moves:
         for pod in self._proxies.store.values() if self._policies else ():
             self._check(pod)
 
-    def _check(self, pod: Object) -> None:
-        policy = self._policies.of(pod)
-        if policy is None or policy.mode not in _PLANNED:
-            return
-
-        key = PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
-        moves = self._workloads.get(key)
-        if moves is None:
-            if not (policy.drains or _fails_back(policy, pod) or self.demands.concerns(key)):
-                return
-
-            moves = self._workloads[key] = WorkloadMoves()
-
-        if not objects.is_terminating(pod):
-            moves.sample = pod
-
-        self._controller.add_after(key, SETTLED)
-
     async def _reconcile(self, key: PlannedWorkload) -> float | None:
         if key == _CHANGES:
             self._find_changes()
             return None
 
-        moves = self._workloads.get(key)
-        policy = self._policies.of(moves.sample) if moves is not None and moves.sample else None
-        if moves is None or policy is None or policy.mode not in _PLANNED:
+        found = self._workloads.get(key)
+        if found is None:
             self._forget(key)
             return None
 
+        moves, policy = found
         workload = self._cache.workloads.of(moves.sample, policy.group_by)
         view = MovableWorkload(policy, workload, self._clock)
         now = self._clock.monotonic()
         moves.settle(view, self._is_there, now)
+        if moves.resume(view):
+            self._on_plan_freed()
+
+        if moves.has_arrived(view):
+            moves.reason = None
+            self._cache.workloads.end_move(key.workload, key.group_by)
+
         delays, nodes = [moves.under_way.wait(now)], list(self._nodes.store.values())
-        others = self._others(moves, now)
-        for motive in self.demands.motives(key, policy):
+        others = self._workloads.others(moves, now)
+        for reason in self._reasons(key, moves, policy):
             decision = Decision()
-            if view.has_candidates(motive, nodes):
-                moves.settling = _settling(motive, policy)
-                acts, delay, decision = await self._mover.pursue(key, moves, view, motive, others)
+            if view.has_candidates(reason, nodes):
+                moves.settling = _settling(reason, policy)
+                acts, delay, decision = await self._mover.pursue(key, moves, view, reason, others)
                 delays.append(delay)
                 if acts:
                     break
 
-            self.demands.report(key, motive, moves, decision)
+            self.demands.report(key, reason, moves, decision)
 
-        motives = self.demands.motives(key, policy)
-        is_idle = not any(view.has_candidates(motive, nodes) for motive in motives)
+        reasons = self._reasons(key, moves, policy)
+        is_idle = not any(view.has_candidates(reason, nodes) for reason in reasons)
         if is_idle and not moves.under_way and not moves.under_way.barred(now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)
 
-    def _others(self, moves: WorkloadMoves, now: float) -> OtherMoves:
-        """Return the moves of all other workloads."""
-        going, targets = Counter[str](), set[str]()
-        for other in self._workloads.values():
-            if other is not moves:
-                going += other.under_way.missing()
-                targets |= other.under_way.targets(now)
-
-        return OtherMoves(going, frozenset(targets))
+    def _reasons(
+        self, key: PlannedWorkload, moves: WorkloadMoves, policy: Policy
+    ) -> list[MoveReason]:
+        """Return why pods may be moved; one that is being moved as one is not left in between."""
+        reasons = self.demands.reasons(key, policy)
+        begun = moves.reason
+        return reasons if begun is None or begun in reasons else [*reasons, begun]
 
     def _forget(self, key: PlannedWorkload) -> None:
-        self._workloads.pop(key, None)
+        if self._workloads.pop(key):
+            self._cache.workloads.end_move(key.workload, key.group_by)
+
         self._mover.forget(key)
         self.demands.forget(key)
 
@@ -246,36 +234,18 @@ class Moves:
 
         for pod in self._proxies.store.values() if changed else ():
             policy = self._policies.of(pod)
-            if policy is not None and key_of(policy) in changed and policy.mode in _PLANNED:
-                self.demands.reschedule(
-                    PlannedWorkload(workload_of(pod, policy.group_by), policy.group_by)
-                )
+            key = key_of_workload(pod, policy)
+            if policy is not None and key is not None and key_of(policy) in changed:
+                self.demands.reschedule(key)
                 self._check(pod)
 
 
-def _settling(motive: Motive, policy: Policy) -> float:
+def _settling(reason: MoveReason, policy: Policy) -> float:
     """Return for how long changes of clusters are awaited before they are looked at together.
 
     What targets have free changes all the time, and pods may wait to go back for days.
     """
-    if motive is not Motive.FAILBACK:
+    if reason is not MoveReason.FAILBACK:
         return SETTLED
 
     return max(SETTLED, policy.failback.stabilization / _LOOKS)
-
-
-def _fails_back(policy: Policy, pod: Object) -> bool:
-    """Tell whether the pod is to go back, once there is room."""
-    is_wanted = policy.failback.mode is not FailbackMode.NEVER
-    return is_wanted and situation.has_overflowed(pod)
-
-
-def _concerns(pod: Object) -> tuple[object, ...]:
-    """Return what moves depend on."""
-    return (
-        objects.node_name(pod),
-        objects.is_terminating(pod),
-        objects.is_finished(pod),
-        objects.labels(pod),
-        situation.is_ready(pod),
-    )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vnode.placement.moves.workload_moves import WorkloadMoves
-from vnode.scheduling.placement.moves import FailbackMode, Portion
-from vnode.scheduling.placement.moving import Decision, Motive
-from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.moves import FailbackMode, IntOrPercent
+from vnode.scheduling.placement.moving import Decision, MoveReason
+from vnode.scheduling.placement.policy import Mode, Policy
 
 
 class PlannedWorkload(NamedTuple):
@@ -24,7 +24,7 @@ class PlannedWorkload(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
+class WorkloadProgress:
     """How far a Rebalance has come with one workload."""
 
     moved: int = 0
@@ -45,10 +45,10 @@ class Progress:
 class RebalanceDemand:
     """What a Rebalance asks for."""
 
-    limit: Portion
+    limit: IntOrPercent
     changed: Callable[[], None]
     """Called after each change of the progress."""
-    progress: dict[PlannedWorkload, Progress] = field(default_factory=dict)
+    progress: dict[PlannedWorkload, WorkloadProgress] = field(default_factory=dict)
     """Of its workloads, all of them."""
 
 
@@ -85,28 +85,28 @@ class MoveDemands:
         """Tell whether there is a demand for the workload."""
         return key in self._rescheduled or self._rebalance(key) is not None
 
-    def motives(self, key: PlannedWorkload, policy: Policy) -> list[Motive]:
+    def reasons(self, key: PlannedWorkload, policy: Policy) -> list[MoveReason]:
         """Return for what reasons to move pods of a workload, the first one first."""
-        found = [Motive.DRAIN] if policy.drains else []
+        found = [MoveReason.DRAIN] if policy.drains else []
         if self._rebalance(key) is not None:
-            found.append(Motive.REBALANCE)
+            found.append(MoveReason.REBALANCE)
 
         if key in self._rescheduled:
-            found.append(Motive.RESCHEDULE)
+            found.append(MoveReason.RESCHEDULE)
 
-        if policy.failback.mode is not FailbackMode.NEVER:
-            found.append(Motive.FAILBACK)
+        if policy.failback.mode is not FailbackMode.NEVER and policy.mode is not Mode.SINGLE:
+            found.append(MoveReason.FAILBACK)
 
         return found
 
-    def limit(self, key: PlannedWorkload, motive: Motive, policy: Policy) -> Portion:
+    def limit(self, key: PlannedWorkload, reason: MoveReason, policy: Policy) -> IntOrPercent:
         """Return how much of a workload is moved at once."""
-        rebalance = self._rebalance(key) if motive is Motive.REBALANCE else None
+        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
         return policy.failback.max_concurrent if rebalance is None else rebalance.limit
 
-    def moved(self, key: PlannedWorkload, motive: Motive, moves: WorkloadMoves) -> None:
+    def moved(self, key: PlannedWorkload, reason: MoveReason, moves: WorkloadMoves) -> None:
         """Count a pod that was evicted."""
-        rebalance = self._rebalance(key) if motive is Motive.REBALANCE else None
+        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
         if rebalance is not None:
             progress = rebalance.progress[key]
             progress.moved += 1
@@ -114,14 +114,16 @@ class MoveDemands:
             rebalance.changed()
 
     def report(
-        self, key: PlannedWorkload, motive: Motive, moves: WorkloadMoves, decision: Decision
+        self, key: PlannedWorkload, reason: MoveReason, moves: WorkloadMoves, decision: Decision
     ) -> None:
-        """Take note of what was decided about a workload for one of its motives."""
+        """Take note of what was decided about a workload for one of its reasons."""
         under_way = len(moves.under_way)
-        if motive is Motive.RESCHEDULE and not (decision.left or decision.steps or under_way):
+        if reason is MoveReason.RESCHEDULE and not (
+            decision.left or decision.evictions or under_way
+        ):
             self._rescheduled.discard(key)
 
-        rebalance = self._rebalance(key) if motive is Motive.REBALANCE else None
+        rebalance = self._rebalance(key) if reason is MoveReason.REBALANCE else None
         if rebalance is not None:
             progress = rebalance.progress[key]
             progress.is_known = True

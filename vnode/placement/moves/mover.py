@@ -17,26 +17,35 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Conflict, NotFound
 from vnode.api.objects import Object
 from vnode.api.token_bucket import TokenBucket
-from vnode.kube import eviction
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
-from vnode.placement.moves import situation, telling
+from vnode.kube.eviction import evict
+from vnode.placement.moves import telling, workload_state
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
-from vnode.placement.moves.rooms import ClusterLook, OtherMoves, Rooms
+from vnode.placement.moves.room_tracker import MoveContext, OtherMoves, RoomTracker
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.workload_moves import PATIENT, MovableWorkload, WorkloadMoves
 from vnode.scheduling.cache import Cache
+from vnode.scheduling.placement.failover import Replacements
 from vnode.scheduling.placement.moves import Openings
-from vnode.scheduling.placement.moving import Decision, Motive, Situation, Step, decide
+from vnode.scheduling.placement.moving import (
+    Decision,
+    MoveReason,
+    PlannedEviction,
+    WorkloadState,
+    decide,
+)
+from vnode.scheduling.placement.moving_together import decide_together
 from vnode.scheduling.placement.policy import Policy, WatchedPolicies
 from vnode.scheduling.snapshot import Snapshot
+from vnode.telemetry import metrics
 
 RATE: Final = 1.0  # evictions a second of all workloads together, over time
 BURST: Final = 10  # evictions at once
 SETTLED: Final = 1.0  # seconds in which changes of a workload are awaited
 _REFUSED: Final = 10.0  # seconds after which an eviction that was refused is tried again
 # Failback waits for days, and a Rebalance says itself why it waits.
-_TOLD: Final = frozenset({Motive.DRAIN, Motive.RESCHEDULE})
+_TOLD: Final = frozenset({MoveReason.DRAIN, MoveReason.RESCHEDULE})
 _PLUGIN: Final = "PlacementPolicy"
 
 Takers = Callable[[Object, Snapshot, str], tuple[frozenset[str], frozenset[str]]]
@@ -72,7 +81,9 @@ class Mover:
         *,
         events: EventRecorder,
         clock: Clock,
+        replacements: Replacements,
         placeholders: Openings | None = None,
+        on_plan_freed: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._cache = cache
@@ -81,13 +92,15 @@ class Mover:
         self._demands = demands
         self._events = events
         self._clock = clock
-        self._rooms = Rooms(clock, placeholders)
+        self._replacements = replacements
+        self._on_plan_freed = on_plan_freed
+        self._room_tracker = RoomTracker(clock, placeholders)
         self._evictions = TokenBucket(RATE, BURST)
         self._deferred: set[PlannedWorkload] = set()  # for which there was no token
 
     def forget(self, key: PlannedWorkload) -> None:
         """Forget a workload that has nothing to move any more."""
-        self._rooms.forget(key.workload)
+        self._room_tracker.forget(key.workload)
         self._deferred.discard(key)
 
     async def pursue(
@@ -95,47 +108,56 @@ class Mover:
         key: PlannedWorkload,
         moves: WorkloadMoves,
         view: MovableWorkload,
-        motive: Motive,
+        reason: MoveReason,
         others: OtherMoves,
     ) -> tuple[bool, float | None, Decision]:
-        """Take one step for a motive; return whether one was due, and when to look again."""
+        """Take one step for a reason; return whether one was due, and when to look again."""
         if turn := self._turn(key):
             return True, turn, Decision()
+
+        if self._is_connecting(view):
+            return True, PATIENT, Decision()  # its health is an event
 
         template = await self._template(moves, view)
         if template is None:
             return True, SETTLED, Decision()
 
-        look = self._look(template, view, moves, others)
-        if look is None:
-            return False, None, Decision()
+        context = self._look(template, view, moves, others)
+        moves.clusters = context.clusters.included
+        room, wait = self._room_tracker.room(context, reason)
+        replicas = view.replicas(reason, moves)
+        limit = self._demands.limit(key, reason, view.policy)
+        shares = context.clusters.shares
+        if view.is_together:
+            shares = tuple(share for share in shares if share.node in context.able)
 
-        moves.clusters = look.clusters.included
-        room, wait = self._rooms.room(look, motive)
-        replicas = view.replicas(motive, moves)
-        limit = self._demands.limit(key, motive, view.policy)
-        decision = decide(
-            Situation(
+        decider = decide_together if view.is_together else decide
+        decision = decider(
+            WorkloadState(
                 replicas=replicas,
-                seats=view.workload.seats(look.clusters.shares),
-                included=look.clusters.included,
+                seats=view.workload.seats(shares),
+                included=context.clusters.included,
                 room=room,
                 limit=limit.of(len(replicas) + len(moves.under_way)),
                 under_way=len(moves.under_way),
                 missing=moves.under_way.missing(),
-                caps=look.clusters.caps,
+                caps=context.clusters.caps,
+                destination=view.workload.destination,
             ),
-            motive,
+            reason,
         )
-        if decision.steps:
-            delay = await self._take(key, decision.steps[0], look, motive)
+        if moves.head_for(view, decision.destination, reason):
+            self._on_plan_freed()
+
+        if decision.evictions:
+            delay = await self._take(key, decision.evictions[0], context, reason)
             return True, delay, decision
 
-        decision = replace(decision, why=telling.blocked(decision, look.snapshot))
-        if decision.is_stuck and motive in _TOLD and moves.stuck != decision.why:
+        decision = replace(decision, why=telling.blocked(decision, context.snapshot))
+        if decision.is_stuck and reason in _TOLD and moves.stuck != decision.why:
             moves.stuck = decision.why
             policy = self._policies.get(view.policy_key)
-            telling.blocked_on(self._events, policy, key.workload, motive, decision)
+            telling.blocked_on(self._events, policy, key.workload, reason, decision)
 
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
@@ -150,28 +172,31 @@ class Mover:
         self._deferred.add(key)
         return wait + (len(self._deferred) - 1) / RATE
 
+    def _is_connecting(self, view: MovableWorkload) -> bool:
+        """Tell whether it is not known yet which of the policy's clusters answer."""
+        nodes = self._cache.snapshot(self._clock.monotonic()).nodes
+        connecting = [node for node in nodes if node.virtual.connecting]
+        return bool(connecting and view.policy.shares(connecting))
+
     def _look(
         self,
         template: Object,
         view: MovableWorkload,
         moves: WorkloadMoves,
         others: OtherMoves,
-    ) -> ClusterLook | None:
-        """Look at the clusters; None if it is not known what they weigh."""
+    ) -> MoveContext:
+        """Look at the clusters."""
         now = self._clock.monotonic()
         snapshot = self._cache.snapshot(now)
         able, free = self._takers(template, snapshot, _PLUGIN)
-        clusters = situation.clusters_of(view.policy, view.workload, snapshot, able)
-        if clusters is None:
-            return None
-
-        usable = clusters.included - moves.under_way.barred(now)
         requests = resources.pod_requests(template)
+        clusters = workload_state.clusters_of(view.policy, view.workload, snapshot, able, requests)
+        usable = clusters.included - moves.under_way.barred(now)
         takers = able & usable, free & usable
-        return ClusterLook(view, moves, snapshot, clusters, *takers, requests, others, now)
+        return MoveContext(view, moves, snapshot, clusters, *takers, requests, others, now)
 
     async def _template(self, moves: WorkloadMoves, view: MovableWorkload) -> Object | None:
-        """Return a pod of the workload as it is stored, of the owner that makes the next one."""
+        """Return a pod as the owner makes the next one: one of the workload, as it is stored."""
         newest = view.newest()
         if newest is None:
             return None
@@ -179,48 +204,60 @@ class Mover:
         owner = objects.controller_uid(newest)
         if moves.template is None or objects.controller_uid(moves.template) != owner:
             try:
-                moves.template = await self._client.get(
+                found = await self._client.get(
                     kinds.PODS, objects.name(newest), objects.namespace(newest)
                 )
             except NotFound:
                 return None
 
+            moves.template = workload_state.template_of(found)
+
         return moves.template
 
     async def _take(
-        self, key: PlannedWorkload, step: Step, look: ClusterLook, motive: Motive
+        self,
+        key: PlannedWorkload,
+        eviction: PlannedEviction,
+        context: MoveContext,
+        reason: MoveReason,
     ) -> float:
         """Evict the pod, if it is its turn; return when to go on."""
-        view, moves = look.view, look.moves
+        view, moves = context.view, context.moves
         now = self._clock.monotonic()
         if wait := self._evictions.wait(now):
             return wait
 
         self._evictions.take(now)
-        pod = view.workload.members[step.uid].pod
+        pod = view.workload.members[eviction.uid].pod
         policy = self._policies.get(view.policy_key)
         known = frozenset(view.workload.members)
-        view.workload.directed[step.target] += 1
-        move = Move(step.uid, objects.key(pod), step.target, known)
-        moves.under_way.begin(move)  # other workloads look while the eviction is on its way
+        move = Move(eviction.uid, objects.key(pod), eviction.target, known, reason)
+        moves.begin(view, move)  # other workloads look while the eviction is on its way
+        why = telling.explanation(view.policy, reason, eviction, context.snapshot)
+        self._replacements.await_replacement(pod, why)
         try:
-            await eviction.evict(self._client, pod)
+            await evict(self._client, pod)
         except (NotFound, Conflict):
-            moves.withdraw(view, move)
+            self._withdraw(context, move, pod)
             return SETTLED
         except ApiError as error:  # a budget, most often; what else there is users can mend as well
-            moves.withdraw(view, move)
+            self._withdraw(context, move, pod)
             moves.refused = error.message
-            self._demands.report(key, motive, moves, Decision(left=1))
+            metrics.MOVES_REFUSED.labels(reason.value).inc()
+            self._demands.report(key, reason, moves, Decision(left=1))
             telling.refused(self._events, policy, pod, error.message)
             return max(_REFUSED, getattr(error, "retry_after", 0.0))
         except BaseException:
-            moves.withdraw(view, move)
+            self._withdraw(context, move, pod)
             raise
 
         moves.refused = moves.stuck = ""
-        why = telling.reason(view.policy, motive, step, look.snapshot)
         log.info("%s: %s", objects.key(pod), why)
-        self._demands.moved(key, motive, moves)
+        self._demands.moved(key, reason, moves)
         telling.moved(self._events, policy, pod, why)
         return 0.0
+
+    def _withdraw(self, context: MoveContext, move: Move, pod: Object) -> None:
+        """Take a move back: the pod was not evicted."""
+        context.moves.withdraw(context.view, move)
+        self._replacements.withdraw(pod)

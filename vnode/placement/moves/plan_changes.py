@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from vnode.placement.accounts import PlannedNode
-from vnode.scheduling.placement.moves import Change
+from vnode.scheduling.placement.decided import ClusterDecision
+from vnode.scheduling.placement.moves import RescheduleTrigger
 from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.placement.seats import Share
 
@@ -30,7 +31,7 @@ class PlanChanges:
 
     def observe(
         self, policies: Mapping[str, Policy], nodes: Iterable[PlannedNode]
-    ) -> dict[str, Change]:
+    ) -> dict[str, RescheduleTrigger]:
         """Return the keys of policies whose pods are to be moved, with what has changed."""
         known = list(nodes)
         self._met &= {node.name for node in known}
@@ -40,16 +41,39 @@ class PlanChanges:
             key: _Seen(replace(policy, drains=()), _shares(policy, there))
             for key, policy in policies.items()
         }
-        before, self._seen = self._seen, now
+        before = self._seen
         if before is None:
+            self._seen = now
             return {}
 
+        # While a decision cannot be read, what was known before counts.
+        awaited = {k: before.get(k) for k, seen in now.items() if not _is_known(seen.policy)}
+        self._seen = {k: seen for k, seen in (now | awaited).items() if seen is not None}
+
         names, found = {node.name for node in there}, {}
-        for key, seen in now.items():
+        for key, seen in self._seen.items():
             if (change := _change(before.get(key), seen, names)) is not None:
                 found[key] = change
 
         return found
+
+
+def _is_known(policy: Policy) -> bool:
+    return policy.decision is None or policy.decision.is_known
+
+
+def _decided(policy: Policy) -> list[str]:
+    return [] if policy.decision is None else [each.name for each in policy.decision.clusters]
+
+
+def _as_written(policy: Policy) -> Policy:
+    """Return the policy without what others decide."""
+    decision = policy.decision
+    return (
+        policy
+        if decision is None
+        else replace(policy, decision=ClusterDecision(decision.reference))
+    )
 
 
 def _shares(policy: Policy, nodes: Iterable[PlannedNode]) -> Mapping[str, Share]:
@@ -59,19 +83,28 @@ def _shares(policy: Policy, nodes: Iterable[PlannedNode]) -> Mapping[str, Share]
     return {share.node: share for share in replace(policy, drains=()).shares(nodes)}
 
 
-def _change(before: _Seen | None, now: _Seen, names: Collection[str]) -> Change | None:
+def _change(before: _Seen | None, now: _Seen, names: Collection[str]) -> RescheduleTrigger | None:
     wanted = now.policy.reschedule
     if not wanted:
         return None
 
-    if before is None or before.policy != now.policy:
-        return Change.POLICY if Change.POLICY in wanted else None
+    if before is None or _as_written(before.policy) != _as_written(now.policy):
+        return RescheduleTrigger.POLICY if RescheduleTrigger.POLICY in wanted else None
 
     joined = now.shares.keys() - before.shares.keys()
-    if joined and Change.CLUSTERS in wanted:
-        return Change.CLUSTERS
+    if not _is_known(before.policy):
+        return None  # it is read for the first time: nobody knows what it was before
+
+    is_decided = before.shares != now.shares and _decided(before.policy) != _decided(now.policy)
+    follows = now.policy.decision is not None and RescheduleTrigger.DECISION in wanted
+    if follows and (is_decided or joined):
+        return RescheduleTrigger.DECISION
+
+    if joined and RescheduleTrigger.CLUSTERS in wanted:
+        return RescheduleTrigger.CLUSTERS
 
     # A cluster that is gone has changed no labels, and its pods go with it.
     left = {node: share for node, share in before.shares.items() if node in names}
     changed = left != {node: share for node, share in now.shares.items() if node not in joined}
-    return Change.LABELS if changed and Change.LABELS in wanted else None
+    changed &= not is_decided
+    return RescheduleTrigger.LABELS if changed and RescheduleTrigger.LABELS in wanted else None

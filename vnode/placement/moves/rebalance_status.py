@@ -12,8 +12,8 @@ from typing import Final
 from vnode.api import objects, status_conditions
 from vnode.api.objects import Object
 from vnode.placement import move_fields
-from vnode.placement.moves.demands import PlannedWorkload, Progress
-from vnode.scheduling.placement.moves import Portion
+from vnode.placement.moves.demands import PlannedWorkload, WorkloadProgress
+from vnode.scheduling.placement.moves import IntOrPercent
 
 PROGRESSING: Final = "Progressing"
 COMPLETE: Final = "Complete"
@@ -22,7 +22,7 @@ FAILED: Final = "Failed"
 _NAMES_SHOWN: Final = 5
 
 
-class Phase(enum.Enum):
+class RebalancePhase(enum.Enum):
     """How far a Rebalance is."""
 
     PROGRESSING = PROGRESSING
@@ -38,7 +38,7 @@ class RebalanceSpec:
     """Their keys; empty: all."""
     policy: str = ""
     """The name of a PlacementPolicy; "": any."""
-    limit: Portion = field(default_factory=Portion)
+    limit: IntOrPercent = field(default_factory=IntOrPercent)
     ttl: float | None = None
     """Seconds; None: the object stays."""
 
@@ -54,7 +54,7 @@ class RebalanceSpec:
 class RebalanceOutcome:
     """How far a Rebalance is, in words."""
 
-    phase: Phase
+    phase: RebalancePhase
     reason: str
     message: str
 
@@ -77,47 +77,49 @@ def _key(namespace: str, workload: Mapping[str, str]) -> str:
     return f"{kind}/{namespace}/{workload.get('name', '')}"
 
 
-def judge(progress: Mapping[PlannedWorkload, Progress], *, is_stuck: bool) -> RebalanceOutcome:
+def judge(
+    progress: Mapping[PlannedWorkload, WorkloadProgress], *, is_stuck: bool
+) -> RebalanceOutcome:
     """Return how far a Rebalance of these workloads is; `is_stuck` if nothing moves any more."""
     moved = sum(each.moved for each in progress.values())
     if all(each.is_done for each in progress.values()):
         message = f"{moved} pods of {len(progress)} workloads were moved; all run as planned"
-        return RebalanceOutcome(Phase.COMPLETE, "Planned", message)
+        return RebalanceOutcome(RebalancePhase.COMPLETE, "Planned", message)
 
     why = Counter(each.why for each in progress.values() if each.why)
     waits = f": {why.most_common(1)[0][0]}" if why else ""
     left = sum(each.left for each in progress.values())
     if is_stuck:
         message = f"{moved} pods were moved, {left} could not be{waits}"
-        return RebalanceOutcome(Phase.FAILED, "Stuck", message)
+        return RebalanceOutcome(RebalancePhase.FAILED, "Stuck", message)
 
     message = f"{moved} pods were moved, {left} are left{waits}"
-    return RebalanceOutcome(Phase.PROGRESSING, "Waiting" if waits else "Moving", message)
+    return RebalanceOutcome(RebalancePhase.PROGRESSING, "Waiting" if waits else "Moving", message)
 
 
 def not_planned(missing: Iterable[str]) -> RebalanceOutcome:
     """Return the outcome for workloads that have no pods, or no plan."""
     names = sorted(missing)
     shown = ", ".join(names[:_NAMES_SHOWN])
-    message = f"{shown}: no placement policy of mode Spread or Fill plans such pods"
-    return RebalanceOutcome(Phase.FAILED, "NotPlanned", message)
+    message = f"{shown}: no placement policy of mode Spread, Fill or Single is for such pods"
+    return RebalanceOutcome(RebalancePhase.FAILED, "NotPlanned", message)
 
 
 def status(
     obj: Object,
-    progress: Mapping[PlannedWorkload, Progress],
+    progress: Mapping[PlannedWorkload, WorkloadProgress],
     outcome: RebalanceOutcome,
     before: int,
     now: datetime,
 ) -> Object:
     """Build the status; `before` is how many pods a former leader has moved."""
     present = objects.status(obj)
-    ended = outcome.phase is not Phase.PROGRESSING
+    ended = outcome.phase is not RebalancePhase.PROGRESSING
     conditions = [
         status_conditions.build(
             obj, phase.value, phase is outcome.phase, outcome.reason, outcome.message, now
         )
-        for phase in Phase
+        for phase in RebalancePhase
     ]
     return {
         "phase": outcome.phase.value,

@@ -20,8 +20,13 @@ from vnode.kube.client import Client
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves import rebalance_status
-from vnode.placement.moves.demands import MoveDemands, PlannedWorkload, Progress, RebalanceDemand
-from vnode.placement.moves.rebalance_status import Phase, RebalanceOutcome, RebalanceSpec
+from vnode.placement.moves.demands import (
+    MoveDemands,
+    PlannedWorkload,
+    RebalanceDemand,
+    WorkloadProgress,
+)
+from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePhase, RebalanceSpec
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -101,7 +106,7 @@ class Rebalances:
             spec = rebalance_status.decode(obj)
         except ConfigError as error:
             if not objects.status(obj).get("completionTime"):
-                outcome = RebalanceOutcome(Phase.FAILED, "Invalid", str(error))
+                outcome = RebalanceOutcome(RebalancePhase.FAILED, "Invalid", str(error))
                 await self._write(key, obj, {}, outcome, 0)
 
             return None
@@ -119,7 +124,7 @@ class Rebalances:
 
         await self._write(key, obj, progress, outcome, running.before)
         left = running.changed_at + PATIENCE - self._clock.monotonic()
-        return max(left, _SETTLED) if outcome.phase is Phase.PROGRESSING else None
+        return max(left, _SETTLED) if outcome.phase is RebalancePhase.PROGRESSING else None
 
     def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
         """Ask the mover for the workloads that there are."""
@@ -127,7 +132,7 @@ class Rebalances:
         demand = RebalanceDemand(spec.limit, lambda: self._controller.add_after(key, _SETTLED))
         for workload, policy in self._moves.planned(namespace).items():
             if spec.concerns(workload.workload, policy):
-                demand.progress[workload] = Progress()
+                demand.progress[workload] = WorkloadProgress()
 
         before = int(objects.status(obj).get("moved") or 0)
         running = _RunningRebalance(objects.uid(obj), demand, before)
@@ -157,7 +162,7 @@ class Rebalances:
         self,
         key: str,
         obj: Object,
-        progress: dict[PlannedWorkload, Progress],
+        progress: dict[PlannedWorkload, WorkloadProgress],
         outcome: RebalanceOutcome,
         before: int,
     ) -> None:
@@ -171,8 +176,8 @@ class Rebalances:
         after = await self._expectations.patch(
             self._client, kinds.REBALANCES, obj, body, key=key, subresource="status"
         )
-        if after is not None and outcome.phase is not Phase.PROGRESSING:
-            type_ = NORMAL if outcome.phase is Phase.COMPLETE else WARNING
+        if after is not None and outcome.phase is not RebalancePhase.PROGRESSING:
+            type_ = NORMAL if outcome.phase is RebalancePhase.COMPLETE else WARNING
             kind = kinds.REBALANCES
             about = objects.reference(obj, kind.kind, kind.api_version)
             self._events.event(about, type_, outcome.phase.value, outcome.message)

@@ -8,27 +8,23 @@ from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.events import NORMAL, WARNING, EventRecorder
 from vnode.placement import decoding
-from vnode.scheduling.placement.moving import Decision, Motive, Step
-from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.moving import Decision, MoveReason, PlannedEviction
+from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.snapshot import Snapshot
 
 MOVED: Final = "Moved"
 WAITS: Final = "MoveWaits"
 
-_WHY: Final = {
-    Motive.DRAIN: "drain",
-    Motive.REBALANCE: "rebalance",
-    Motive.RESCHEDULE: "reschedule",
-    Motive.FAILBACK: "failback",
-}
 
-
-def reason(policy: Policy, motive: Motive, step: Step, snapshot: Snapshot) -> str:
+def explanation(
+    policy: Policy, reason: MoveReason, eviction: PlannedEviction, snapshot: Snapshot
+) -> str:
     """Return why a pod is moved."""
-    source, target = shown(step.source, snapshot), shown(step.target, snapshot)
+    source, target = shown(eviction.source, snapshot), shown(eviction.target, snapshot)
+    whole = " for all" if policy.mode is Mode.SINGLE else ""
     return (
-        f"moved by {policy.name} ({_WHY[motive]}): {step.there} of {step.replicas} run in "
-        f"{source}, planned {step.planned}; {target} has room"
+        f"moved by {policy.name} ({reason.value}): {eviction.there} of {eviction.replicas} run in "
+        f"{source}, planned {eviction.planned}; {target} has room{whole}"
     )
 
 
@@ -55,11 +51,15 @@ def refused(events: EventRecorder, policy: Object | None, pod: Object, why: str)
 
 
 def blocked_on(
-    events: EventRecorder, policy: Object | None, workload: str, motive: Motive, decision: Decision
+    events: EventRecorder,
+    policy: Object | None,
+    workload: str,
+    reason: MoveReason,
+    decision: Decision,
 ) -> None:
     """Tell on the policy why pods of a workload stay, although it wants them moved."""
     if policy is not None:
-        message = f"{workload}: {decision.left} pods wait to be moved ({_WHY[motive]})"
+        message = f"{workload}: {decision.left} pods wait to be moved ({reason.value})"
         _tell_policy(events, policy, WARNING, WAITS, f"{message}: {decision.why}")
 
 

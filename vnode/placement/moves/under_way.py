@@ -8,6 +8,7 @@ is moved there for a while, each time for longer.
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Final
 
 from vnode.api.clock import TICK
 from vnode.scheduling.cache import PROMISE_SECONDS
-from vnode.scheduling.placement.moving import STARTING, Replica
+from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
 
 OWNER: Final = 60.0
 """Seconds after the end of a pod in which its owner makes another one, if it is to."""
@@ -23,6 +24,19 @@ BARRED: Final = 600.0
 """Seconds for which nothing is moved to where a move was in vain; doubling."""
 BARRED_MOST: Final = 86400.0
 _REPORTED: Final = PROMISE_SECONDS + 1  # after that a new pod is no longer counted twice
+
+
+class MoveOutcome(enum.Enum):
+    """How a move ended."""
+
+    ARRIVED = "arrived"
+    """The pod that replaces the evicted one is ready where it was moved to."""
+    ELSEWHERE = "elsewhere"
+    """It is ready in another cluster."""
+    LATE = "late"
+    """It is not ready after `STARTING`."""
+    UNREPLACED = "unreplaced"
+    """The owner has made no other pod."""
 
 
 @dataclass(slots=True)
@@ -34,6 +48,7 @@ class Move:
     target: str
     known: frozenset[str]
     """UIDs of the pods that there were then: none of these replaces it."""
+    reason: MoveReason
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
@@ -79,14 +94,14 @@ class MovesUnderWay:
 
     def settle(
         self, replicas: Iterable[Replica], is_there: Callable[[Move], bool], now: float
-    ) -> None:
-        """Find the pods that replace the evicted ones, and end the moves that are over.
+    ) -> list[tuple[Move, MoveOutcome]]:
+        """Find the pods that replace the evicted ones; end and return the moves that are over.
 
         `is_there` tells whether an evicted pod still exists.
         """
         present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
         self._claim(present, now)
-        kept, over = [], set[str]()
+        kept, over = [], []
         for move in self.moves:
             replica = present.get(move.replacement)
             if replica is None and not is_there(move):
@@ -94,14 +109,17 @@ class MovesUnderWay:
             else:
                 move.alone = None
 
-            if self._is_over(move, replica, now):
-                over.add(move.replacement)
-            else:
+            outcome = self._outcome(move, replica, now)
+            if outcome is None:
                 kept.append(move)
+            else:
+                over.append((move, outcome))
 
         self.moves = kept
         for move in kept:
-            move.known |= over
+            move.known |= {ended.replacement for ended, _ in over}
+
+        return over
 
     def wait(self, now: float) -> float | None:
         """Return in how many seconds to settle again if no pod changes; None if never."""
@@ -133,18 +151,22 @@ class MovesUnderWay:
 
             move.replacement = replacement
 
-    def _is_over(self, move: Move, replica: Replica | None, now: float) -> bool:
+    def _outcome(self, move: Move, replica: Replica | None, now: float) -> MoveOutcome | None:
+        """Return how a move ended, and learn from it; None while it is under way."""
         if replica is None:
-            return move.alone is not None and now - move.alone >= OWNER - TICK
+            is_over = move.alone is not None and now - move.alone >= OWNER - TICK
+            return MoveOutcome.UNREPLACED if is_over else None
 
-        is_late = now - move.claimed >= STARTING - TICK
         if replica.ready and replica.bound and replica.node == move.target:
             self._barred.pop(move.target, None)
             self._landed[move.target] = now
-        elif replica.ready or is_late:
-            self._bar(move.target, now)
+            return MoveOutcome.ARRIVED
 
-        return replica.ready or is_late
+        if not replica.ready and now - move.claimed < STARTING - TICK:
+            return None
+
+        self._bar(move.target, now)
+        return MoveOutcome.ELSEWHERE if replica.ready else MoveOutcome.LATE
 
     def _bar(self, node: str, now: float) -> None:
         _, seconds = self._barred.get(node, (0.0, BARRED / 2))

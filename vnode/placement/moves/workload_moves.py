@@ -10,11 +10,13 @@ from vnode.api.clock import Clock
 from vnode.api.objects import Object
 from vnode.placement.accounts import planned_node
 from vnode.placement.counting import key_of
-from vnode.placement.moves import situation
+from vnode.placement.moves import workload_state
 from vnode.placement.moves.under_way import Move, MovesUnderWay
-from vnode.scheduling.placement.moving import Motive, Replica
-from vnode.scheduling.placement.policy import Policy
+from vnode.scheduling.placement.moving import MoveReason, Replica
+from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.unfinished_move import unfinished_move
 from vnode.scheduling.workload import Workload
+from vnode.telemetry import metrics
 
 PATIENT: Final = 60.0
 """Seconds after which a workload with pods to move is looked at again at the latest."""
@@ -33,26 +35,35 @@ class MovableWorkload:
         """The key of the policy's object."""
         return key_of(self.policy)
 
-    def replicas(self, motive: Motive | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
+    def replicas(self, reason: MoveReason | None, moves: WorkloadMoves) -> tuple[Replica, ...]:
         """Return its pods but for those that were evicted."""
         evicted = moves.under_way.evicted()
-        members = self.workload.members.items()
+        patience = self.policy.overflow.after
         return tuple(
-            situation.replica_of(m, motive, self._now) for uid, m in members if uid not in evicted
+            workload_state.replica_of(member, reason, self._now, patience)
+            for uid, member in self.workload.members.items()
+            if uid not in evicted
         )
 
-    def has_candidates(self, motive: Motive, nodes: Iterable[Object]) -> bool:
+    def has_candidates(self, reason: MoveReason, nodes: Iterable[Object]) -> bool:
         """Tell whether there may be pods to move, before it is looked at closely."""
-        match motive:
-            case Motive.FAILBACK:
+        match reason:
+            case _ if self.workload.destination:
+                return True
+            case MoveReason.FAILBACK:
                 members = self.workload.members.values()
-                return any(situation.has_overflowed(m.pod) for m in members if m.node)
-            case Motive.DRAIN:
+                return any(workload_state.has_overflowed(m.pod) for m in members if m.node)
+            case MoveReason.DRAIN:
                 bound, virtual = self.workload.bound, map(planned_node, nodes)
                 caps = ((node.name, self.policy.drained_to(node)) for node in virtual)
                 return any(cap is not None and bound[name] > cap for name, cap in caps)
             case _:
                 return bool(self.workload.bound)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether its pods are kept together, and so are moved all or not at all."""
+        return self.policy.mode is Mode.SINGLE
 
     def newest(self) -> Object | None:
         """Return the pod that was made last."""
@@ -77,11 +88,41 @@ class WorkloadMoves:
         """Why the last eviction was refused."""
         self.stuck = ""
         """Why pods stay that are to be moved, as it was told last."""
+        self.reason: MoveReason | None = None
+        """Why the workload is being moved as one; None if it is not."""
+        self._owner: Object = {}  # the controller of its newest pod; empty before the first look
+
+    def head_for(self, view: MovableWorkload, node: str, reason: MoveReason) -> bool:
+        """Have all pods of a workload that is moved as one go there; tell whether that is news."""
+        if not node or view.workload.destination == node:
+            return False
+
+        self.reason, view.workload.destination = reason, node
+        view.workload.moved_for = reason.value
+        return True
+
+    def resume(self, view: MovableWorkload) -> bool:
+        """Go on with a move that another leader has begun; tell whether there was one."""
+        if not view.is_together or view.workload.destination:
+            return False
+
+        found = unfinished_move(view.workload)
+        return found is not None and self.head_for(view, *found)
+
+    def begin(self, view: MovableWorkload, move: Move) -> None:
+        """Add a move, and have the pod that replaces the evicted one go to its cluster."""
+        self.under_way.begin(move)
+        if not view.is_together:
+            view.workload.directed[move.target] += 1
 
     def withdraw(self, view: MovableWorkload, move: Move) -> None:
         """Take a move back: its pod was not evicted, and no pod goes to its cluster for it."""
         self.under_way.withdraw(move)
         directed, node = view.workload.directed, move.target
+        is_pending = any(view.workload.pending())
+        if view.is_together and not (self.under_way or view.workload.bound[node] or is_pending):
+            self.reason, view.workload.destination = None, ""
+
         if directed[node] > 0:
             directed[node] -= 1
         if not directed[node]:
@@ -89,14 +130,46 @@ class WorkloadMoves:
 
     def settle(self, view: MovableWorkload, is_there: Callable[[Move], bool], now: float) -> None:
         """End the moves that are over; what they had directed to their clusters goes with them."""
+        if self._is_another(view):
+            for move in list(self.under_way.moves):
+                self.withdraw(view, move)
+
+            self.under_way = MovesUnderWay()
+
         if not self.under_way:
             return
 
         before = self.under_way.missing()
-        self.under_way.settle(view.replicas(None, self), is_there, now)
+        ended = self.under_way.settle(view.replicas(None, self), is_there, now)
+        for move, outcome in ended:
+            metrics.MOVES.labels(move.reason.value, outcome.value).inc()
+
         if not self.under_way:
             for node in before:
                 view.workload.directed.pop(node, None)
+
+    def _is_another(self, view: MovableWorkload) -> bool:
+        """Tell whether the owner was deleted and made anew since the last look.
+
+        Its pods replace none of the former's: they would seem to have arrived elsewhere.
+        """
+        newest = view.newest()
+        owner = newest and objects.controller_reference(newest)
+        if not owner:
+            return False
+
+        before, self._owner = self._owner, owner
+        of_one_name = all(before.get(field) == owner.get(field) for field in ("kind", "name"))
+        return of_one_name and before.get("uid") != owner.get("uid")
+
+    def has_arrived(self, view: MovableWorkload) -> bool:
+        """Tell whether all pods of a workload that was moved as one are where they were to go.
+
+        One that is no longer kept together goes nowhere.
+        """
+        goal, bound = view.workload.destination, view.workload.bound
+        is_there = not self.under_way and bound.keys() <= {goal}
+        return bool(goal) and (is_there or not view.is_together)
 
 
 def _created(pod: Object) -> tuple[str, str]:

@@ -21,7 +21,8 @@ from typing import Final
 from vnode.api.clock import TICK
 from vnode.scheduling.placement.policy import Overflow
 from vnode.scheduling.placement.seats import Share
-from vnode.scheduling.workload import Member, Workload
+from vnode.scheduling.placement.unfinished_move import unfinished_move
+from vnode.scheduling.workload import Workload, WorkloadPod
 
 _SETTLED: Final = 5.0
 """Seconds after which a pod that still waits in a cluster shows others that it is full.
@@ -31,7 +32,7 @@ another is about to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ClusterChoice:
     """Where a pod may go, and the plan that says so."""
 
     aim: str
@@ -53,8 +54,12 @@ class Choice:
 
 
 def choose(
-    workload: Workload, member: Member, shares: tuple[Share, ...], overflow: Overflow, now: float
-) -> Choice:
+    workload: Workload,
+    member: WorkloadPod,
+    shares: tuple[Share, ...],
+    overflow: Overflow,
+    now: float,
+) -> ClusterChoice:
     """Choose for a pending pod, which need not be counted yet.
 
     `shares` are those of the clusters that can take it now. Pods elsewhere keep their places and
@@ -76,37 +81,45 @@ def choose(
 
     waits = due <= len(opened) < limit
     until = since + (len(opened) + 1) * overflow.after if waits else None
-    return Choice(aim, tuple(opened), search.planned, search.replicas, member.since, until)
+    return ClusterChoice(aim, tuple(opened), search.planned, search.replicas, member.since, until)
 
 
-def home(workload: Workload, member: Member, nodes: Collection[str]) -> str | None:
+def home(workload: Workload, member: WorkloadPod, nodes: Collection[str]) -> str | None:
     """Return which of the nodes all pods of a workload go to, by where most are bound.
 
-    "" if any will do: this pod may find the first place. None while another one is looking for it;
-    then this one has to wait. Should two look at once, both get the same node.
+    While it is being moved, that is its destination, also if another leader has begun that. "" if
+    any will do: this pod may find the first place. None while another one is looking for it; then
+    this one has to wait. Should two look at once, both get the same node.
     """
+    if workload.destination in nodes:
+        return workload.destination
+
+    unfinished = unfinished_move(workload)
+    if unfinished is not None and unfinished[0] in nodes:
+        return unfinished[0]
+
     bound = {node: count for node, count in workload.bound.items() if node in nodes}
     if bound:
-        return _most(bound)
+        return most(bound)
 
     held = {node: count for node, count in workload.held.items() if node in nodes}
     if not any(workload.others(member, node) for node in held):
         return ""
 
     looks = member.uid in workload.members and not member.holds().isdisjoint(nodes)
-    return _most(held) if looks else None
+    return most(held) if looks else None
 
 
 class _Search:
     """Finds the best of the clusters for one pod, which itself counts nowhere."""
 
-    def __init__(self, workload: Workload, member: Member, shares: tuple[Share, ...]) -> None:
+    def __init__(self, workload: Workload, member: WorkloadPod, shares: tuple[Share, ...]) -> None:
         self._workload = workload
         self._member = member
         self._shares = shares
         self.open = {share.node: share for share in shares}
         is_counted = member.uid in workload.members
-        self._own = member if is_counted else Member({}, "")
+        self._own = member if is_counted else WorkloadPod({}, "")
         self._maximums = {share.node: share.maximum for share in shares}
         if workload.placeholders:
             self._shares = shares = tuple(_without(s, workload.placeholders) for s in shares)
@@ -209,5 +222,6 @@ def _passed(age: float, after: float) -> int:
     return int((age + TICK) / max(after, TICK))
 
 
-def _most(counts: Mapping[str, int]) -> str:
-    return min(counts, key=lambda node: (-counts[node], node))
+def most(counts: Mapping[str, int]) -> str:
+    """Return the node with the most pods, the first by name of several; "" if there is none."""
+    return min(counts, key=lambda node: (-counts[node], node), default="")

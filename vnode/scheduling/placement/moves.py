@@ -22,16 +22,17 @@ class FailbackMode(enum.Enum):
     NEVER = "Never"
 
 
-class Change(enum.Enum):
+class RescheduleTrigger(enum.Enum):
     """A change after which pods that run may be moved to where they are planned then."""
 
     POLICY = "PolicyChanged"
     CLUSTERS = "ClusterJoined"
     LABELS = "LabelsChanged"
+    DECISION = "DecisionChanged"
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class IntOrPercent:
     """A number of pods, or a part of all."""
 
     amount: int = 1
@@ -49,7 +50,7 @@ class Failback:
     mode: FailbackMode = FailbackMode.PLACEHOLDER
     stabilization: float = 300.0
     """Seconds for which there must have been room all the time."""
-    max_concurrent: Portion = Portion()
+    max_concurrent: IntOrPercent = IntOrPercent()
     """How much of a workload is moved at once; counts for drain and reschedule, too."""
 
 

@@ -24,7 +24,7 @@ STARTING: Final = 600.0
 workload is not disturbed further."""
 
 
-class Motive(enum.Enum):
+class MoveReason(enum.Enum):
     """Why pods are moved."""
 
     DRAIN = "drain"
@@ -52,12 +52,14 @@ class Replica:
     """Its owner replaces it, and may be disturbed."""
     overflowed: bool = False
     """It is not where it was planned."""
+    waiting: bool = False
+    """It has no place, and has been unschedulable for as long as the policy has pods wait."""
     placeholders: tuple[str, ...] = ()
     """Where it waits for room, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class WorkloadState:
     """A workload at one moment."""
 
     replicas: tuple[Replica, ...]
@@ -75,10 +77,12 @@ class Situation:
     """Cluster -> moves to it, of which the new pod does not exist yet."""
     caps: Mapping[str, int] = field(default_factory=dict)
     """Cluster that is drained -> pods that may stay."""
+    destination: str = ""
+    """The cluster that was chosen for all of a workload that is kept together; "" if none was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedEviction:
     """One pod to be evicted, with the numbers that say why."""
 
     uid: str
@@ -95,7 +99,7 @@ class Step:
 class Decision:
     """What to do now."""
 
-    steps: tuple[Step, ...] = ()
+    evictions: tuple[PlannedEviction, ...] = ()
     left: int = 0
     """Pods too many where they are, which these steps do not move."""
     why: str = ""
@@ -104,38 +108,40 @@ class Decision:
     """Clusters that they could go to if there were room, where that is why."""
     is_stuck: bool = False
     """Nothing is under way that would help: room is missing, or a place in the plan."""
+    destination: str = ""
+    """The cluster that all pods of a workload which is kept together are to go to from now on."""
 
 
-def decide(now: Situation, motive: Motive) -> Decision:
+def decide(now: WorkloadState, reason: MoveReason) -> Decision:
     """Return the next steps; none for a workload that is at its plan, or that cannot get closer."""
-    finder = _StepFinder(now, motive)
+    finder = _StepFinder(now, reason)
     busy = sum(1 for r in now.replicas if not r.ready and r.age < STARTING)
     budget = now.limit - max(now.under_way, busy)
-    steps: list[Step] = []
-    while len(steps) < budget and (step := finder.next()) is not None:
-        steps.append(step)
+    evictions: list[PlannedEviction] = []
+    while len(evictions) < budget and (eviction := finder.next()) is not None:
+        evictions.append(eviction)
 
     left, open_gap, gap = finder.left()
     if not left:
-        return Decision(tuple(steps))
+        return Decision(tuple(evictions))
 
     if not gap:
         why = "the plan has no place for them in other clusters"
-        return Decision(tuple(steps), left, why, is_stuck=True)
+        return Decision(tuple(evictions), left, why, is_stuck=True)
 
     if not open_gap:
-        return Decision(tuple(steps), left, "no room", tuple(gap), is_stuck=True)
+        return Decision(tuple(evictions), left, "no room", tuple(gap), is_stuck=True)
 
-    count = max(now.under_way, busy) + len(steps)
-    return Decision(tuple(steps), left, f"{count} of its pods are being moved or started")
+    count = max(now.under_way, busy) + len(evictions)
+    return Decision(tuple(evictions), left, f"{count} of its pods are being moved or started")
 
 
 class _StepFinder:
     """Finds one step after the other, as if the earlier ones had been taken."""
 
-    def __init__(self, now: Situation, motive: Motive) -> None:
+    def __init__(self, now: WorkloadState, reason: MoveReason) -> None:
         self._seats = now.seats
-        self._motive = motive
+        self._reason = reason
         self._caps = now.caps
         self._included = now.included
         self._able = {share.node: rank for rank, share in enumerate(now.seats.ranked)}
@@ -149,12 +155,12 @@ class _StepFinder:
             if replica.bound and replica.movable and self._concerns(replica):
                 self._candidates.setdefault(replica.node, []).append(replica)
 
-    def next(self) -> Step | None:
+    def next(self) -> PlannedEviction | None:
         """Return the next step, and take it; None if there is none."""
         for source in self._sources():
             if (target := self._target(source)) is not None:
                 replica = self._pick(source, target.node)
-                step = Step(
+                eviction = PlannedEviction(
                     replica.uid,
                     source,
                     target.node,
@@ -162,8 +168,8 @@ class _StepFinder:
                     self._stays(source),
                     self._replicas,
                 )
-                self._take(step)
-                return step
+                self._take(eviction)
+                return eviction
 
         return None
 
@@ -187,10 +193,10 @@ class _StepFinder:
         return count, [node for node in gaps if self._room.get(node, 0) > 0], gaps
 
     def _concerns(self, replica: Replica) -> bool:
-        match self._motive:
-            case Motive.FAILBACK:
+        match self._reason:
+            case MoveReason.FAILBACK:
                 return replica.overflowed and replica.node in self._able
-            case Motive.DRAIN:
+            case MoveReason.DRAIN:
                 return replica.node in self._caps
             case _:  # a cluster of the policy that takes no pods now keeps those that it has
                 return replica.node in self._able or replica.node not in self._included
@@ -211,7 +217,7 @@ class _StepFinder:
 
     def _stays(self, node: str) -> int:
         """Return how many pods a cluster keeps."""
-        if self._motive is Motive.DRAIN:
+        if self._reason is MoveReason.DRAIN:
             return self._caps[node]
 
         return self._plan(node).get(node, 0)
@@ -240,9 +246,9 @@ class _StepFinder:
 
         return found
 
-    def _take(self, step: Step) -> None:
-        self._there[step.source] -= 1
-        self._counted[step.source] -= 1
-        self._counted[step.target] += 1
-        self._room[step.target] -= 1
-        self._elsewhere -= step.source not in self._able
+    def _take(self, eviction: PlannedEviction) -> None:
+        self._there[eviction.source] -= 1
+        self._counted[eviction.source] -= 1
+        self._counted[eviction.target] += 1
+        self._room[eviction.target] -= 1
+        self._elsewhere -= eviction.source not in self._able

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api import objects
-from vnode.scheduling.placement.choosing import Choice
+from vnode.scheduling.placement.choosing import ClusterChoice
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.seats import Share
-from vnode.scheduling.workload import Member, Workload
+from vnode.scheduling.workload import Workload, WorkloadPod
 
 _PLANNED: Final = frozenset({Mode.SPREAD, Mode.FILL})
 
@@ -32,7 +32,7 @@ def weighs_capacity(policy: Policy) -> bool:
     return policy.mode is Mode.SPREAD and policy.by_capacity
 
 
-def better(choice: Choice, shares: Mapping[str, Share]) -> dict[str, tuple[str, ...]]:
+def better(choice: ClusterChoice, shares: Mapping[str, Share]) -> dict[str, tuple[str, ...]]:
     """Return for each node by overflow the nodes that are better, of those where the pod waits."""
     opened = [node for node, _ in choice.opened]
     found = {}
@@ -99,7 +99,7 @@ class _Account:
             if share.node not in closed
         }
 
-    def order(self, member: Member) -> tuple[float, str, str]:
+    def order(self, member: WorkloadPod) -> tuple[float, str, str]:
         """Sort pods of the worst cluster first, and the oldest of a cluster last.
 
         The first to come there are those that the plan has there.
@@ -108,7 +108,7 @@ class _Account:
         created = str(objects.metadata(member.pod).get("creationTimestamp", ""))
         return (-math.inf if share is None else share.tier), _descending(created), member.uid
 
-    def take(self, member: Member) -> tuple[str, ...]:
+    def take(self, member: WorkloadPod) -> tuple[str, ...]:
         """Return the nodes where a pod keeps its placeholders; they are taken then."""
         own = self._shares.get(member.node)
         if own is None or self._surplus[own.node] <= 0:

@@ -16,7 +16,9 @@ from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.api.properties import PropertyRequirement
 from vnode.api.selectors import Selector
-from vnode.scheduling.placement.moves import Change, Drain, Failback
+from vnode.scheduling.placement.decided import ClusterDecision, Publishing
+from vnode.scheduling.placement.failover import DEFAULT_GRACE, Failover, Purge
+from vnode.scheduling.placement.moves import Drain, Failback, RescheduleTrigger
 from vnode.scheduling.placement.seats import Share
 
 _EVERY_NODE: Final = Selector()
@@ -119,13 +121,27 @@ class Policy:
     group_by: str = ""
     """Key of the label whose value makes pods one workload; "": their owner does."""
     clusters: Clusters = Clusters()
+    decision: ClusterDecision | None = None
+    """Of the clusters, only those that it is for; None: all of them."""
     targets: tuple[PlacementTarget, ...] = ()
     """Empty: all of `clusters`, with equal rights."""
     overflow: Overflow = Overflow()
     failback: Failback = _FAILBACK
     drains: tuple[Drain, ...] = ()
     """Those that have not ended."""
-    reschedule: frozenset[Change] = frozenset()
+    reschedule: frozenset[RescheduleTrigger] = frozenset()
+    failover: Failover | None = None
+    """None: as without a policy."""
+    publishing: Publishing | None = None
+    """None: what is decided by it is not published."""
+
+    @property
+    def replacement_grace(self) -> float:
+        """Seconds for which a pod that is moved may wait for its replacement; 0: it does not."""
+        if self.failover is None:
+            return DEFAULT_GRACE
+
+        return 0.0 if self.failover.purge is Purge.IMMEDIATE else self.failover.grace
 
     @property
     def by_capacity(self) -> bool:
@@ -141,15 +157,19 @@ class Policy:
         node for a policy whose entries have none.
         """
         found = []
+        decided = len(self.decision.clusters) if self.decision is not None else 0
         for node in sorted(nodes, key=lambda node: node.name):
             index, target = self._target(node)
-            if target is None:
+            place = 0 if self.decision is None else self.decision.position(node)
+            if target is None or place is None:
                 continue
 
             weight = 1 if target.weight is None else target.weight
             tier = target.tier * (len(self.targets) + 1)
-            if self.mode is Mode.FILL and target.weight is None:
-                tier += len(self.targets) - index  # each entry is a tier of its own
+            if self.mode is Mode.FILL:  # each entry, and in it each cluster decided, is a tier
+                is_listed = target.weight is None
+                tier += len(self.targets) - index if is_listed else 0
+                tier = tier * (decided + 1) + (decided - place if is_listed else 0)
 
             share = Share(node.name, weight, tier, target.minimum, target.maximum)
             if capacity is not None and self.by_capacity:
@@ -159,6 +179,10 @@ class Policy:
             found.append(share if cap is None else share.capped(cap))
 
         return tuple(found)
+
+    def rejects(self, node: PlacementNode) -> str:
+        """Return why a node is none of the policy's, "" if that is for its fields to say."""
+        return self.decision.rejects(node) if self.decision is not None else ""
 
     def drained_to(self, node: PlacementNode) -> int | None:
         """Return how many pods of each workload a drain leaves the node; None without a drain."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from vnode.api import keys, objects, visible
 from vnode.api.objects import Object
-from vnode.scheduling.placement.choosing import Choice
+from vnode.scheduling.placement.choosing import ClusterChoice
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.seats import Share
 
@@ -31,7 +31,7 @@ def by_weight(policy: Policy, share: Share) -> str:
     return " by capacity" if policy.by_capacity else f" by weight {share.weight}"
 
 
-def planned(policy: Policy, share: Share, choice: Choice, aim: str) -> str:
+def planned(policy: Policy, share: Share, choice: ClusterChoice, aim: str) -> str:
     """Return the reason for a place by a plan; "" if the plan has none for it.
 
     `aim` is what messages call the planned cluster.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.test_workload_counts import pod
 from vnode.api.objects import Object
 from vnode.scheduling.placement import choosing
-from vnode.scheduling.placement.choosing import Choice
+from vnode.scheduling.placement.choosing import ClusterChoice
 from vnode.scheduling.placement.policy import Overflow
 from vnode.scheduling.placement.seats import Share, plan
 from vnode.scheduling.workload import Workload
@@ -33,7 +33,7 @@ class World:
         for number in range(count):
             self.workload.put(pod(f"p{len(self.workload.members)}-{number}"))
 
-    def choose(self, uid: str) -> Choice:
+    def choose(self, uid: str) -> ClusterChoice:
         member = self.workload.members[uid]
         choice = choosing.choose(self.workload, member, self.shares, self.overflow, float(self.now))
         self.workload.plan(member, choice.aim, choice.opened)

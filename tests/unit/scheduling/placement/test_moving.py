@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from vnode.scheduling.placement.moving import (
     STARTING,
     Decision,
-    Motive,
+    MoveReason,
+    PlannedEviction,
     Replica,
-    Situation,
-    Step,
+    WorkloadState,
     decide,
 )
 from vnode.scheduling.placement.seats import Seats, Share
@@ -36,8 +36,10 @@ def placed(counts: Mapping[str, int], **fields: Any) -> tuple[Replica, ...]:
     )
 
 
-def situation(shares: list[Share], replicas: tuple[Replica, ...], **fields: object) -> Situation:
-    made = Situation(
+def workload_state(
+    shares: list[Share], replicas: tuple[Replica, ...], **fields: object
+) -> WorkloadState:
+    made = WorkloadState(
         replicas=replicas,
         seats=Seats(shares, "w"),
         included=frozenset({AWAY, *(share.node for share in shares)}),
@@ -59,7 +61,7 @@ def shares_of(draw: st.DrawFn) -> list[Share]:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Situation, Motive]:
+def workload_states(draw: st.DrawFn) -> tuple[WorkloadState, MoveReason]:
     shares = draw(shares_of())
     places = st.sampled_from((*NODES, OUTSIDE, AWAY))
     replicas = []
@@ -77,10 +79,10 @@ def situations(draw: st.DrawFn) -> tuple[Situation, Motive]:
             )
         )
 
-    motive = draw(st.sampled_from(list(Motive)))
-    caps = draw(st.dictionaries(places, st.integers(0, 5))) if motive is Motive.DRAIN else {}
+    reason = draw(st.sampled_from(list(MoveReason)))
+    caps = draw(st.dictionaries(places, st.integers(0, 5))) if reason is MoveReason.DRAIN else {}
     shares = [share.capped(caps[share.node]) if share.node in caps else share for share in shares]
-    now = situation(
+    now = workload_state(
         shares,
         tuple(replicas),
         room=draw(st.dictionaries(st.sampled_from(NODES), st.integers(0, 30))),
@@ -89,12 +91,12 @@ def situations(draw: st.DrawFn) -> tuple[Situation, Motive]:
         missing=draw(st.dictionaries(st.sampled_from(NODES), st.integers(1, 2), max_size=2)),
         caps=caps,
     )
-    return now, motive
+    return now, reason
 
 
-def after(now: Situation, steps: tuple[Step, ...]) -> Situation:
+def after(now: WorkloadState, evictions: tuple[PlannedEviction, ...]) -> WorkloadState:
     """The situation once the pods of these steps are replaced where they were to go."""
-    targets = {step.uid: step.target for step in steps}
+    targets = {eviction.uid: eviction.target for eviction in evictions}
     replicas = tuple(
         replace(r, uid=f"{r.uid}+", node=targets[r.uid], ready=True, overflowed=False)
         if r.uid in targets
@@ -105,42 +107,44 @@ def after(now: Situation, steps: tuple[Step, ...]) -> Situation:
     return replace(now, replicas=replicas, room=room)
 
 
-def there(now: Situation) -> Counter[str]:
+def there(now: WorkloadState) -> Counter[str]:
     return Counter(r.node for r in now.replicas if r.bound)
 
 
-@given(situations())
+@given(workload_states())
 def test_no_more_are_moved_at_once_than_the_limit_and_none_twice(
-    given: tuple[Situation, Motive],
+    given: tuple[WorkloadState, MoveReason],
 ) -> None:
-    now, motive = given
-    steps = decide(now, motive).steps
+    now, reason = given
+    evictions = decide(now, reason).evictions
     busy = sum(not r.ready and r.age < STARTING for r in now.replicas)
-    assert len(steps) <= max(0, now.limit - max(now.under_way, busy))
-    assert len({step.uid for step in steps}) == len(steps)
+    assert len(evictions) <= max(0, now.limit - max(now.under_way, busy))
+    assert len({eviction.uid for eviction in evictions}) == len(evictions)
     movable = {r.uid: r.node for r in now.replicas if r.bound and r.movable}
-    assert all(movable[step.uid] == step.source for step in steps)
-    assert decide(now, motive) == decide(now, motive)
+    assert all(movable[eviction.uid] == eviction.source for eviction in evictions)
+    assert decide(now, reason) == decide(now, reason)
 
 
-@given(situations())
-def test_pods_go_only_where_there_is_room_and_a_gap(given: tuple[Situation, Motive]) -> None:
-    now, motive = given
-    steps = decide(now, motive).steps
-    going = Counter(step.target for step in steps)
+@given(workload_states())
+def test_pods_go_only_where_there_is_room_and_a_gap(
+    given: tuple[WorkloadState, MoveReason],
+) -> None:
+    now, reason = given
+    evictions = decide(now, reason).evictions
+    going = Counter(eviction.target for eviction in evictions)
     assert all(count <= now.room.get(node, 0) for node, count in going.items())
     counted = Counter(r.node for r in now.replicas) + Counter(now.missing) + going
     most = now.seats.plan(len(now.replicas) + sum(now.missing.values())).planned
     assert all(counted[node] <= most.get(node, 0) for node in going)
-    for step in steps:
-        assert step.source != step.target
-        assert step.there > step.planned
+    for eviction in evictions:
+        assert eviction.source != eviction.target
+        assert eviction.there > eviction.planned
 
 
-@given(situations())
-def test_no_cluster_falls_below_its_minimum(given: tuple[Situation, Motive]) -> None:
-    now, motive = given
-    before, then = there(now), there(after(now, decide(now, motive).steps))
+@given(workload_states())
+def test_no_cluster_falls_below_its_minimum(given: tuple[WorkloadState, MoveReason]) -> None:
+    now, reason = given
+    before, then = there(now), there(after(now, decide(now, reason).evictions))
     planned_at_least = len(now.replicas) - before[AWAY] - before[OUTSIDE]
     minimums = {share.node: share.minimum for share in now.seats.ranked}
     away = sum(n for node, n in before.items() if node not in minimums) - sum(
@@ -151,82 +155,84 @@ def test_no_cluster_falls_below_its_minimum(given: tuple[Situation, Motive]) -> 
             assert then[node] >= min(minimum, before[node])
 
 
-@given(situations())
-def test_moves_end_and_then_nothing_moves(given: tuple[Situation, Motive]) -> None:
-    now, motive = given
+@given(workload_states())
+def test_moves_end_and_then_nothing_moves(given: tuple[WorkloadState, MoveReason]) -> None:
+    now, reason = given
     now = replace(now, under_way=0, missing={})
     settled = tuple(replace(r, ready=True) if r.bound else r for r in now.replicas)
     now = replace(now, replicas=tuple(r for r in settled if r.bound))
     for _ in range(len(now.replicas) + 1):
-        decision = decide(now, motive)
-        if not decision.steps:
+        decision = decide(now, reason)
+        if not decision.evictions:
             break
 
-        now = after(now, decision.steps)
+        now = after(now, decision.evictions)
     else:
         raise AssertionError("it goes on for ever")
 
     # The same reason that has ended moves nothing, and a failback by itself undoes nothing.
-    assert not decide(now, motive).steps
-    if not decision.left and motive is Motive.REBALANCE:
-        assert not decide(now, Motive.FAILBACK).steps
-        assert not decide(now, Motive.RESCHEDULE).steps
+    assert not decide(now, reason).evictions
+    if not decision.left and reason is MoveReason.REBALANCE:
+        assert not decide(now, MoveReason.FAILBACK).evictions
+        assert not decide(now, MoveReason.RESCHEDULE).evictions
 
 
-@given(shares_of(), st.integers(0, 40), st.sampled_from(list(Motive)))
-def test_what_runs_as_planned_stays(shares: list[Share], replicas: int, motive: Motive) -> None:
+@given(shares_of(), st.integers(0, 40), st.sampled_from(list(MoveReason)))
+def test_what_runs_as_planned_stays(shares: list[Share], replicas: int, reason: MoveReason) -> None:
     counts = Seats(shares, "w").plan(replicas).planned
-    now = situation(shares, placed(counts), limit=10)
-    assert decide(now, motive) == Decision()
+    now = workload_state(shares, placed(counts), limit=10)
+    assert decide(now, reason) == Decision()
 
 
 THREE = [Share("a", 40, minimum=2), Share("b", 40, minimum=2), Share("c", 20, minimum=2)]
 
 
 def moves(decision: Decision) -> list[tuple[str, str]]:
-    return [(step.source, step.target) for step in decision.steps]
+    return [(eviction.source, eviction.target) for eviction in decision.evictions]
 
 
 def test_the_largest_gap_with_room_is_filled_first() -> None:
-    now = situation(THREE, placed({"a": 5, "b": 6, "c": 9}), limit=3)
-    assert moves(decide(now, Motive.FAILBACK)) == [("c", "a"), ("c", "a"), ("c", "b")] or moves(
-        decide(now, Motive.FAILBACK)
+    now = workload_state(THREE, placed({"a": 5, "b": 6, "c": 9}), limit=3)
+    assert moves(decide(now, MoveReason.FAILBACK)) == [("c", "a"), ("c", "a"), ("c", "b")] or moves(
+        decide(now, MoveReason.FAILBACK)
     ) == [("c", "a"), ("c", "b"), ("c", "a")]
     full = replace(now, room={"b": 1})
-    assert moves(decide(full, Motive.FAILBACK)) == [("c", "b")]
-    assert decide(full, Motive.FAILBACK).steps[0] == Step("c8", "c", "b", 9, 4, 20)
+    assert moves(decide(full, MoveReason.FAILBACK)) == [("c", "b")]
+    assert decide(full, MoveReason.FAILBACK).evictions[0] == PlannedEviction(
+        "c8", "c", "b", 9, 4, 20
+    )
 
 
 def test_it_says_why_nothing_moves() -> None:
-    now = situation(THREE, placed({"a": 6, "b": 6, "c": 8}))
-    assert decide(replace(now, room={}), Motive.FAILBACK) == Decision(
+    now = workload_state(THREE, placed({"a": 6, "b": 6, "c": 8}))
+    assert decide(replace(now, room={}), MoveReason.FAILBACK) == Decision(
         (), 4, "no room", ("a", "b"), is_stuck=True
     )
-    waits = decide(replace(now, under_way=1), Motive.FAILBACK)
+    waits = decide(replace(now, under_way=1), MoveReason.FAILBACK)
     assert waits == Decision((), 4, "1 of its pods are being moved or started")
     drained = [*THREE[:2], THREE[2].capped(0)]
     capped = [replace(share, maximum=6) for share in drained]
-    stuck = situation(capped, placed({"a": 6, "b": 6, "c": 8}), caps={"c": 0})
-    assert decide(stuck, Motive.DRAIN) == Decision(
+    stuck = workload_state(capped, placed({"a": 6, "b": 6, "c": 8}), caps={"c": 0})
+    assert decide(stuck, MoveReason.DRAIN) == Decision(
         (), 8, "the plan has no place for them in other clusters", is_stuck=True
     )
 
 
 def test_a_drain_leaves_what_it_allows() -> None:
     shares = [*THREE[:2], THREE[2].capped(1)]
-    now = situation(shares, placed({"a": 8, "b": 8, "c": 4}), caps={"c": 1}, limit=10)
-    assert Counter(moves(decide(now, Motive.DRAIN))) in (
+    now = workload_state(shares, placed({"a": 8, "b": 8, "c": 4}), caps={"c": 1}, limit=10)
+    assert Counter(moves(decide(now, MoveReason.DRAIN))) in (
         Counter({("c", "a"): 2, ("c", "b"): 1}),
         Counter({("c", "a"): 1, ("c", "b"): 2}),
     )
 
 
 def test_only_who_asks_for_it_moves_pods_out_of_clusters_without_a_share() -> None:
-    now = situation(THREE, placed({"a": 3, "b": 3, "c": 2, OUTSIDE: 2, AWAY: 2}), limit=9)
-    assert decide(now, Motive.FAILBACK).steps == ()
-    assert sorted(moves(decide(now, Motive.REBALANCE))) == [(OUTSIDE, "a"), (OUTSIDE, "b")]
+    now = workload_state(THREE, placed({"a": 3, "b": 3, "c": 2, OUTSIDE: 2, AWAY: 2}), limit=9)
+    assert decide(now, MoveReason.FAILBACK).evictions == ()
+    assert sorted(moves(decide(now, MoveReason.REBALANCE))) == [(OUTSIDE, "a"), (OUTSIDE, "b")]
     drained = replace(now, caps={AWAY: 0})
-    assert sorted(moves(decide(drained, Motive.DRAIN))) == [(AWAY, "a"), (AWAY, "b")]
+    assert sorted(moves(decide(drained, MoveReason.DRAIN))) == [(AWAY, "a"), (AWAY, "b")]
 
 
 def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_youngest() -> None:
@@ -235,6 +241,6 @@ def test_of_the_pods_of_a_cluster_those_that_are_not_ready_go_first_then_the_you
         Replica("young", "c", age=5000.0, overflowed=True),
         Replica("broken", "c", ready=False, age=9000.0, overflowed=True),
     ]
-    now = situation([Share("a", 1)], tuple(pods), limit=3)
+    now = workload_state([Share("a", 1)], tuple(pods), limit=3)
     now = replace(now, seats=Seats([Share("a", 1, tier=1), Share("c", 1)], "w"))
-    assert [s.uid for s in decide(now, Motive.FAILBACK).steps] == ["broken", "young", "old"]
+    assert [s.uid for s in decide(now, MoveReason.FAILBACK).evictions] == ["broken", "young", "old"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vnode.api import keys
 from vnode.api.objects import Object
 from vnode.scheduling.placement import placeholders
-from vnode.scheduling.placement.choosing import Choice
+from vnode.scheduling.placement.choosing import ClusterChoice
 from vnode.scheduling.placement.policy import Mode, Overflow, Policy
 from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.workload import Workload
@@ -158,7 +158,7 @@ def test_the_pods_of_the_worst_cluster_come_first_and_the_youngest_of_each() -> 
 
 def test_better_are_the_planned_cluster_and_higher_tiers() -> None:
     shares = {s.node: s for s in (Share("a"), Share("b"), Share("c", tier=1), Share("d"))}
-    choice = Choice("a", (("b", 1.0), ("c", 2.0), ("d", 3.0)), {}, 4, None, None)
+    choice = ClusterChoice("a", (("b", 1.0), ("c", 2.0), ("d", 3.0)), {}, 4, None, None)
     assert placeholders.better(choice, shares) == {
         "b": ("a", "c"),
         "c": ("a",),

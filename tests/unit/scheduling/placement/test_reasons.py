@@ -6,12 +6,12 @@ import pytest
 
 from vnode.api import keys
 from vnode.scheduling.placement import reasons
-from vnode.scheduling.placement.choosing import Choice
+from vnode.scheduling.placement.choosing import ClusterChoice
 from vnode.scheduling.placement.policy import Clusters, Mode, PlacementTarget, Policy
 from vnode.scheduling.placement.seats import Share
 
 WEIGHTED = (PlacementTarget(Clusters(), weight=40),)
-CHOICE = Choice("a", (("b", 130.0),), {"a": 4}, 10, 10.0, None)
+CHOICE = ClusterChoice("a", (("b", 130.0),), {"a": 4}, 10, 10.0, None)
 
 
 def policy(mode: Mode = Mode.SPREAD, targets: tuple[PlacementTarget, ...] = WEIGHTED) -> Policy:

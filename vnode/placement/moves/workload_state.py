@@ -12,20 +12,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from vnode.api import keys, objects, resources
+from vnode.api import keys, objects
+from vnode.api.clock import TICK
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.placement import accounts
-from vnode.scheduling.placement.moving import Motive, Replica
+from vnode.scheduling.placement import weighing
+from vnode.scheduling.placement.moving import MoveReason, Replica
 from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.snapshot import Snapshot, VirtualNodeInfo
-from vnode.scheduling.workload import Member, Workload
+from vnode.scheduling.workload import Workload, WorkloadPod
 
 UNBOUNDED: Final = 1000
 """Pods that a cluster has room for if it does not say what it has."""
 
-_ASKED_FOR: Final = frozenset({Motive.DRAIN, Motive.REBALANCE})
+_ASKED_FOR: Final = frozenset({MoveReason.DRAIN, MoveReason.REBALANCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,10 @@ class PolicyClusters:
     """Those that are drained, and what may stay there."""
 
 
-def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
-    """Return what moves look at of a pod."""
+def replica_of(
+    member: WorkloadPod, reason: MoveReason | None, now: datetime, patience: float
+) -> Replica:
+    """Return what moves look at of a pod, which waits if it is unschedulable for so long."""
     pod = member.pod
     created = objects.parse_timestamp(str(objects.metadata(pod).get("creationTimestamp") or ""))
     return Replica(
@@ -49,10 +53,19 @@ def replica_of(member: Member, motive: Motive | None, now: datetime) -> Replica:
         bound=bool(member.node),
         ready=is_ready(pod),
         age=(now - created).total_seconds() if created else 0.0,
-        movable=is_movable(pod, motive),
+        movable=is_movable(pod, reason),
         overflowed=has_overflowed(pod),
+        waiting=member.since is not None and now.timestamp() - member.since >= patience - TICK,
         placeholders=member.placeholders,
     )
+
+
+def template_of(pod: Object) -> Object:
+    """Return the pod as one that is not known yet.
+
+    Filters take what a known pod has already, such as its part of a quota, for room for it.
+    """
+    return {**pod, "metadata": {**objects.metadata(pod), "uid": ""}}
 
 
 def has_overflowed(pod: Object) -> bool:
@@ -65,7 +78,7 @@ def is_ready(pod: Object) -> bool:
     return (objects.condition(pod, "Ready") or {}).get("status") == "True"
 
 
-def is_movable(pod: Object, motive: Motive | None) -> bool:
+def is_movable(pod: Object, reason: MoveReason | None) -> bool:
     """Tell whether the pod's owner replaces it.
 
     The owner of a pod that came from another cluster is there. The pod of a Job would begin its
@@ -75,17 +88,25 @@ def is_movable(pod: Object, motive: Motive | None) -> bool:
     if kind in (None, "DaemonSet", "PodChaperon"):
         return False
 
-    return kind != "Job" or motive in _ASKED_FOR
+    return kind != "Job" or reason in _ASKED_FOR
 
 
 def clusters_of(
-    policy: Policy, workload: Workload, snapshot: Snapshot, able: Collection[str]
-) -> PolicyClusters | None:
-    """Return the clusters of the policy; None if it is not known what they weigh."""
+    policy: Policy,
+    workload: Workload,
+    snapshot: Snapshot,
+    able: Collection[str],
+    requests: Resources,
+) -> PolicyClusters:
+    """Return the clusters of the policy, with the weights that they had when a pod was planned.
+
+    If none was since its pods are counted, they are weighed now.
+    """
     weights: Mapping[str, int] | None = None
     if accounts.weighs_capacity(policy):
         if workload.weighted is None:
-            return None
+            nodes = snapshot.nodes
+            workload.weighted = weighing.weigh(workload, policy.shares(nodes), nodes, requests)
 
         weights = workload.weighted[1]
 
@@ -122,12 +143,9 @@ def room(
 
 def fits(node: VirtualNodeInfo, requests: Resources) -> int:
     """Return how many such pods the node has room for, by all that is known of it."""
-    free = node.free
+    free = node.known_free()
     if free is None:
-        if node.virtual.allocatable is None:
-            return UNBOUNDED
-
-        free = resources.subtract(node.virtual.allocatable, node.requested)
+        return UNBOUNDED
 
     counts = (free[name] // amount for name, amount in requests.items() if amount and name in free)
     return max(0, min(counts, default=UNBOUNDED))

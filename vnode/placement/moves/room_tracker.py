@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from vnode.api.clock import TICK, Clock
 from vnode.api.resources import Resources
-from vnode.placement.moves import situation
-from vnode.placement.moves.situation import PolicyClusters
+from vnode.placement.moves import workload_state
 from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.placement.moves.workload_state import PolicyClusters
 from vnode.scheduling.placement.moves import Failback, FailbackMode, Openings
-from vnode.scheduling.placement.moving import Motive
+from vnode.scheduling.placement.moving import MoveReason
 from vnode.scheduling.placement.openings import ProbedOpenings
 from vnode.scheduling.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ class OtherMoves:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterLook:
+class MoveContext:
     """A workload and its clusters at one moment."""
 
     view: MovableWorkload
@@ -49,7 +49,7 @@ class ClusterLook:
     """Of the monotonic clock."""
 
 
-class Rooms:
+class RoomTracker:
     """Remembers since when there is room; `placeholders` is that of `Mover`."""
 
     def __init__(self, clock: Clock, placeholders: Openings | None) -> None:
@@ -61,24 +61,26 @@ class Rooms:
         """Forget a workload that has nothing to move any more."""
         self._probed.observe(workload, (), 0.0)
 
-    def room(self, look: ClusterLook, motive: Motive) -> tuple[dict[str, int], float | None]:
+    def room(self, context: MoveContext, reason: MoveReason) -> tuple[dict[str, int], float | None]:
         """Return the room in each cluster, and after how long there may be more."""
-        view, key = look.view, look.view.workload.key
-        wanted = look.requests, look.others.going
-        room = situation.room(view.workload, look.snapshot, look.free, *wanted)
-        moving = look.moves.under_way.targets(look.now)
-        self._probed.observe(key, room, look.now, moving)
-        in_vain = self._in_vain(view, look.now)
+        view, key = context.view, context.view.workload.key
+        wanted = context.requests, context.others.going
+        room = workload_state.room(view.workload, context.snapshot, context.free, *wanted)
+        moving = context.moves.under_way.targets(context.now)
+        self._probed.observe(key, room, context.now, moving)
+        in_vain = self._in_vain(view, context.now)
         failback = view.policy.failback
-        if motive is not Motive.FAILBACK:
+        if reason is not MoveReason.FAILBACK:
             return {node: count for node, count in room.items() if node not in in_vain}, None
 
         asked: dict[str, int] = {}
         if failback.mode is FailbackMode.PLACEHOLDER and self._placeholders is not None:
             # Targets themselves say that there is room, whatever they have said of what is free.
             # Of a place that another workload is being given, theirs do not know yet.
-            answerable = situation.room(view.workload, look.snapshot, look.able, *wanted, least=1)
-            taken, placeholders = look.others.targets, view.workload.placeholders
+            answerable = workload_state.room(
+                view.workload, context.snapshot, context.able, *wanted, least=1
+            )
+            taken, placeholders = context.others.targets, view.workload.placeholders
             asked = {
                 node: room.get(node, 0) if node in taken else count
                 for node, count in answerable.items()
@@ -86,9 +88,9 @@ class Rooms:
             }
 
         probed = {node: count for node, count in room.items() if node not in asked}
-        found, wait = _stable(self._probed, key, failback, probed, look.now)
+        found, wait = _stable(self._probed, key, failback, probed, context.now)
         if asked and self._placeholders is not None:
-            stable, longer = _stable(self._placeholders, key, failback, asked, look.now)
+            stable, longer = _stable(self._placeholders, key, failback, asked, context.now)
             found |= stable
             wait = min((each for each in (wait, longer) if each is not None), default=None)
 

@@ -1,0 +1,209 @@
+"""A pod gets what its policy preserves of the pod that it replaces, before it goes anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests import background
+from tests.apiserver.links import following
+from tests.apiserver.server import APIServer
+from tests.unit.pods.policies import Fixed, spread
+from vnode.api import keys, kinds, objects
+from vnode.api.clock import Clock
+from vnode.api.errors import ServerError
+from vnode.api.objects import Object
+from vnode.kube.events import EventRecorder
+from vnode.kube.informer import Informer
+from vnode.placement.failover import preserving
+from vnode.placement.failover.preserved_state import PreservedStates
+from vnode.pods.source import proxy_state
+from vnode.scheduling.placement.failover import Failover, PreservedValue
+
+pytestmark = pytest.mark.looptime
+
+AT, IP = "example.com/at", "example.com/former-ip"
+WANTED = (PreservedValue(AT, AT), PreservedValue(IP, from_status=("podIP",)))
+GATES = [{"name": keys.AWAITS_STATE}]
+MOVED = {"type": keys.AWAITS_REPLACEMENT, "status": "True"}
+
+
+class PreservingWorld:
+    """A source with a ReplicaSet, whose pods have a finalizer."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = APIServer("c1", clock)
+        self.policies = Fixed(spread(failover=Failover(preserve=WANTED)))
+        self._clock = clock
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[None]:
+        client = self.server.client()
+        proxies = Informer(client, kinds.PODS, indexes=proxy_state.INDEXES)
+        events = EventRecorder(client, "vnode", self._clock)
+        states = PreservedStates(
+            client,
+            proxies,
+            lambda uid: proxies.store.by_index(proxy_state.CONTROLLER_INDEX, uid),
+            lambda pod: objects.condition(pod, keys.AWAITS_REPLACEMENT) is not None,
+            self.policies,
+            events,
+        )
+        async with following(proxies), background.running(states.run(), events.run()):
+            await asyncio.sleep(1)
+            yield
+
+    def add(self, name: str, *, owner: str = "rs", **spec: Any) -> None:
+        reference = {"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "finalizers": ["example.com/kept"],
+            "ownerReferences": [reference],
+        }
+        spec = {"containers": [{"name": "c", "image": "i"}], **spec}
+        self.server.add(kinds.PODS, {"metadata": metadata, "spec": spec})
+
+    async def end(self, name: str, *conditions: Object, at: str = "", ip: str = "") -> None:
+        """End a pod that has come so far."""
+
+        def change(pod: Object) -> None:
+            pod["metadata"]["annotations"] = {AT: at or name}
+            pod["status"] = {"podIP": ip or name, "conditions": list(conditions)}
+
+        self.server.change(kinds.PODS, name, "default", change)
+        await self.server.client("user").delete(kinds.PODS, name, "default")
+
+    def new(self, name: str, **spec: Any) -> None:
+        """Make a pod as the owner and the webhook do."""
+        self.add(name, schedulingGates=GATES, **spec)
+
+    def pod(self, name: str) -> Object:
+        return self.server.find(kinds.PODS, name, "default") or {}
+
+    def given(self, name: str) -> tuple[str | None, str | None]:
+        """What a pod was given; it must be free to go."""
+        assert not objects.spec(self.pod(name)).get("schedulingGates")
+        annotations = objects.annotations(self.pod(name))
+        return annotations.get(AT), annotations.get(IP)
+
+
+@pytest.fixture
+async def world(clock: Clock) -> PreservingWorld:
+    return PreservingWorld(clock)
+
+
+async def test_a_replacement_gets_annotations_and_status_of_the_moved_pod(
+    world: PreservingWorld,
+) -> None:
+    world.add("old", nodeName="n1")
+    async with world.leading():
+        await world.end("old", MOVED)
+        world.new("new")
+        await asyncio.sleep(1)
+        assert world.given("new") == ("old", "old")
+        assert objects.annotations(world.pod("new"))[keys.PRESERVED_FROM] == objects.uid(
+            world.pod("old")
+        )
+        assert world.server.count("patch", kinds.PODS) == 1
+
+
+async def test_each_pod_is_replaced_once_by_whoever_leads(world: PreservingWorld) -> None:
+    for name in ("a", "b"):
+        world.add(name, nodeName="n1")
+
+    async with world.leading():
+        await world.end("a", MOVED)
+        world.new("for-a")
+        await asyncio.sleep(5)
+
+    async with world.leading():
+        await world.end("b", MOVED)
+        for name in ("for-b", "for-nobody"):
+            world.new(name)
+
+        await asyncio.sleep(5)
+        given = [world.given(name)[0] for name in ("for-a", "for-b", "for-nobody")]
+        assert given == ["a", "b", None]
+
+
+async def test_pods_that_others_end_or_of_other_owners_are_not_preserved(
+    world: PreservingWorld,
+) -> None:
+    world.add("deleted", nodeName="n1")
+    world.add("other", owner="another", nodeName="n1")
+    async with world.leading():
+        await world.end("deleted")
+        await world.end("other", MOVED)
+        world.new("new")
+        await asyncio.sleep(1)
+        assert world.given("new") == (None, None)
+
+
+async def test_other_gates_stay(world: PreservingWorld) -> None:
+    other = {"name": "example.com/quota"}
+    async with world.leading():
+        world.add("new", schedulingGates=[other, *GATES])
+        await asyncio.sleep(1)
+        assert objects.spec(world.pod("new"))["schedulingGates"] == [other]
+
+
+async def test_a_pod_whose_policy_has_ended_goes_without(world: PreservingWorld) -> None:
+    world.policies.policy = None
+    world.add("old", nodeName="n1")
+    await world.end("old", MOVED)
+    world.new("new")
+    async with world.leading():
+        assert world.given("new") == (None, None)
+
+
+async def test_a_value_that_is_too_long_is_left_out_and_told(world: PreservingWorld) -> None:
+    world.add("old", nodeName="n1")
+    async with world.leading():
+        await world.end("old", MOVED, at="x" * (preserving.LONGEST + 1))
+        world.new("new")
+        await asyncio.sleep(1)
+        assert world.given("new") == (None, "old")
+        (event,) = world.server.all(kinds.EVENTS)
+        assert event["message"] == (
+            "example.com/at of pod/default/old is not preserved: it has over 4096 bytes"
+        )
+
+
+async def test_a_write_that_fails_is_tried_again(world: PreservingWorld) -> None:
+    world.add("old", nodeName="n1")
+    world.server.fail(ServerError(500, "", "no leader"), verb="patch", times=3)
+    async with world.leading():
+        await world.end("old", MOVED)
+        world.new("new")
+        await asyncio.sleep(5)
+        assert world.given("new") == ("old", "old")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("podIP", "10.0.0.1"),
+        ("containerStatuses[1].restartCount", "3"),
+        ("containerStatuses[0].state", '{"running":{"startedAt":"t"}}'),
+        ("containerStatuses[7].name", None),
+        ("podIP.x", None),
+        ("podIP[0]", None),
+    ],
+)
+def test_values_of_a_status(path: str, expected: str | None) -> None:
+    running = {"running": {"startedAt": "t"}}
+    status = {"podIP": "10.0.0.1", "containerStatuses": [{"state": running}, {"restartCount": 3}]}
+    steps = preserving.parse_path(path)
+    assert steps
+    found, _ = preserving.preserved([PreservedValue("a", from_status=steps)], {"status": status})
+    assert found.get("a") == expected
+
+
+@pytest.mark.parametrize("text", ["", ".a", "a.", "a..b", "[0]", "a[01]", "a[x]", "a[-1]", "a[0"])
+def test_what_is_no_path(text: str) -> None:
+    assert preserving.parse_path(text) is None

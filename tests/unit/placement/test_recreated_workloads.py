@@ -1,0 +1,92 @@
+"""An owner that is deleted and made anew under its name begins with nothing known of its moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.pods.policies import entry, spread
+from vnode.api.clock import Clock
+from vnode.api.objects import Object
+from vnode.placement.moves.under_way import Move
+from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
+from vnode.scheduling.placement.moving import STARTING, MoveReason
+from vnode.scheduling.workload import Workload
+
+pytestmark = pytest.mark.looptime
+
+KEY = "deployment/default/web"
+
+
+def pod(name: str, node: str, owner: str, uid: str, second: int = 0) -> Object:
+    """Return a pod that is ready if it has a node."""
+    reference = {"kind": "ReplicaSet", "name": owner, "uid": uid, "controller": True}
+    return {
+        "metadata": {
+            "namespace": "default",
+            "name": name,
+            "uid": name,
+            "creationTimestamp": f"2026-01-01T00:00:{second:02}Z",
+            "ownerReferences": [reference],
+        },
+        "spec": {"nodeName": node},
+        "status": {"conditions": [{"type": "Ready", "status": "True" if node else "False"}]},
+    }
+
+
+class World:
+    """A workload of which one pod was moved from `a` to `b`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.workload, self.moves = Workload(KEY), WorkloadMoves()
+        self.put(pod("old", "a", "web-1", "1"))
+        self.settle(0.0)
+        move = Move("old", "default/old", "b", frozenset({"old"}), MoveReason.DRAIN)
+        self.moves.begin(self._view(), move)
+
+    def put(self, *pods: Any) -> None:
+        for each in pods:
+            self.workload.put(each)
+
+    def settle(self, now: float) -> None:
+        self.moves.settle(self._view(), lambda move: move.uid in self.workload.members, now)
+
+    def _view(self) -> MovableWorkload:
+        return MovableWorkload(spread(entry("a"), entry("b")), self.workload, self._clock)
+
+
+async def test_pods_of_the_new_owner_do_not_seem_to_have_been_moved(clock: Clock) -> None:
+    world = World(clock)
+    world.workload.remove("old")
+    world.put(pod("new", "a", "web-1", "2", 1))
+    world.settle(1.0)
+    assert not world.moves.under_way
+    assert world.moves.under_way.barred(1.0) == frozenset()
+    assert not world.workload.directed
+
+
+async def test_what_was_in_vain_for_the_former_owner_is_tried_for_the_new_one(
+    clock: Clock,
+) -> None:
+    world = World(clock)
+    world.workload.remove("old")
+    world.put(pod("next", "a", "web-1", "1", 1))
+    world.settle(1.0)
+    assert world.moves.under_way.barred(1.0) == {"b"}
+    world.put(pod("new", "a", "web-1", "2", 2))
+    world.settle(2.0)
+    assert world.moves.under_way.barred(2.0) == frozenset()
+
+
+async def test_a_rollout_goes_on_with_the_moves(clock: Clock) -> None:
+    world = World(clock)
+    world.workload.remove("old")
+    world.put(pod("new", "", "web-2", "2", 1))
+    world.settle(1.0)
+    assert len(world.moves.under_way) == 1
+    world.put(pod("new", "b", "web-2", "2", 1))
+    world.settle(STARTING)
+    assert not world.moves.under_way
+    assert world.moves.under_way.barred(STARTING) == frozenset()

@@ -1,0 +1,93 @@
+"""Builds the conditions of a placement policy. Pure.
+
+Accepted says whether it is in force, Decided whether the decision that it follows can be used as it
+is, Published whether its own is published. A policy has the last two only where it asks for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from vnode.api import objects, status_conditions
+from vnode.api.errors import MESSAGE_LIMIT
+from vnode.api.objects import Object, Objects
+from vnode.placement.decisions import published
+from vnode.placement.decisions.followed import AWAITED
+from vnode.placement.decisions.published import PublishingState
+from vnode.placement.judging import ACCEPTED, PolicyVerdict
+from vnode.scheduling.placement.decided import ClusterDecision, DecidedNode
+
+DECIDED: Final = "Decided"
+PUBLISHED: Final = published.CONDITION
+NO_CLUSTERS: Final = "NoClusters"
+UNKNOWN_CLUSTERS: Final = "UnknownClusters"
+INCOMPLETE: Final = "Incomplete"
+_NAMES_SHOWN: Final = 10
+
+
+def build(
+    obj: Object,
+    verdict: PolicyVerdict,
+    nodes: Iterable[DecidedNode],
+    publishing: PublishingState | None,
+    now: datetime,
+) -> Objects:
+    """Build the conditions that a policy has now; Accepted comes first."""
+    found = [(ACCEPTED, verdict.policy is not None, verdict.reason, verdict.message)]
+    decision = verdict.policy.decision if verdict.policy is not None else None
+    if decision is not None and decision.reason != AWAITED:
+        found.append((DECIDED, *decided(decision, nodes)))
+
+    if publishing is not None:
+        found.append((PUBLISHED, publishing.holds, publishing.reason, publishing.message))
+
+    built = [
+        status_conditions.build(obj, type_, holds, reason, message[:MESSAGE_LIMIT], now)
+        for type_, holds, reason, message in found
+    ]
+    # When an agent starts, what was true before counts.
+    awaited = {DECIDED} if decision is not None and decision.reason == AWAITED else set()
+    if publishing is None and (verdict.policy is None or verdict.policy.publishing is not None):
+        awaited.add(PUBLISHED)
+
+    for type_ in sorted(awaited):
+        built += [known] if (known := objects.condition(obj, type_)) else []
+
+    return built
+
+
+def merged(obj: Object, wanted: Objects) -> Objects | None:
+    """Return all conditions of a policy with these for ours; None if that changes nothing."""
+    types = {condition["type"] for condition in wanted}
+    known: Objects = objects.status(obj).get("conditions") or []
+    ended = {DECIDED, PUBLISHED} - types
+    if not any(entry.get("type") in ended for entry in known):
+        return status_conditions.merged(obj, *wanted)
+
+    others = [entry for entry in known if entry.get("type") not in ended | types]
+    return [*others, *wanted]
+
+
+def decided(decision: ClusterDecision, nodes: Iterable[DecidedNode]) -> tuple[bool, str, str]:
+    """Return status, reason and message of Decided, for a decision that was read."""
+    if decision.problem:
+        return False, decision.reason, f"pods of the policy wait: {decision.problem}"
+
+    if not decision.clusters and not decision.oddities:
+        why = f"pods of the policy wait: {decision.reference} is for no clusters"
+        return False, NO_CLUSTERS, why
+
+    if missing := decision.without_nodes(nodes):
+        listed = ", ".join(missing[:_NAMES_SHOWN])
+        more = f" and {len(missing) - _NAMES_SHOWN} more" if len(missing) > _NAMES_SHOWN else ""
+        cure = "create a Target or ClusterTarget for each"
+        why = f"{decision.reference} is for clusters without a virtual node: {listed}{more}; {cure}"
+        return False, UNKNOWN_CLUSTERS, why
+
+    if decision.oddities:
+        return False, INCOMPLETE, f"a part is left out: {'; '.join(decision.oddities)}"
+
+    count = len(decision.clusters)
+    return True, DECIDED, f"{decision.reference} is for {count} cluster{'s' if count > 1 else ''}"

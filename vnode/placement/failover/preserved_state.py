@@ -1,0 +1,124 @@
+"""Gives pods what their policy preserves of the pods that they replace, before they go anywhere.
+
+The webhook gives a new pod of such a policy a scheduling gate, so that nothing is made of it in a
+target yet. Here one of the pods that vnode has moved, and that no other pod has replaced so far,
+is chosen, what is wanted of it becomes annotations of the new one, and the gate is taken off, all
+by one patch. Which pods were replaced is written on those that replace them, so that the next
+leader goes on. A pod that replaces none only loses its gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound
+from vnode.api.objects import Object
+from vnode.kube.client import Client
+from vnode.kube.events import WARNING, EventRecorder, about
+from vnode.kube.informer import Informer
+from vnode.placement.failover import preserving
+from vnode.runtime.controller import Controller
+from vnode.runtime.expectations import Expectations
+from vnode.scheduling.placement.policy import WatchedPolicies
+
+TOO_LONG: Final = "StateNotPreserved"
+
+
+class PreservedStates:
+    """Runs in the leader.
+
+    `of_owner` returns the proxy pods with a controller of that UID; `is_moved` tells whether vnode
+    itself has ended one.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        proxies: Informer,
+        of_owner: Callable[[str], Iterable[Object]],
+        is_moved: Callable[[Object], bool],
+        policies: WatchedPolicies,
+        events: EventRecorder,
+    ) -> None:
+        self._client = client
+        self._proxies = proxies
+        self._of_owner = of_owner
+        self._is_moved = is_moved
+        self._policies = policies
+        self._events = events
+        self._expectations = Expectations(self._wake)
+        # By the UID of an owner: of two of its pods, the second must see what the first was given.
+        self._controller: Controller[str] = Controller("preserved-states", self._reconcile)
+
+    async def run(self) -> None:
+        """Give states until cancelled, once all pods and policies are known."""
+        await self._proxies.synced.wait()
+        self._proxies.subscribe(self._on_pod)
+        await self._controller.run()
+
+    def _on_pod(self, old: Object | None, new: Object | None) -> None:
+        """Look at the owner of a pod that has the gate, or had it: others may wait for this one."""
+        if any(pod is not None and keys.AWAITS_STATE in _gates(pod) for pod in (old, new)):
+            self._controller.add(objects.controller_uid(new or old or {}))
+
+    def _wake(self, key: str) -> None:
+        self._on_pod(None, self._proxies.store.get(key))
+
+    async def _reconcile(self, owner: str) -> None:
+        """Let the pods of an owner go that have the gate, one after the other."""
+        pods = list(self._of_owner(owner))
+        if any(self._expectations.pending(objects.key(pod), pod) for pod in pods):
+            return  # the event of that write has the owner looked at again
+
+        for pod in pods:
+            if keys.AWAITS_STATE in _gates(pod) and not objects.is_terminating(pod):
+                await self._let_go(pod, pods)
+                return
+
+    async def _let_go(self, pod: Object, pods: list[Object]) -> None:
+        policy, replaced = self._policies.of(pod), self._replaced(pods)
+        wanted = policy.failover.preserve if policy is not None and policy.failover else ()
+        annotations: dict[str, str] = {}
+        if replaced is not None and wanted:
+            annotations, too_long = preserving.preserved(wanted, replaced)
+            annotations[keys.PRESERVED_FROM] = objects.uid(replaced)
+            for annotation in too_long:
+                text = (
+                    f"{annotation} of pod/{objects.key(replaced)} is not preserved: it has over "
+                    f"{preserving.LONGEST} bytes"
+                )
+                self._events.event(about(pod), WARNING, TOO_LONG, text)
+
+        gates = objects.spec(pod)["schedulingGates"]
+        left = [gate for gate in gates if _name(gate) != keys.AWAITS_STATE]
+        metadata = {"uid": objects.uid(pod), "annotations": annotations}
+        version = {"resourceVersion": objects.resource_version(pod)}
+        body = {"metadata": {**metadata, **version}, "spec": {"schedulingGates": left or None}}
+        try:
+            await self._expectations.patch(self._client, kinds.PODS, pod, body)
+        except NotFound:
+            return
+
+    def _replaced(self, pods: list[Object]) -> Object | None:
+        """Return the pod that was ended first of those that no other one has replaced."""
+        known = {objects.annotations(pod).get(keys.PRESERVED_FROM) for pod in pods}
+        ended = [
+            pod
+            for pod in pods
+            if objects.is_terminating(pod) and objects.uid(pod) not in known and self._is_moved(pod)
+        ]
+        return min(ended, key=_deleted, default=None)
+
+
+def _name(gate: Object) -> str:
+    return str(gate.get("name", ""))
+
+
+def _gates(pod: Object) -> set[str]:
+    return {_name(gate) for gate in objects.spec(pod).get("schedulingGates") or ()}
+
+
+def _deleted(pod: Object) -> tuple[str, str]:
+    return str(objects.metadata(pod).get("deletionTimestamp") or ""), objects.uid(pod)
