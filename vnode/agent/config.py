@@ -18,6 +18,7 @@ import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.following.config import FollowingConfig
+from vnode.issuing.config import IssuingConfig
 from vnode.kube.endpoint import Trust
 from vnode.kubelet import server
 from vnode.pods.event_record import DelegateEventsMode
@@ -27,6 +28,7 @@ from vnode.runtime.leader import LeaseTiming
 from vnode.runtime.links import TargetKey
 from vnode.scheduling import config as scheduling
 from vnode.scheduling.config import SchedulingConfig
+from vnode.targets.profiles.config import InventoryConfig
 
 API_VERSION: Final = "vnode.dev/v1alpha1"
 KIND: Final = "AgentConfiguration"
@@ -68,6 +70,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Commands that kubeconfigs of ClusterTargets may run as exec credential plugins."""
     namespaced_exec_commands: tuple[str, ...] = ()
     """Likewise those of Targets, whose arguments users of a namespace choose."""
+    inventory: InventoryConfig = InventoryConfig()
+    """How Targets get at the clusters of ClusterProfiles."""
     stream_grace_period_seconds: int = server.STREAM_GRACE
     """How long an agent that is asked to end waits for open logs, exec, attach, port-forward."""
     require_namespace_label: bool = True
@@ -79,6 +83,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """Of the leader, when `leader_election` is on."""
     source_controller: bool = True
     """Whether Sources of this cluster are served; False where the agent lacks the permissions."""
+    issuing: IssuingConfig = IssuingConfig()
+    """Whether tokens of targets are issued to users of this cluster, by AuthTokenRequests."""
 
     def trust_in(self, target: TargetKey) -> Trust:
         """Return what the kubeconfig of a Target or ClusterTarget may make the agent do."""
@@ -94,6 +100,8 @@ class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         self.candidates.check()
         self.kubelet_certificate.check()
         self.lease.check()
+        self.inventory.check()
+        self.issuing.check()
         if self.targets_per_namespace < 0:
             raise ConfigError("targetsPerNamespace must not be negative; 0 connects no Target")
 

@@ -17,8 +17,9 @@ from typing import Final
 from vnode import __version__
 from vnode.agent import servers
 from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.proxy_scheduling import make_framework
 from vnode.agent.shared import AgentOptions, Shared
-from vnode.agent.term import Term, make_framework
+from vnode.agent.term import Term
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
 from vnode.kube import informer as informers

@@ -7,12 +7,14 @@ candidate scheduler's client certificate.
 from __future__ import annotations
 
 from vnode.agent.shared import Shared
+from vnode.issuing import rights
 from vnode.pods.target.extender import Extender
 from vnode.runtime.certs.authority import Authority
 from vnode.runtime.certs.issued import ClientCertificate, ServingCertificate
 from vnode.runtime.certs.webhook_bundle import TrustedWebhook
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import Supervisor
+from vnode.webhook.authors import AuthorWebhook
 from vnode.webhook.server import LIMITS, Webhook
 
 
@@ -27,8 +29,14 @@ async def start(shared: Shared, authority: Authority, tasks: Supervisor) -> None
         authority, "extender", hosts, clients=True, clock=shared.clock
     )
     webhook = Webhook(
-        shared.namespace_annotations, shared.targets.finalizers, shared.manifests
+        shared.namespace_annotations,
+        shared.targets.finalizers,
+        shared.manifests,
+        shared.policies,
     ).app()
+    AuthorWebhook(shared.authors, rights.refusal(shared.client, options.config.issuing)).add_to(
+        webhook
+    )
     extender = Extender(
         shared.client, shared.reservations, shared.delegates, authority.trusts
     ).app()

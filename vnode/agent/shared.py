@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from vnode.agent.config import AgentConfig
 from vnode.api import keys, kinds, objects
+from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
 from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
@@ -35,6 +37,9 @@ from vnode.runtime.manifest_key import ManifestKey
 from vnode.runtime.supervisor import Supervisor
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
+
+POLICIES_AWAITED: Final = 30.0
+"""Seconds for which a replica is not ready, at most, because it does not know the policies."""
 
 trim_pod = references.keeping(proxy_state.trim)
 """Trims a pod for the store: the fields that a proxy needs, and the objects it refers to."""
@@ -75,6 +80,7 @@ class Shared:
             lambda: self.manifest_key.key,
             trust_unsigned=options.config.trust_unsigned_manifests,
         )
+        self.authors = RecordedAuthors(lambda: self.manifest_key.key)
         self.namespaces = Informer(client, kinds.NAMESPACES, trim=_metadata_only)
         self.enabled_namespaces = EnabledNamespaces(
             self.namespaces, label_required=options.config.require_namespace_label
@@ -84,7 +90,7 @@ class Shared:
             kinds.PODS,
             field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
             trim=trim_pod,
-            indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
+            indexes=proxy_state.INDEXES,
         )
         self.chaperons, self.delegates = chaperon_controller.informers(client)
         self.nodes = nodes.informer(client)
@@ -97,6 +103,8 @@ class Shared:
             self.links,
             clock=self.clock,
             trust=options.config.trust_in,
+            inventory=options.config.inventory,
+            namespace_labels=self._labels_of_namespace,
         )
         self.reservations = Reservations(client, self.chaperons)
         self.overrides = PolicyOverrides(
@@ -118,6 +126,16 @@ class Shared:
 
         tasks.start(self.targets.run(), "watch-targets")
         tasks.start(self.policies.run(), "placement-policies")
+        # Else the webhook would admit pods as if there were none.
+        self.health.add_awaited(
+            "placement-policies",
+            (informer.answered for informer in self.policies.informers),
+            POLICIES_AWAITED,
+            self.clock,
+        )
+
+    def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
+        return objects.labels(self.namespaces.store.get(name) or {})
 
     def _labels_of_node(self, name: str) -> Mapping[str, str] | None:
         node = self.nodes.store.get(name)

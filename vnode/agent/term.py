@@ -8,56 +8,30 @@ end with it (`vnode.api.listeners.subscription_scope`).
 
 from __future__ import annotations
 
-from scheduler_plugins import defaults
-from vnode.agent.config import AgentConfig
 from vnode.agent.kubelet_api import KubeletApi
+from vnode.agent.placement_controllers import PlacementControllers
+from vnode.agent.proxy_scheduling import ProxyScheduling
 from vnode.agent.shared import Shared, trim_pod
 from vnode.api import renaming
 from vnode.api.objects import Object
 from vnode.following.following import Following
+from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
-from vnode.placement.moves.controller import Moves
-from vnode.placement.moves.rebalances import Rebalances
-from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods import chains
-from vnode.pods.source import quota_events, scheduler
-from vnode.pods.source.binding import Binder
-from vnode.pods.source.candidate_phase import CandidatePhase
-from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source import proxy_state
 from vnode.pods.source.delegate_events import DelegateEventReporter
-from vnode.pods.source.deletion_costs import DeletionCosts
-from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.orphans import OrphanController
-from vnode.pods.source.placeholders import Placeholders
-from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.proxy_controller import ProxyController
-from vnode.pods.source.scheduler import ProxyScheduler
 from vnode.pods.source.stale_finalizers import StaleFinalizers
 from vnode.pods.target.chaperon_controller import ChaperonController
 from vnode.runtime.supervisor import Supervisor, sleep_forever, supervise
-from vnode.scheduling import registry
-from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.events import ClusterEvent, EventKind
-from vnode.scheduling.framework import Framework
-from vnode.scheduling.plugin import Handle
-from vnode.scheduling.queue import SchedulingQueue
 from vnode.targets.sources import SourceController
+from vnode.targetsets.controller import TargetSets
 from vnode.telemetry import metrics
-
-
-def make_framework(config: AgentConfig, handle: Handle) -> Framework:
-    """Make the plugins of the configured profile; ConfigError if that is not possible."""
-    plugins = registry.Registry(defaults.PLUGINS, registry.installed())
-    return registry.build(
-        config.scheduling.profile,
-        plugins,
-        defaults.WEIGHTS,
-        handle,
-    )
 
 
 class Term:
@@ -71,11 +45,13 @@ class Term:
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
         self._cache = Cache()
-        self._framework = make_framework(shared.options.config, self._make_handle())
-        self._placeholders = self._make_placeholders()
-        self._scheduler, self._event_handlers = self._make_scheduler()
-        self._moves = self._make_moves()
-        self._placeholders.openings.subscribe(self._moves.look_at)
+        self._scheduling = ProxyScheduling(
+            shared, self._following, self._cache, self._events, self._pod
+        )
+        self._scheduling.event_handlers.await_ends(self._proxies.returned)
+        self._placement = PlacementControllers(
+            shared, self._proxies, self._cache, self._scheduling, self._events
+        )
 
     async def run(self) -> None:
         """Lead until cancelled; proxy pods and Targets must be known."""
@@ -90,6 +66,12 @@ class Term:
                     sources = SourceController(shared.client, clock=shared.clock)
                     tasks.start(sources.run(), "sources")
 
+                if shared.options.config.issuing.enabled:
+                    tasks.start(self._make_issuing().run(), "issued-tokens")
+
+                if shared.options.config.inventory.namespaces:
+                    tasks.start(self._make_target_sets().run(), "target-sets")
+
                 tasks.start(self._nodes.run(), "virtual-nodes")
                 tasks.start(self._make_chaperons().run(), "chaperons")
                 tasks.start(self._proxies.run(), "proxies")
@@ -102,21 +84,9 @@ class Term:
                 )
                 tasks.start(self._make_policy_reporter().run(), "override-policies")
                 self._follow(tasks)
-                await self._keep_plans(tasks)
-                rebalances = Rebalances(
-                    shared.client, self._moves, events=self._events, clock=shared.clock
-                )
-                tasks.start(rebalances.run(), "rebalances")
+                await self._placement.keep(tasks)
+                tasks.start(self._placement.rebalance(), "rebalances")
                 await self._schedule(tasks)
-
-    async def _keep_plans(self, tasks: Supervisor) -> None:
-        """Start what keeps pods to placement policies; return once all of these are known."""
-        tasks.start(self._make_policy_status().run(), "placement-status")
-        # Else pods would be placed as if there were none.
-        await self._shared.policies.wait_known()
-        tasks.start(self._make_deletion_costs().run(), "deletion-costs")
-        tasks.start(self._placeholders.run(), "placeholders")
-        tasks.start(self._moves.run(), "moves")
 
     def _follow(self, tasks: Supervisor) -> None:
         """Start Following; proxy pods are known by now, those that others bound are not yet."""
@@ -127,17 +97,42 @@ class Term:
         tasks.start(self._following.run(), "following")
 
     async def _schedule(self, tasks: Supervisor) -> None:
-        self._event_handlers.open()
-        self._shared.health.on_scrape(self._scheduler.count_pending)
-        tasks.start(self._scheduler.run(), "scheduler")
+        self._scheduling.event_handlers.open()
+        self._shared.health.on_scrape(self._scheduling.scheduler.count_pending)
+        self._shared.health.on_scrape(self._placement.placeholders.measure)
+        tasks.start(self._scheduling.scheduler.run(), "scheduler")
         try:
             await sleep_forever()
         finally:
-            metrics.PENDING_PODS.clear()  # the next leader counts its own
+            for gauge in (metrics.PENDING_PODS, metrics.PLACEHOLDERS):
+                gauge.clear()  # the next leader counts its own
 
     def _make_policy_reporter(self) -> PolicyReporter:
         shared = self._shared
         return PolicyReporter(shared.client, shared.overrides, self._events, shared.clock)
+
+    def _make_issuing(self) -> TokenIssuing:
+        shared = self._shared
+        return TokenIssuing(
+            shared.client,
+            shared.links,
+            shared.targets,
+            shared.authors,
+            longest=shared.options.config.issuing.max_expiration_seconds,
+            clock=shared.clock,
+        )
+
+    def _make_target_sets(self) -> TargetSets:
+        shared = self._shared
+        return TargetSets(
+            shared.client,
+            shared.targets,
+            shared.nodes,
+            shared.proxies,
+            lambda node: shared.proxies.store.by_index(proxy_state.NODE_INDEX, node),
+            shared.options.config.inventory,
+            shared.clock,
+        )
 
     def _make_summary_writer(self) -> SummaryWriter:
         shared = self._shared
@@ -181,6 +176,7 @@ class Term:
             events=self._events,
             clock=shared.clock,
             overrides=shared.overrides,
+            policies=shared.policies,
         )
 
     def _make_delegate_events(self) -> DelegateEventReporter:
@@ -195,20 +191,6 @@ class Term:
         shared.proxies.subscribe(reporter.on_pod)
         bound.subscribe(reporter.on_pod)
         return reporter
-
-    def _make_policy_status(self) -> PolicyStatusController:
-        shared = self._shared
-        return PolicyStatusController(
-            shared.client,
-            shared.policies,
-            shared.proxies,
-            self._proxies.bound,
-            shared.nodes,
-            shared.links,
-            events=self._events,
-            clock=shared.clock,
-            weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
-        )
 
     def _make_orphans(self) -> OrphanController:
         shared = self._shared
@@ -245,116 +227,3 @@ class Term:
             clock=shared.clock,
             delegate_events=shared.options.config.delegate_events,
         )
-
-    def _make_deletion_costs(self) -> DeletionCosts:
-        shared = self._shared
-        return DeletionCosts(
-            shared.client,
-            shared.proxies,
-            shared.nodes,
-            self._cache,
-            shared.policies,
-            shared.clock,
-        )
-
-    def _make_placeholders(self) -> Placeholders:
-        shared = self._shared
-        return Placeholders(
-            shared.client,
-            shared.proxies,
-            shared.nodes,
-            shared.links,
-            self._cache,
-            shared.policies,
-            shared.clock,
-        )
-
-    def _make_moves(self) -> Moves:
-        shared = self._shared
-        return Moves(
-            shared.client,
-            shared.proxies,
-            shared.nodes,
-            shared.links,
-            self._cache,
-            self._framework.takers,
-            shared.policies,
-            events=self._events,
-            clock=shared.clock,
-            placeholders=self._placeholders.openings,
-        )
-
-    def _make_handle(self) -> Handle:
-        shared = self._shared
-        return Handle(
-            namespace_refusal=shared.enabled_namespaces.refusal,
-            is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
-            policies=shared.policies,
-            candidates=shared.links.candidates_of,
-            clock=shared.clock,
-        )
-
-    def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
-        shared, config = self._shared, self._shared.options.config
-        framework = self._framework
-        queue = SchedulingQueue(
-            shared.clock,
-            framework.queue_sort.sort_key,
-            framework.registrations() | scheduler.REGISTRATIONS,
-            pre_enqueue=framework.pre_enqueue,
-            settings=config.scheduling.queue.settings(),
-        )
-        shared.overrides.subscribe(lambda _key: queue.move(ClusterEvent(EventKind.OVERRIDES)))
-        cache = self._cache
-        event_handlers = EventHandlers(
-            shared.nodes, shared.enabled_namespaces, shared.links, cache, queue
-        )
-        event_handlers.follow(shared.policies)
-        assumptions = Assumptions(framework, cache, queue, shared.clock)
-        requests = CandidateRequests(
-            shared.identity,
-            shared.manifests,
-            self._following.ensure,
-            shared.clock,
-            overrides=shared.overrides,
-        )
-        candidate_phase = CandidatePhase(
-            shared.client,
-            shared.links,
-            requests,
-            assumptions,
-            settings=config.candidates,
-            lookup=shared.proxies.store.get,
-            renew=self._following.renew,
-            clock=shared.clock,
-        )
-        binder = Binder(
-            shared.client,
-            shared.links,
-            framework,
-            lookup=shared.proxies.store.get,
-            allowed=shared.reservations.allowed,
-            clock=shared.clock,
-        )
-        driver = ProxyScheduler(
-            shared.client,
-            shared.proxies,
-            shared.links,
-            framework=framework,
-            queue=queue,
-            cache=cache,
-            assumptions=assumptions,
-            candidate_phase=candidate_phase,
-            binder=binder,
-            preemption=PreemptionChooser(
-                shared.client,
-                shared.links,
-                requests,
-                lookup=self._pod,
-                events=self._events,
-            ),
-            unconnected=event_handlers.unconnected,
-            events=self._events,
-            clock=shared.clock,
-        )
-        return driver, event_handlers

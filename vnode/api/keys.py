@@ -27,6 +27,7 @@ NO_FOLLOW: Final = OWN_PREFIX + "no-follow"  # Service or Ingress: is not copied
 STORAGE_CLASSES: Final = OWN_PREFIX + "storage-classes"  # Target: claims follow; "from=to,..."
 PRIORITY_CLASSES: Final = OWN_PREFIX + "priority-classes"  # Target: class in it; "from=to,..."
 TOKENS: Final = OWN_PREFIX + "service-account-tokens"  # Target: "target", "source=HOST:PORT"
+RENEW_TOKEN: Final = OWN_PREFIX + "renew-token"  # Secret of a Target: life to ask for, "24h"
 CREATE_NAMESPACES: Final = OWN_PREFIX + "create-namespaces"  # ClusterTarget; "true"
 CREATE_SERVICE_ACCOUNTS: Final = OWN_PREFIX + "create-service-accounts"  # Target; "true"
 CONFIRM_CLUSTER: Final = OWN_PREFIX + "confirm-cluster"  # Target: UID that its cluster may have
@@ -36,6 +37,15 @@ CLUSTER_PLACEMENT_POLICY: Final = OWN_PREFIX + "cluster-placement-policy"  # lab
 # Written by vnode.
 SOURCE_POD_MANIFEST: Final = PREFIX + "sourcepod-manifest"
 MANIFEST_SIGNATURE: Final = OWN_PREFIX + "manifest-signature"  # see vnode.api.saved_manifest
+PUBLISHED_BY: Final = OWN_PREFIX + "published-by"  # on PlacementDecisions: the policy's UID
+CLUSTER_PROFILE: Final = OWN_PREFIX + "cluster-profile"  # on virtual nodes: namespace/name
+CLUSTER_DISPLAY_NAME: Final = OWN_PREFIX + "cluster-display-name"  # annotation of virtual nodes
+CLUSTER_PROPERTIES: Final = OWN_PREFIX + "cluster-properties"  # annotation of those: JSON
+CLUSTER_MANAGER: Final = OWN_PREFIX + "cluster-manager"  # label of virtual nodes
+CLUSTER_SET: Final = OWN_PREFIX + "clusterset"  # likewise
+CLUSTER_VERSION: Final = OWN_PREFIX + "cluster-version"  # likewise
+CLUSTER_PROPERTY: Final = OWN_PREFIX + "property."  # likewise; its name follows, with _ for /
+CLUSTER_QUANTITY: Final = OWN_PREFIX + "quantity."  # likewise, in whole base units
 TOKEN: Final = OWN_PREFIX + "token"  # on Secrets with tokens of the source, and their chaperons
 TOKEN_REFRESH: Final = OWN_PREFIX + "refresh-at"  # on those Secrets
 HAS_FINALIZER: Final = PREFIX + "has-finalizer"
@@ -90,14 +100,44 @@ KUBELET_PORT: Final = OWN_PREFIX + "kubelet-port"  # on a virtual node: its port
 
 # On a proxy that runs in another cluster than a placement policy planned: that one's virtual node.
 OVERFLOWED_FROM: Final = OWN_PREFIX + "overflowed-from"
+# On a proxy that was bound where all pods of its workload were being moved to then: why.
+MOVED_TOGETHER: Final = OWN_PREFIX + "moved-together"
 PLACED: Final = OWN_PREFIX + "placed"  # on a bound proxy: why there, if a policy says so
 PLACEHOLDERS: Final = OWN_PREFIX + "placeholders"  # on a proxy, see vnode.api.placeholders
 PLACEHOLDER: Final = OWN_PREFIX + "placeholder"  # on their chaperons: presence
 # What the target's extender says of a placeholder that has found a node, and so its PodScheduled.
 COULD_START: Final = "runs in another cluster and is a placeholder here: this cluster has room now"
 
+# A condition of a proxy that was moved, and runs on until its replacement is ready.
+AWAITS_REPLACEMENT: Final = OWN_PREFIX + "AwaitsReplacement"
+# On a proxy: if its node is lost, vnode evicts it by its placement policy; presence.
+FAILOVER: Final = OWN_PREFIX + "failover"
+# A scheduling gate of a proxy that is to get what is preserved of the pod that it replaces; and on
+# a proxy: the UID of that pod.
+AWAITS_STATE: Final = OWN_PREFIX + "awaits-state"
+PRESERVED_FROM: Final = OWN_PREFIX + "preserved-from"
+# The taints of nodes that are lost.
+NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 DELETION_COST: Final = OWN_PREFIX + "deletion-cost"  # on a proxy: the POD_DELETION_COST we set
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # read by ReplicaSets
+
+# On an AuthTokenRequest: JSON, see vnode.api.authors; and its finalizer.
+AUTHOR: Final = OWN_PREFIX + "author"
+AUTHOR_SIGNATURE: Final = OWN_PREFIX + "author-signature"
+ISSUED_TOKEN: Final = OWN_PREFIX + "issued-token"
+# Labels of what was made for an AuthTokenRequest: its UID; and, followed by the UID of each that
+# uses it, presence.
+ISSUED: Final = OWN_PREFIX + "issued"
+ISSUED_FOR: Final = "issued.vnode.dev/"
+ISSUED_IN: Final = OWN_PREFIX + "issued-in"  # on a Secret: the UID of the cluster of its token
+
+# On Targets that a TargetSet or ClusterTargetSet has made: its name (a label); and since when their
+# profile is gone (RFC 3339). On a set: the generation whose removals are confirmed. On virtual
+# nodes that were cordoned for that: presence.
+TARGET_SET: Final = OWN_PREFIX + "target-set"
+PROFILE_GONE: Final = OWN_PREFIX + "profile-gone-since"
+CONFIRM_REMOVAL: Final = OWN_PREFIX + "confirm-removal"
+CORDONED_BY_SET: Final = OWN_PREFIX + "cordoned-by-target-set"
 
 AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it
 KUBELET_CERTIFICATE: Final = OWN_PREFIX + "KubeletCertificate"  # a condition of virtual nodes
@@ -115,6 +155,15 @@ CILIUM_GLOBAL: Final = ("io.cilium/global-service", "service.cilium.io/global")
 
 # Its labels, annotations and scheduling gates are about the queue that admitted a pod here.
 KUEUE: Final = "kueue.x-k8s.io"
+
+# Open Cluster Management's: of a virtual node, by its profile; and of a PlacementDecision.
+OCM_CLUSTER_NAME: Final = "open-cluster-management.io/cluster-name"
+OCM_PLACEMENT: Final = "cluster.open-cluster-management.io/placement"
+OCM_DECISION_GROUP: Final = "cluster.open-cluster-management.io/decision-group-index"
+
+# SIG Multicluster's, on the slices of a PlacementDecision: which belong together, and their order.
+DECISION_KEY: Final = "multicluster.x-k8s.io/decision-key"
+DECISION_INDEX: Final = "multicluster.x-k8s.io/decision-index"
 
 SUMMARY_NAME: Final = "singleton"
 SERVICE_ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -68,6 +68,8 @@ class Kind:
 
 
 MULTICLUSTER: Final = "multicluster.admiralty.io"
+INVENTORY: Final = "multicluster.x-k8s.io"
+OCM: Final = "cluster.open-cluster-management.io"
 VNODE: Final = "vnode.dev"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -100,6 +102,9 @@ CRDS: Final = Kind(
     "CustomResourceDefinition",
     namespaced=False,
 )
+CLUSTER_PROFILES: Final = Kind(INVENTORY, "v1alpha1", "clusterprofiles", "ClusterProfile")
+PLACEMENT_DECISIONS: Final = Kind(INVENTORY, "v1alpha1", "placementdecisions", "PlacementDecision")
+OCM_PLACEMENT_DECISIONS: Final = Kind(OCM, "v1beta1", "placementdecisions", "PlacementDecision")
 MUTATING_WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io",
     "v1",
@@ -154,6 +159,11 @@ CLUSTER_PLACEMENT_POLICIES: Final = Kind(
     VNODE, "v1alpha1", "clusterplacementpolicies", "ClusterPlacementPolicy", namespaced=False
 )
 REBALANCES: Final = Kind(VNODE, "v1alpha1", "rebalances", "Rebalance")
+AUTH_TOKEN_REQUESTS: Final = Kind(VNODE, "v1alpha1", "authtokenrequests", "AuthTokenRequest")
+TARGET_SETS: Final = Kind(VNODE, "v1alpha1", "targetsets", "TargetSet")
+CLUSTER_TARGET_SETS: Final = Kind(
+    VNODE, "v1alpha1", "clustertargetsets", "ClusterTargetSet", namespaced=False
+)
 
 OVERRIDE_POLICIES: Final = Kind(VNODE, "v1alpha1", "overridepolicies", "OverridePolicy")
 CLUSTER_OVERRIDE_POLICIES: Final = Kind(

@@ -12,18 +12,20 @@ from typing import Final, NamedTuple
 from vnode.api import kinds
 from vnode.api.objects import Object
 from vnode.following import references
-from vnode.following.references import Optionality, Ref
+from vnode.following.references import Ref, ReferenceRequirement
 
 _NAMES: Final = {kinds.CONFIG_MAPS: "configmap", kinds.SECRETS: "secret"}
 _REASONS: Final = {
-    Optionality.MANDATORY: "Mandatory{kind}NotFound",
-    Optionality.OPTIONAL: "Optional{kind}NotFound",
-    Optionality.IMAGE_PULL: "FailedToRetrieveImagePullSecret",
+    ReferenceRequirement.MANDATORY: "Mandatory{kind}NotFound",
+    ReferenceRequirement.OPTIONAL: "Optional{kind}NotFound",
+    ReferenceRequirement.IMAGE_PULL: "FailedToRetrieveImagePullSecret",
 }
 _CURES: Final = {
-    Optionality.MANDATORY: "create it: the pod starts once it has followed there",
-    Optionality.OPTIONAL: "the pod starts without it; once it is created, it follows",
-    Optionality.IMAGE_PULL: "images that need it cannot be pulled; create it, and it follows",
+    ReferenceRequirement.MANDATORY: "create it: the pod starts once it has followed there",
+    ReferenceRequirement.OPTIONAL: "the pod starts without it; once it is created, it follows",
+    ReferenceRequirement.IMAGE_PULL: (
+        "images that need it cannot be pulled; create it, and it follows"
+    ),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -32,13 +33,14 @@ class Namespaces:
         self._local = local
         self._identity = identity
         self._clock = clock
-        self._created: dict[tuple[str, str], float] = {}  # (node, namespace) -> when (monotonic)
+        # When (monotonic) they were created, by name. A later link may be to another cluster.
+        self._created: WeakKeyDictionary[Link, dict[str, float]] = WeakKeyDictionary()
 
     async def ensure(self, name: str, link: Link) -> None:
         """Return once the namespace is in the target; ConfigError if it may not be created."""
-        key, now = (link.node_name, name), self._clock.monotonic()
+        created, now = self._created.setdefault(link, {}), self._clock.monotonic()
         wanted = link.options.create_namespaces and not link.target.namespace and not link.is_self
-        if not wanted or now - self._created.get(key, -_TRUSTED) < _TRUSTED:
+        if not wanted or now - created.get(name, -_TRUSTED) < _TRUSTED:
             return
 
         source = await self._local.get(kinds.NAMESPACES, name)
@@ -55,7 +57,7 @@ class Namespaces:
                 "create it there, or bind ClusterRole vnode-source-namespaces to this source there"
             ) from error
 
-        self._created[key] = now
+        created[name] = now
 
 
 def pod_security(namespace: Object) -> dict[str, str]:

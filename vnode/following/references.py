@@ -39,7 +39,7 @@ class Ref(NamedTuple):
         return f"{self.kind.kind} {self.name}"
 
 
-class Optionality(enum.IntEnum):
+class ReferenceRequirement(enum.IntEnum):
     """What becomes of a pod without the object, the worst first."""
 
     MANDATORY = enum.auto()  # a container does not start
@@ -47,7 +47,7 @@ class Optionality(enum.IntEnum):
     IMAGE_PULL = enum.auto()  # some images may not be pulled
 
 
-_Found: TypeAlias = tuple[Kind, str, Optionality]
+_Found: TypeAlias = tuple[Kind, str, ReferenceRequirement]
 """Kind, name ("" for none) and optionality of one reference."""
 
 
@@ -78,10 +78,10 @@ def _find(pod: Object) -> tuple[Ref, ...]:
     return tuple(sorted(optionalities(pod), key=_order))
 
 
-def optionalities(pod: Object) -> dict[Ref, Optionality]:
+def optionalities(pod: Object) -> dict[Ref, ReferenceRequirement]:
     """Return what a whole pod refers to, each with the strongest of its references."""
     spec, namespace = objects.spec(pod), objects.namespace(pod)
-    strongest: dict[Ref, Optionality] = {}
+    strongest: dict[Ref, ReferenceRequirement] = {}
     for kind, name, optionality in _references(spec):
         if name and name != ROOT_CA:
             ref = Ref(kind, namespace, name)
@@ -93,10 +93,10 @@ def optionalities(pod: Object) -> dict[Ref, Optionality]:
 def _references(spec: Object) -> Iterator[_Found]:
     account = str(spec.get("serviceAccountName") or "")
     if account != DEFAULT_ACCOUNT:
-        yield kinds.SERVICE_ACCOUNTS, account, Optionality.MANDATORY
+        yield kinds.SERVICE_ACCOUNTS, account, ReferenceRequirement.MANDATORY
 
     for entry in spec.get("imagePullSecrets") or ():
-        yield kinds.SECRETS, _name(entry), Optionality.IMAGE_PULL
+        yield kinds.SECRETS, _name(entry), ReferenceRequirement.IMAGE_PULL
 
     for volume in spec.get("volumes") or ():
         yield from _in_volume(volume)
@@ -137,7 +137,7 @@ def _in_volume(volume: Object) -> Iterator[_Found]:
 
 def _selected(kind: Kind, reference: Any, field: str = "name") -> _Found:
     is_optional = bool((reference or {}).get("optional"))
-    optionality = Optionality.OPTIONAL if is_optional else Optionality.MANDATORY
+    optionality = ReferenceRequirement.OPTIONAL if is_optional else ReferenceRequirement.MANDATORY
     return kind, _name(reference, field), optionality
 
 

@@ -19,6 +19,7 @@ from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.api.service_tokens import AUTHORITY, NAMESPACE, ROOT_CA, WantedToken
 from vnode.following.token_secrets import Holders
+from vnode.kube import account_tokens
 from vnode.kube.client import Client
 from vnode.runtime.links import Link
 
@@ -84,12 +85,9 @@ class TokenRequester:
         if token.audience:
             spec["audiences"] = [token.audience]
 
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         try:
-            answer = await self._local.create(
-                *(kinds.SERVICE_ACCOUNTS, body, objects.namespace(pod)),
-                name=account,
-                subresource="token",
+            granted = await account_tokens.request(
+                self._local, objects.namespace(pod), account, spec
             )
         except Denied as error:
             raise ConfigError(
@@ -98,9 +96,10 @@ class TokenRequester:
                 f"--serviceaccount=vnode:vnode, or remove annotation {keys.TOKENS} of the Target"
             ) from error
 
-        status = objects.status(answer)
-        ends = objects.parse_timestamp(str(status.get("expirationTimestamp")))
-        return str(status["token"]), ends or self._clock.now() + timedelta(seconds=token.seconds)
+        return (
+            granted.text,
+            granted.ends or self._clock.now() + timedelta(seconds=token.seconds),
+        )
 
     async def _authority(self, namespace: str) -> str:
         try:

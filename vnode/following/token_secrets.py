@@ -17,7 +17,7 @@ import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
-from vnode.api import keys, kinds, objects, service_tokens
+from vnode.api import account_users, keys, kinds, objects, service_tokens
 from vnode.api.errors import ConfigError, NotFound
 from vnode.api.objects import Object
 from vnode.api.service_tokens import SecretUse
@@ -99,7 +99,7 @@ class TokenSecrets:
         secret = await self._local.get(kinds.SECRETS, name, namespace)
         account, token = _account(secret), _token(secret)
         user = await self._user(token) if token else ""
-        if user != f"system:serviceaccount:{namespace}:{account}":
+        if user != account_users.user_of(namespace, account):
             raise ConfigError(
                 f"Secret {name} holds no valid token of service account {account or 'unknown'}: "
                 "see that the account exists, and delete the Secret and create it again, for the "

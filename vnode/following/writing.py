@@ -16,6 +16,7 @@ from vnode.following.family import Family, Original
 from vnode.following.reference_index import Key
 from vnode.following.remote_copies import TargetCopies
 from vnode.kube.client import Client
+from vnode.runtime.links import Link
 
 RECHECK: Final = 30.0  # seconds between checks of what only somebody else can change
 
@@ -32,6 +33,7 @@ class _Foreign(NamedTuple):
     message: str
     digest: str  # of the original that it was compared with
     until: float  # monotonic: when to check again
+    link: Link  # to the cluster that has it; that of a later link may be another one
 
 
 class _Marked(NamedTuple):
@@ -82,13 +84,15 @@ class Writer:
             return await self._keep(key, remote, family, original, copy)
 
         foreign = self._foreign.get(key)
-        if foreign is not None and foreign.digest == original.digest:
+        known = foreign is not None and foreign.link is remote.link
+        if foreign is not None and known and foreign.digest == original.digest:
             left = foreign.until - self._clock.monotonic()
             if left > 0:
                 return foreign.message, left
 
         if copy is not None:
-            return self._leave_alone(key, original, predecessor_message(key, remote, original))
+            message = predecessor_message(key, remote, original)
+            return self._leave_alone(key, remote, original, message)
 
         return await self._create(key, remote, family, original)
 
@@ -144,15 +148,16 @@ class Writer:
         trimmed = family.trim(present)
         if not self._identity.made(present):
             is_equivalent = family.is_equivalent(trimmed, original)
-            return self._leave_alone(
-                key, original, "" if is_equivalent else foreign_message(key, remote)
-            )
+            message = "" if is_equivalent else foreign_message(key, remote)
+            return self._leave_alone(key, remote, original, message)
 
         return await self.put(key, remote, family, original, trimmed)
 
-    def _leave_alone(self, key: Key, original: Original, message: str) -> Outcome:
+    def _leave_alone(
+        self, key: Key, remote: TargetCopies, original: Original, message: str
+    ) -> Outcome:
         until = self._clock.monotonic() + RECHECK
-        self._foreign[key] = _Foreign(message, original.digest, until)
+        self._foreign[key] = _Foreign(message, original.digest, until, remote.link)
         if message:
             self._warn(key, message)
 

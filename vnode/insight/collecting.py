@@ -111,9 +111,15 @@ async def connected(local: Client, target: Object) -> AsyncIterator[Client]:
     not be read.
     """
     spec = model.parse(target)
-    if spec.secret is None:
+    if spec.is_self:
         yield local
         return
+
+    if spec.secret is None:
+        raise ConfigError(
+            "the target is reached by its ClusterProfile, with credentials that the agent alone "
+            "gets from its plugins"
+        )
 
     try:
         secret = await local.get(kinds.SECRETS, spec.secret.name, spec.secret.namespace)

@@ -16,7 +16,8 @@ from vnode.api.objects import Object
 from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
 from vnode.placement import decoding
-from vnode.placement.collection import ACCEPTED
+from vnode.placement.conditions import DECIDED, PUBLISHED
+from vnode.placement.judging import ACCEPTED
 from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.scheduling.placement.workloads import workload_of
@@ -59,6 +60,8 @@ class ShownPolicy:
     workloads: tuple[ShownWorkload, ...]
     policy: Policy | None
     """None if it cannot be read."""
+    undecided: str = ""
+    """What is wrong with the decision that it follows; "": nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,25 @@ def shown(obj: Object) -> ShownPolicy:
         _number(status.get("replicas")),
         tuple(_workload(each) for each in _objects(status.get("workloads"))),
         policy,
+        undecided(obj),
     )
+
+
+def undecided(obj: Object) -> str:
+    """Return what is wrong with the decision that a policy follows, "" for nothing."""
+    return _failure(obj, DECIDED)
+
+
+def message(obj: Object) -> str:
+    """Return the message of a policy's first condition that does not hold, else of Accepted."""
+    failures = (_failure(obj, type_) for type_ in (ACCEPTED, DECIDED, PUBLISHED))
+    accepted = objects.condition(obj, ACCEPTED) or {}
+    return next(filter(None, failures), str(accepted.get("message") or ""))
+
+
+def _failure(obj: Object, type_: str) -> str:
+    condition = objects.condition(obj, type_) or {}
+    return str(condition.get("message") or "") if condition.get("status") == "False" else ""
 
 
 def shown_override(obj: Object) -> ShownOverride:

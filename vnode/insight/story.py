@@ -141,6 +141,9 @@ def _placement(facts: Facts) -> Iterable[Line]:
         return
 
     yield Line(f"{plan.policy.name} is for the pod, mode {plan.policy.mode}")
+    if plan.policy.undecided:
+        yield Line(plan.policy.undecided)
+
     if counts := plan.counts:
         text = policies.summary(counts)
         yield Line(f"{plan.workload} has {counts.replicas} replicas: {text}")
@@ -291,6 +294,11 @@ def _feedback(facts: Facts) -> Iterable[Line]:
 
     if "deletionTimestamp" in metadata:
         yield Line("its deletion was requested", str(metadata["deletionTimestamp"]))
+        waits = objects.condition(facts.pod, keys.AWAITS_REPLACEMENT) or {}
+        chaperon = target.chaperon if target is not None else None
+        if chaperon is not None and waits and not objects.is_terminating(chaperon):
+            yield Line(str(waits.get("message")), str(waits.get("lastTransitionTime") or ""))
+
         for name in objects.finalizers(facts.pod):
             yield Line(f"kept by the finalizer {name}")
 

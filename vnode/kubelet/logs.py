@@ -60,7 +60,7 @@ async def _copy(
         try:
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
-        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:
+        except aiohttp.ClientError as error:
             _abort(request, delegate, error)
 
         return response

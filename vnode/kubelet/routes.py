@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Final
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from vnode.telemetry import logs as logging_context
 from vnode.telemetry import metrics
 
 Handler = Callable[[ServedNode, web.Request], Awaitable[web.StreamResponse]]
+Choose = Callable[["Routes"], Handler]
 
 _POD: Final = "{namespace}/{pod}"
 _CONTAINER: Final = "{namespace}/{pod}/{container}"
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Routes:
-    """Builds the application of one virtual node, and tracks the long requests being served.
+    """Answers the requests for one virtual node, and tracks the long ones being served.
 
     `on_authorized` is called with each request that the gate lets pass.
     """
@@ -50,70 +52,21 @@ class Routes:
         *,
         on_authorized: Callable[[web.Request], None] = lambda _request: None,
     ) -> None:
-        self._node = node
-        self._usage = serving.UsageRoutes(node, clock or SystemClock())
+        self.node = node
+        self.usage = serving.UsageRoutes(node, clock or SystemClock())
+        self.streams = streams
         self._gate = gate
         self._on_authorized = on_authorized
-        self._streams = streams
         self.serving: set[asyncio.Task[object]] = set()  # tasks of logs and tunnels only
 
     def application(self) -> web.Application:
         """Build the application with all routes."""
         app = web.Application(middlewares=[self._middleware])
-        for method, path, handler in self._table():
-            app.router.add_route(method, path, self._bound(handler), name=None)
+        app[_ROUTES] = self
+        for resource in _resources():
+            app.router.register_resource(resource)
 
         return app
-
-    def _table(self) -> list[tuple[str, str, Handler]]:
-        streams, usage = self._streams, self._usage
-        table: list[tuple[str, str, Handler]] = [
-            ("GET", "/healthz", info.healthz),
-            ("GET", "/healthz/syncloop", info.healthz),
-            ("GET", "/healthz/ping", info.ping),
-            ("GET", "/healthz/log", info.ping),
-            ("GET", "/configz", info.configuration),
-            ("GET", "/metrics", serving.kubelet),
-            ("GET", "/metrics/resource", usage.resource),
-            ("GET", "/metrics/cadvisor", serving.cadvisor),
-            ("GET", "/metrics/probes", serving.probes),
-            ("GET", "/metrics/slis", serving.health),
-        ]
-        either_way: list[tuple[str, str, Handler]] = [
-            ("GET", f"/containerLogs/{_CONTAINER}", logs.serve),
-            ("GET", "/pods", info.pods),
-            ("GET", "/runningpods", info.running_pods),
-            ("POST", f"/run/{_CONTAINER}", run.serve),
-            ("POST", f"/run/{_CONTAINER_UID}", run.serve),
-            ("POST", f"/checkpoint/{_CONTAINER}", unsupported.checkpoint),
-        ]
-        for method in _BOTH:
-            either_way += [
-                (method, "/stats/summary", usage.summary),
-                (method, f"/exec/{_CONTAINER}", streams.execute),
-                (method, f"/exec/{_CONTAINER_UID}", streams.execute),
-                (method, f"/attach/{_CONTAINER}", streams.attach),
-                (method, f"/attach/{_CONTAINER_UID}", streams.attach),
-                (method, f"/portForward/{_POD}", streams.port_forward),
-                (method, f"/portForward/{_POD}/{{uid}}", streams.port_forward),
-            ]
-
-        # A kubelet answers these with a final slash as well, which client-go takes away, and the
-        # others without it only.
-        table += [(m, path + end, handler) for m, path, handler in either_way for end in ("", "/")]
-        for name in unsupported.DISABLED:
-            table += [
-                ("*", f"/{name}", unsupported.disabled),
-                ("*", f"/{name}/{{rest:.*}}", unsupported.disabled),
-            ]
-
-        return table
-
-    def _bound(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        async def serve(request: web.Request) -> web.StreamResponse:
-            return await handler(self._node, request)
-
-        return serve
 
     @web.middleware
     async def _middleware(
@@ -122,10 +75,10 @@ class Routes:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         route = _route(request.path)
-        with logging_context.context(node=self._node.name, route=route):
+        with logging_context.context(node=self.node.name, route=route):
             code = 499  # the caller left before there was an answer
             try:
-                await self._gate.check(self._node.name, request)
+                await self._gate.check(self.node.name, request)
                 self._on_authorized(request)
                 response = await self._serve(route, request, handler)
                 code = response.status
@@ -167,3 +120,73 @@ def _route(path: str) -> str:
     """Return the first part of the path, as a label value: `other` unless it is a known one."""
     first = path.split("/", 2)[1]
     return first if first in _KNOWN else "other"
+
+
+_ROUTES: Final = web.AppKey("routes", Routes)
+
+
+@cache
+def _resources() -> tuple[web.AbstractResource, ...]:
+    """Build the resources of all virtual nodes, which are alike: 50 paths take 600 objects."""
+    router = web.UrlDispatcher()
+    for method, path, choose in _table():
+        router.add_route(method, path, _served(choose), name=None)
+
+    return tuple(router.resources())
+
+
+def _served(choose: Choose) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        routes = request.app[_ROUTES]
+        return await choose(routes)(routes.node, request)
+
+    return serve
+
+
+def _always(handler: Handler) -> Choose:
+    return lambda _routes: handler
+
+
+def _table() -> list[tuple[str, str, Choose]]:
+    """Return method, path, and what chooses the handler for a virtual node."""
+    table: list[tuple[str, str, Choose]] = [
+        ("GET", "/healthz", _always(info.healthz)),
+        ("GET", "/healthz/syncloop", _always(info.healthz)),
+        ("GET", "/healthz/ping", _always(info.ping)),
+        ("GET", "/healthz/log", _always(info.ping)),
+        ("GET", "/configz", _always(info.configuration)),
+        ("GET", "/metrics", _always(serving.kubelet)),
+        ("GET", "/metrics/resource", lambda routes: routes.usage.resource),
+        ("GET", "/metrics/cadvisor", _always(serving.cadvisor)),
+        ("GET", "/metrics/probes", _always(serving.probes)),
+        ("GET", "/metrics/slis", _always(serving.health)),
+    ]
+    either_way: list[tuple[str, str, Choose]] = [
+        ("GET", f"/containerLogs/{_CONTAINER}", _always(logs.serve)),
+        ("GET", "/pods", _always(info.pods)),
+        ("GET", "/runningpods", _always(info.running_pods)),
+        ("POST", f"/run/{_CONTAINER}", _always(run.serve)),
+        ("POST", f"/run/{_CONTAINER_UID}", _always(run.serve)),
+        ("POST", f"/checkpoint/{_CONTAINER}", _always(unsupported.checkpoint)),
+    ]
+    for method in _BOTH:
+        either_way += [
+            (method, "/stats/summary", lambda routes: routes.usage.summary),
+            (method, f"/exec/{_CONTAINER}", lambda routes: routes.streams.execute),
+            (method, f"/exec/{_CONTAINER_UID}", lambda routes: routes.streams.execute),
+            (method, f"/attach/{_CONTAINER}", lambda routes: routes.streams.attach),
+            (method, f"/attach/{_CONTAINER_UID}", lambda routes: routes.streams.attach),
+            (method, f"/portForward/{_POD}", lambda routes: routes.streams.port_forward),
+            (method, f"/portForward/{_POD}/{{uid}}", lambda routes: routes.streams.port_forward),
+        ]
+
+    # A kubelet answers these with a final slash as well, which client-go takes away, and the
+    # others without it only.
+    table += [(m, path + end, choose) for m, path, choose in either_way for end in ("", "/")]
+    for name in unsupported.DISABLED:
+        table += [
+            ("*", f"/{name}", _always(unsupported.disabled)),
+            ("*", f"/{name}/{{rest:.*}}", _always(unsupported.disabled)),
+        ]
+
+    return table

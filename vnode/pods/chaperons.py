@@ -96,16 +96,28 @@ def build(
     if source_api is not None and service_tokens.of(objects.spec(proxy), tokens):
         annotations[keys.TOKEN] = ",".join(sorted(tokens))
 
-    if preemption:
-        annotations[keys.PREEMPTION] = preemption
+    annotations |= _permissions(preemption, allowed=allowed)
+    return _assembled(proxy, renamed, annotations, spec, finalizer=finalizer)
 
-    if allowed:
-        annotations[keys.IS_ALLOWED] = "true"
 
+def _permissions(preemption: str, *, allowed: bool) -> dict[str, str]:
+    """Return what the source lets the candidate do, as annotations."""
+    found = {keys.PREEMPTION: preemption} if preemption else {}
+    return {**found, keys.IS_ALLOWED: "true"} if allowed else found
+
+
+def _assembled(
+    proxy: Object,
+    labels: dict[str, str],
+    annotations: dict[str, str],
+    spec: Object,
+    *,
+    finalizer: bool,
+) -> Object:
     metadata = {
         "name": names.chaperon(objects.name(proxy), objects.uid(proxy)),
         "namespace": objects.namespace(proxy),
-        "labels": renamed,
+        "labels": labels,
         "annotations": annotations,
     }
     if finalizer:

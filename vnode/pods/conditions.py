@@ -1,11 +1,11 @@
 """Merges conditions, which both sides write: decides which type is whose, and builds patches. Pure.
 
-The kubelet's own types are always the delegate's. Any other type belongs to whoever wrote it last:
-controllers of the source set DisruptionTarget (an eviction) or the condition of a readiness gate on
-the proxy, those of the target may do the same to the delegate. What came from the delegate is
-recorded on the proxy (`keys.FED_BACK_CONDITIONS`, a digest for each type), in the same request as
-the condition, so that a condition that differs from its digest is known to be the source's. The
-kubelet's types need no record, so most pods have none.
+The kubelet's own types are always the delegate's, and `AWAITS_REPLACEMENT` is the proxy's. Any
+other type belongs to whoever wrote it last: controllers of the source set DisruptionTarget (an
+eviction) or the condition of a readiness gate on the proxy, those of the target may do the same to
+the delegate. What came from the delegate is recorded on the proxy (`keys.FED_BACK_CONDITIONS`, a
+digest for each type), in the same request as the condition, so that a condition that differs from
+its digest is known to be the source's. The kubelet's types need no record, so most pods have none.
 
 Of what the source has written, the types of readiness gates travel to the delegate, whose kubelet
 waits for them. A type that was sent once is the source's as long as the chaperon lives.
@@ -41,7 +41,7 @@ _KUBELETS: Final = frozenset(
 )
 # Types that never travel down, though a pod may name them as gates: the source does not know them,
 # and a target need not believe it.
-_RESERVED: Final = _KUBELETS | {_SCHEDULED, "DisruptionTarget"}
+_RESERVED: Final = _KUBELETS | {_SCHEDULED, "DisruptionTarget", keys.AWAITS_REPLACEMENT}
 _REMOVED: Final = ""
 """In place of a digest: removed in the source, and not to come back from the target.
 
@@ -96,6 +96,8 @@ def merged(proxy: Object, chaperon: Object, sent: Object) -> tuple[dict[str, Obj
             entry = _scheduled(here, there)
         elif type_ in _KUBELETS:
             entry = there
+        elif type_ == keys.AWAITS_REPLACEMENT:
+            entry = here
         elif _is_sources(type_, here, there, sent, record):
             entry = here
             if here is None and there is not None and type_ in record:

@@ -23,6 +23,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
+_DIGITS: Final = 20  # of an etcd revision at most; a hostile target may send millions
 LOST_AFTER: Final = 180.0  # seconds; a silent watch is noticed in half of that
 
 
@@ -122,7 +123,11 @@ def _drop_lost(expectations: weakref.ref[Expectations], until: float) -> None:
 
 def _is_before(current: str, old: str, new: str) -> bool:
     """Compare versions of one kind as numbers (Kubernetes 1.35), all others for equality only."""
-    if current.isdecimal() and new.isdecimal():
+    if _is_number(current) and _is_number(new):
         return int(current) < int(new)
 
     return current == old
+
+
+def _is_number(version: str) -> bool:
+    return version.isdecimal() and len(version) <= _DIGITS

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from aiohttp import web
 
+from vnode.api.clock import Clock
 from vnode.api.listeners import Listeners
 from vnode.runtime.connections import ConnectionLimits
 from vnode.telemetry import metrics
@@ -50,6 +51,21 @@ class ProcessHealth:
     def add_event(self, name: str, event: asyncio.Event) -> None:
         """Add a check for readiness that passes while the event is set."""
         self.add(name, lambda: None if event.is_set() else "not yet")
+
+    def add_awaited(
+        self, name: str, events: Iterable[asyncio.Event], seconds: float, clock: Clock
+    ) -> None:
+        """Add a check for readiness that passes once all events are set, or after so long.
+
+        It is for what most can do without: an agent is not to be out of service for it.
+        """
+        awaited, end = tuple(events), clock.monotonic() + seconds
+
+        def check() -> str | None:
+            is_over = clock.monotonic() >= end or all(event.is_set() for event in awaited)
+            return None if is_over else "not yet"
+
+        self.add(name, check)
 
     def remove(self, name: str) -> None:
         """Remove a check."""

@@ -1,8 +1,9 @@
 """Holds the live connections to targets, as all packages but `vnode.targets` see them.
 
 `vnode.targets` adds a Link for each Target that can work, and removes it; virtual nodes, pods and
-the kubelet API find it here. A changed Target, Secret or token is a new Link in place of the old
-one; code that keeps state per link uses `subscribe`.
+the kubelet API find it here. A changed Target, or another user in its Secret, is a new Link in
+place of the old one; code that keeps state per link uses `subscribe`. A new token of the same
+account, and another address of the same cluster, are taken over by the link's client.
 """
 
 from __future__ import annotations
@@ -78,6 +79,17 @@ class TargetOptions:
 NO_OPTIONS: Final = TargetOptions()
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """What an inventory says of a target, as labels and annotations of the virtual node."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+UNDESCRIBED: Final = ClusterDescription()
+
+
 CONNECTING: Final = "Connecting"
 """The reason of a health before the first answer: the target is neither healthy nor unhealthy."""
 UNREACHABLE: Final = "Unreachable"
@@ -128,6 +140,7 @@ class Link:
         self.labels_excluded = labels_excluded  # for "key=value": not to be put on the node
         self.is_self = is_self  # the target is this cluster itself
         self.options = options
+        self.description = UNDESCRIBED  # by an inventory
         self._owns = owns or target.sent  # which chaperons are this cluster's, by this Target
         self._failures: dict[str, str] = {}  # task about this link -> why it failed
         self.awaits_quotas = False  # until they are listed, or it is too long
@@ -234,6 +247,12 @@ class Link:
             self.health = health
             self._listeners.call()
 
+    def describe(self, description: ClusterDescription) -> None:
+        """Record what an inventory says of the target; call listeners if it changed."""
+        if description != self.description:
+            self.description = description
+            self._listeners.call()
+
     def set_agent_silent(self, silent: bool) -> None:
         """Record whether the agent's heartbeat is overdue; call listeners if `runs_vnode` changed.
 
@@ -257,8 +276,13 @@ class Link:
         if self.failure != before:
             self._listeners.call()
 
+    def notify_moved(self) -> None:
+        """Call listeners: requests go to another address of the same cluster from now on."""
+        self._listeners.call()
+
     def on_health(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `health`, `failure` or `runs_vnode` changes."""
+        """Call `listener` whenever `health`, `failure`, `description`, `runs_vnode` or the address
+        changes."""
         self._listeners.add(listener)
 
 

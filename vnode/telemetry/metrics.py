@@ -130,6 +130,25 @@ PENDING_PODS: Final = Gauge(
     ["queue"],
     registry=REGISTRY,
 )
+MOVES: Final = Counter(
+    "vnode_moves_total",
+    "Moves of running pods that are over, by reason (drain, rebalance, reschedule, failback) and "
+    "outcome: arrived, elsewhere, late, unreplaced.",
+    ["reason", "outcome"],
+    registry=REGISTRY,
+)
+MOVES_REFUSED: Final = Counter(
+    "vnode_moves_refused_total",
+    "Attempts to move a pod whose eviction was refused, mostly by a PodDisruptionBudget.",
+    ["reason"],
+    registry=REGISTRY,
+)
+PLACEHOLDERS: Final = Gauge(
+    "vnode_placeholders",
+    "Pending pods in a target that wait for room for pods that overflowed from it.",
+    ["target"],
+    registry=REGISTRY,
+)
 FEEDBACK_SECONDS: Final = Histogram(
     "vnode_feedback_lag_seconds",
     "From hearing of a chaperon's change to having written it to the proxy pod.",
@@ -144,6 +163,36 @@ WRITES_DELAYED: Final = Counter(
 )
 TARGET_HEALTHY: Final = Gauge(
     "vnode_target_healthy", "1 if the target answers, else 0.", ["target"], registry=REGISTRY
+)
+TARGET_CREDENTIALS_EXPIRY: Final = Gauge(
+    "vnode_target_credentials_expiry_timestamp_seconds",
+    "When the token or client certificate of a target ends, in Unix time.",
+    ["target"],
+    registry=REGISTRY,
+)
+TARGET_CREDENTIALS_LAST: Final = Gauge(
+    "vnode_target_credentials_last",
+    "1 if a target's credentials last or will be renewed, 0 if somebody has to see to them.",
+    ["target"],
+    registry=REGISTRY,
+)
+EXEC_PLUGIN_SECONDS: Final = Histogram(
+    "vnode_exec_plugin_run_duration_seconds",
+    "Runs of exec plugins for ClusterProfiles, by provider and outcome: succeeded, failed.",
+    ["provider", "outcome"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+ISSUED_TOKENS: Final = Counter(
+    "vnode_issued_tokens_total",
+    "What was done for AuthTokenRequests, by outcome: issued, renewed, revoked; failed attempts.",
+    ["outcome"],
+    registry=REGISTRY,
+)
+ISSUED_TOKEN_EXPIRY: Final = Gauge(
+    "vnode_issued_token_expiry_timestamp_seconds",
+    "When the first of all tokens of AuthTokenRequests ends, in Unix time; 0 if there is none.",
+    registry=REGISTRY,
 )
 STREAMS_OPEN: Final = Gauge(
     "vnode_kubelet_streams_open", "Open streams by route.", ["route"], registry=REGISTRY
@@ -173,6 +222,9 @@ for _result in ("bound", "unschedulable", "error"):
 
 for _result in ("ignored", "mutated", "rejected"):
     ADMISSIONS.labels(_result)
+
+for _outcome in ("issued", "renewed", "revoked", "failed"):
+    ISSUED_TOKENS.labels(_outcome)
 
 for _resource in ("pods", "lost pods", "nodes", "services", "targets"):
     WRITES_DELAYED.labels(_resource)
@@ -261,6 +313,9 @@ _OF_TARGETS: Final[tuple[tuple[Counter | Gauge | Histogram, tuple[str, ...]], ..
     (INFORMER_SILENCE, ("cluster", "resource")),
     (MALFORMED_OBJECTS, ("cluster", "resource")),
     (CANDIDATE_SECONDS, ("target", "outcome")),
+    (TARGET_CREDENTIALS_EXPIRY, ("target",)),
+    (TARGET_CREDENTIALS_LAST, ("target",)),
+    (PLACEHOLDERS, ("target",)),
 )
 
 

@@ -16,7 +16,6 @@ import msgspec
 
 from vnode.api import (
     keys,
-    kinds,
     objects,
     patterns,
     pod_shape,
@@ -25,19 +24,13 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
-from vnode.webhook import constraints
+from vnode.scheduling.placement.failover import Failover
+from vnode.webhook import constraints, election, tolerations
 from vnode.webhook.patch import Patch
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024  # bytes of keys and values that the API server allows
 _SAVED: Final = (keys.SOURCE_POD_MANIFEST, keys.MANIFEST_SIGNATURE)
 _SIGNATURE_BYTES: Final = 44  # of SHA-256 in base64
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_DELEGATE: Final = kinds.POD_CHAPERONS.kind
-_NODE_FAILURES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATIONS: Final[list[Object]] = [
-    {"key": keys.PROVIDER_LABEL, "value": keys.PROVIDER},
-    {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists"},
-]
 
 
 class _AdmittedOwner(msgspec.Struct):
@@ -76,43 +69,21 @@ def is_pod(obj: Any) -> bool:
     return pod_shape.is_pod(obj)
 
 
-def elects_itself(pod: Object) -> bool:
-    """Tell whether the pod asks to be a proxy, whatever its namespace says.
-
-    A delegate asks by `forward`, which our own agent leaves on it only where it can go on.
-    """
-    annotations = objects.annotations(pod)
-    return keys.ELECT in annotations or (keys.FORWARD in annotations and _DELEGATE in _owners(pod))
-
-
-def is_exempt(pod: Object) -> bool:
-    """Tell whether a pod is never a proxy, even if its namespace is elected.
-
-    That is a pod that opts out, one that has a node already (mirror pods are of this sort), one of
-    a DaemonSet, which is made for one node of this cluster; and a delegate, unless elected one by
-    one: in a cluster that is its own target, a namespace's election would send it round for ever.
-    """
-    annotations = objects.annotations(pod)
-    if keys.NO_ELECT in annotations or _MIRROR in annotations or objects.node_name(pod):
-        return True
-
-    owners = _owners(pod)
-    return "DaemonSet" in owners or (_DELEGATE in owners and not elects_itself(pod))
-
-
-def _owners(pod: Object) -> set[str]:
-    references = objects.metadata(pod).get("ownerReferences") or ()
-    return {str(owner.get("kind")) for owner in references}
-
-
 def proxy_patch(
-    pod: Object, namespace: str, finalizers: Sequence[str], manifests: SavedManifests
+    pod: Object,
+    namespace: str,
+    finalizers: Sequence[str],
+    manifests: SavedManifests,
+    *,
+    failover: Failover | None = None,
 ) -> list[Object]:
     """Return the JSON patch that makes an elected pod a proxy; empty if it is one already.
 
     `finalizers` are those of all targets that pods of its namespace may use. A manifest that is
-    saved already stays if `manifests` believes it, else the pod itself is saved. Raises ConfigError
-    if an annotation is not acceptable: its text tells the user which one, why, and the cure.
+    saved already stays if `manifests` believes it, else the pod itself is saved. With `failover` of
+    its placement policy Kubernetes evicts the pod from no lost node, unless its user has said when,
+    and the pod may have to wait for the state of one that it replaces. Raises ConfigError if an
+    annotation is not acceptable: its text tells the user which one, why, and the cure.
 
     The size of all annotations is checked first: some are parsed as YAML, and whoever sends the pod
     need not be an API server, which would refuse them too, but only after the webhook.
@@ -139,10 +110,24 @@ def proxy_patch(
     patch.remove("metadata", "annotations", keys.PLACED)  # of the pod that this one is a copy of
     patch.set("true", "metadata", "labels", keys.HAS_FINALIZER)
     _set_or_remove(patch, _finalizers(pod, finalizers), "metadata", "finalizers")
-    for field, value in _node_constraints(pod, source).items():
+    wanted = _node_constraints(pod, source)
+    is_ours = keys.FAILOVER in annotations  # it, or the pod that it is a copy of, was here before
+    if (failover or is_ours) and not tolerations.say_when(wanted["tolerations"], known=is_ours):
+        patch.set("", "metadata", "annotations", keys.FAILOVER)
+        wanted["tolerations"] = tolerations.without_end(wanted["tolerations"])
+    else:
+        patch.remove("metadata", "annotations", keys.FAILOVER)
+
+    for field, value in wanted.items():
         _set_or_remove(patch, value, "spec", field)
 
     patch.set(keys.PROXY_SCHEDULER, "spec", "schedulerName")
+    patch.remove("metadata", "annotations", keys.PRESERVED_FROM)
+    gates, gate = objects.spec(pod).get("schedulingGates") or [], {"name": keys.AWAITS_STATE}
+    is_replaced = "ReplicaSet" in election.owners(pod)
+    if failover and failover.preserve and is_replaced and gate not in gates:
+        patch.set([*gates, gate], "spec", "schedulingGates")
+
     return patch.operations
 
 
@@ -170,24 +155,10 @@ def _node_constraints(pod: Object, source: Object) -> Object:
     selectors = (own.get("nodeSelector", {}), wanted.get("nodeSelector", {}))
     return {
         "nodeSelector": {keys.PROVIDER_LABEL: keys.PROVIDER, **selectors[0], **selectors[1]},
-        "tolerations": _tolerations(pod, wanted.get("tolerations", [])),
+        "tolerations": tolerations.of_proxy(pod, wanted.get("tolerations", [])),
         "affinity": wanted.get("affinity"),
         "topologySpreadConstraints": wanted.get("topologySpreadConstraints"),
     }
-
-
-def _tolerations(pod: Object, wanted: list[Object]) -> list[Object]:
-    """Return every proxy's tolerations, those asked for, and how long it outlives a failed node.
-
-    The last come from the pod: the user's, or the API server's default of 300 s.
-    """
-    named = {toleration.get("key") for toleration in wanted}
-    for_failures = [
-        toleration
-        for toleration in objects.spec(pod).get("tolerations") or ()
-        if toleration.get("key") in _NODE_FAILURES and toleration.get("key") not in named
-    ]
-    return [*_TOLERATIONS, *wanted, *for_failures]
 
 
 def _finalizers(pod: Object, ours: Sequence[str]) -> list[str]:

@@ -15,13 +15,15 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from vnode.api import documents, keys, renaming, spelling
+from vnode.api import documents, keys, objects, renaming, spelling
 from vnode.api.errors import ConfigError, VnodeError
 from vnode.api.objects import Object
 from vnode.api.saved_manifest import SavedManifests
 from vnode.runtime.connections import ConnectionLimits
+from vnode.scheduling.placement.failover import Failover
+from vnode.scheduling.placement.policy import NO_POLICIES, Policies
 from vnode.telemetry import metrics
-from vnode.webhook import mutate
+from vnode.webhook import election, mutate
 
 PATH: Final = "/mutate--v1-pod"
 BODY_LIMIT: Final = 8 * 1024 * 1024  # bytes; the API server takes no object over 3 MiB
@@ -64,7 +66,8 @@ class Webhook:
     """Answers admission reviews.
 
     `namespace_annotations` returns a namespace's annotations, None if there is no such namespace;
-    `finalizers` those of the Targets and ClusterTargets that cover a namespace.
+    `finalizers` those of the Targets and ClusterTargets that cover a namespace. `policies` are the
+    placement policies in force.
     """
 
     def __init__(
@@ -72,10 +75,12 @@ class Webhook:
         namespace_annotations: NamespaceAnnotations,
         finalizers: Finalizers,
         manifests: SavedManifests,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         self._namespace_annotations = namespace_annotations
         self._finalizers = finalizers
         self._manifests = manifests
+        self._policies = policies
 
     def app(self) -> web.Application:
         """Return the application to be served over TLS."""
@@ -117,7 +122,11 @@ class Webhook:
                 return _with_warnings({"allowed": True}, spelling.warnings(pod, elected=False))
 
             patch = mutate.proxy_patch(
-                pod, request.namespace, self._finalizers(request.namespace), self._manifests
+                pod,
+                request.namespace,
+                self._finalizers(request.namespace),
+                self._manifests,
+                failover=self._failover(pod, request.namespace),
             )
             warnings = [*spelling.warnings(pod, elected=True), *renaming.warnings(pod)]
         except ConfigError as error:
@@ -129,11 +138,19 @@ class Webhook:
         metrics.ADMISSIONS.labels("mutated").inc()
         return _with_warnings(_with_patch(patch), warnings)
 
+    def _failover(self, pod: Object, namespace: str) -> Failover | None:
+        if not self._policies:
+            return None
+
+        metadata = {**objects.metadata(pod), "namespace": namespace}
+        policy = self._policies.of({**pod, "metadata": metadata})
+        return policy.failover if policy is not None else None
+
     async def _elected(self, pod: Object, namespace: str) -> bool:
-        if mutate.is_exempt(pod):
+        if election.is_exempt(pod):
             return False
 
-        if mutate.elects_itself(pod):
+        if election.elects_itself(pod):
             return True
 
         return keys.ELECT in (await self._namespace_annotations(namespace) or {})

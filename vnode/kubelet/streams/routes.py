@@ -85,6 +85,25 @@ class Streams:
         subresource: str,
         query: Iterable[tuple[str, str]],
     ) -> web.StreamResponse:
+        """Join the caller and the target; a second time if only the credentials were refused."""
+        query = list(query)
+        joined = await self._try_to_join(delegate, request, subresource, query, again=True)
+        if joined is None:
+            joined = await self._try_to_join(delegate, request, subresource, query, again=False)
+
+        assert joined is not None, "a second refusal is raised"
+        return joined
+
+    async def _try_to_join(
+        self,
+        delegate: Delegate,
+        request: web.Request,
+        subresource: str,
+        query: Iterable[tuple[str, str]],
+        *,
+        again: bool,
+    ) -> web.StreamResponse | None:
+        """Join them; None, if `again` is possible, once there are other credentials."""
         async with upstream.connect(
             delegate.client,
             request.method,
@@ -93,6 +112,9 @@ class Streams:
             request.headers.items(),
         ) as remote:
             answer = await remote.answer()
+            if again and await delegate.client.renew(answer.status, remote.authorization):
+                return None
+
             if answer.status != SWITCHING_PROTOCOLS:
                 body = await remote.body(answer)
                 raise target_errors.refusal(delegate.client.name, answer, body)

@@ -29,6 +29,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self) -> None:
         self.rest = bytearray()  # received and not yet parsed
         self.ended = False
+        self.authorization: str | None = None  # as it was sent
         self.successor: asyncio.Protocol | None = None  # owns the transport now, and closes it
         self._lost = False
         self._received = asyncio.Event()  # set by bytes and by the end
@@ -124,6 +125,7 @@ async def connect(
             server_hostname=(client.endpoint.server_name or url.hostname) if secure else None,
         )
 
+    upstream.authorization = authorization
     try:
         sockets.keep_alive(transport)
         transport.write(head)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vnode.scheduling.status import Status
+
+Start = Callable[..., asyncio.Task[None]]
+"""Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
 
 
 class Outcome(enum.Enum):

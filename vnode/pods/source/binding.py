@@ -19,14 +19,18 @@ from vnode.kube.client import Client
 from vnode.pods.reservations import Refusal
 from vnode.pods.source import candidates
 from vnode.pods.source.candidates import CandidateState
+from vnode.runtime.finishing import finish
 from vnode.runtime.links import Link, Links
+from vnode.scheduling.binding_cycle import BindingCycle
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.framework import Framework
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
 from vnode.telemetry import metrics
 
 _NO_ANNOTATIONS: Final[Mapping[str, str]] = MappingProxyType({})
+
+_ANSWER: Final = 5.0
+"""Seconds that the end of a term waits for a binding: as long as a Lease lasts once it is lost."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +46,7 @@ class Binder:
         self,
         client: Client,
         links: Links,
-        framework: Framework,
+        cycle: BindingCycle,
         *,
         lookup: Callable[[str], Object | None],
         allowed: Callable[[Object], Awaitable[None]],
@@ -50,7 +54,7 @@ class Binder:
     ) -> None:
         self._client = client
         self._links = links
-        self._framework = framework
+        self._cycle = cycle
         self._lookup = lookup
         self._allowed = allowed
         self._clock = clock
@@ -64,28 +68,28 @@ class Binder:
             taken = self._clock.monotonic() - started
             metrics.BINDING_SECONDS.labels("bound" if bound else "failed").observe(taken)
             if not bound:
-                self._framework.unreserve(state, pod, node)
+                self._cycle.unreserve(state, pod, node)
 
         if bound:
             metrics.SCHEDULING_ATTEMPTS.labels("bound").inc()
             metrics.POD_BOUND_SECONDS.observe(self._clock.monotonic() - queued.added)
-            self._framework.post_bind(state, pod, node)
+            self._cycle.post_bind(state, pod, node)
 
         return bound
 
     async def _run(self, pod: Object, node: str, state: CycleState) -> bool:
-        status = self._framework.reserve(state, pod, node)
+        status = self._cycle.reserve(state, pod, node)
         if status.is_success:
-            status = await self._framework.permit(state, pod, node)
+            status = await self._cycle.permit(state, pod, node)
 
         if status.is_success and route.is_delegate(pod):
             status = await self._allow(pod)
 
         if status.is_success:
-            status = await self._framework.pre_bind(state, pod, node)
+            status = await self._cycle.pre_bind(state, pod, node)
 
         if status.is_success:
-            status = await self._framework.bind(state, pod, node)
+            status = await self._cycle.bind(state, pod, node)
             if status.is_skip:
                 explain = state.explain_place
                 reason = explain(node) if explain else ""
@@ -180,7 +184,8 @@ async def create_binding(
 ) -> bool:
     """Bind a proxy pod: the decision. False if the pod is gone, bound, or being deleted.
 
-    The API server copies the annotations of a Binding to the pod: they cost no request.
+    The API server copies the annotations of a Binding to the pod: they cost no request. If
+    cancelled, this waits for the answer: whoever leads next must find the pod as it is to be.
     """
     binding = {
         "apiVersion": "v1",
@@ -193,13 +198,14 @@ async def create_binding(
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
     try:
-        await client.create(
+        request = client.create(
             kinds.PODS,
             binding,
             objects.namespace(pod),
             name=objects.name(pod),
             subresource="binding",
         )
+        await finish(request, f"binding of {objects.key(pod)}", _ANSWER)
     except (NotFound, Conflict) as error:
         log.info("pod %s was not bound to %s: %s", objects.key(pod), node, error.message)
         return False

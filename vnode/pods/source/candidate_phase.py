@@ -2,24 +2,22 @@
 
 A scheduling cycle has ranked the targets; from here on the pod has a task of its own, which sleeps
 until one of its candidates changes. `candidates.decide` decides what to do next; this module does
-it: it has chaperons created and deleted, and explains if no target has a place. The phase itself
-never waits for a target: requests run beside it, and end with it.
+it: it has chaperons created and deleted (`candidate_deletion`), and explains if no target has a
+place. The phase itself never waits for a target: requests run beside it, and end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from vnode.api import keys, kinds, objects
 from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
-    NotFound,
     ServerError,
     TooManyRequests,
     Unreachable,
@@ -27,8 +25,9 @@ from vnode.api.errors import (
 )
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.pods.source import candidates
-from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome
+from vnode.pods.source import candidates, proxy_state
+from vnode.pods.source.attempt import Attempt, AttemptEnded, Outcome, Start
+from vnode.pods.source.candidate_deletion import CandidateDeletion
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import (
     Bind,
@@ -39,14 +38,12 @@ from vnode.pods.source.candidates import (
     GiveUp,
     Wait,
 )
+from vnode.pods.source.known_candidates import KnownCandidates
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.assumptions import Assumptions
 from vnode.telemetry import metrics
 
 _DELETING: Final = 5.0  # seconds that the end of a phase waits for candidates to be deleted
-
-_Start = Callable[..., asyncio.Task[None]]
-"""Starts a task that ends with the phase, as `TaskGroup.create_task` does."""
 
 Renew = Callable[[Object, Link], None]
 """Checks anew what a pod refers to, for a candidate that exists already."""
@@ -69,9 +66,10 @@ class CandidatePhase:
         renew: Renew,
         clock: Clock,
     ) -> None:
-        self._client = client
         self._links = links
         self._requests = requests
+        self._known = KnownCandidates(links, requests)
+        self._deletion = CandidateDeletion(client, self._known, requests)
         self._assumptions = assumptions
         self._settings = settings
         self._lookup = lookup  # the pod of a key as the informer has it
@@ -113,16 +111,16 @@ class CandidatePhase:
         attempt.winner = decided.node
         return ended(await bind(decided.node))
 
-    async def _decide(self, attempt: Attempt, start: _Start) -> Bind | AttemptEnded:
-        self._withdraw(attempt, start)
+    async def _decide(self, attempt: Attempt, start: Start) -> Bind | AttemptEnded:
+        self._deletion.withdraw(attempt, start)
         while True:
             attempt.changed.clear()
             pod = self._lookup(attempt.key)
-            if not _is_pending(pod, attempt.uid):
+            if not proxy_state.is_pending(pod, attempt.uid):
                 return AttemptEnded(Outcome.GONE)
 
             assert pod is not None
-            known = self.known(attempt)
+            known = self._known.by_node(attempt)
             self._count_rejections(attempt, known)
             action = candidates.decide(
                 attempt.ranked, known, self._answered, self._clock.monotonic(), self._settings
@@ -135,7 +133,7 @@ class CandidatePhase:
                         return action
 
                     attempt.refused[node] = refusal
-                    self._delete(attempt, (node,), start)
+                    self._deletion.delete_if_pending(attempt, (node,), start)
                 case Create(node):
                     self._begin(attempt, pod, node, start)
                 case Wait(seconds):
@@ -143,64 +141,6 @@ class CandidatePhase:
                 case GiveUp():
                     self._give_up(attempt, known, start)
                     return AttemptEnded(Outcome.UNSCHEDULABLE, self._explanations(attempt, known))
-
-    def known(self, attempt: Attempt) -> dict[str, Candidate]:
-        """Return every candidate of the pod that the informers have, by node.
-
-        A target itself reports that a candidate is reserved. It is believed only where scheduling
-        would have the pod, so that a hostile target cannot draw pods that are not for it.
-        """
-        found: dict[str, Candidate] = {}
-        for link in self._allowed_links(attempt):
-            candidate = self._known_at(link, attempt)
-            if candidate is not None:
-                found[link.node_name] = candidate
-
-        for node in attempt.ranked:
-            if self._links.get(node) is None:
-                found.setdefault(
-                    node,
-                    Candidate(
-                        CandidateState.FAILED, attempt.started, "the target is not connected"
-                    ),
-                )
-
-        return found
-
-    def _known_at(self, link: Link, attempt: Attempt) -> Candidate | None:
-        existing = link.candidate(attempt.key, attempt.uid)
-        node, since = link.node_name, attempt.created.get(link.node_name, attempt.started)
-        if node in attempt.refused:
-            return Candidate(CandidateState.FAILED, since, attempt.refused[node].message)
-
-        if existing is not None and not self._is_ending(existing, link):
-            return _with_health(candidates.read(existing, since), link)
-
-        if node in attempt.failed:
-            return Candidate(CandidateState.FAILED, since, attempt.failed[node])
-
-        if node not in attempt.ranked:
-            return None
-
-        if existing is not None:
-            return Candidate(CandidateState.FAILED, since, "the candidate there is being deleted")
-
-        if node in attempt.creating:
-            # A target that creates others meanwhile is busy: this one waits for its turn.
-            since = max(since, self._requests.answered(link) or since)
-
-        if node in attempt.created or not link.health.healthy:
-            return _with_health(Candidate(CandidateState.WAITING, since), link)
-
-        return None
-
-    def _is_ending(self, candidate: Object, link: Link) -> bool:
-        return objects.is_terminating(candidate) or self._requests.is_withdrawn(candidate, link)
-
-    def _allowed_links(self, attempt: Attempt) -> list[Link]:
-        namespace, _name = objects.split_key(attempt.key)
-        links = self._links.covering(namespace)
-        return [link for link in links if link.node_name not in attempt.excluded]
 
     def _explanations(self, attempt: Attempt, known: Mapping[str, Candidate]) -> dict[str, str]:
         silent = (
@@ -214,15 +154,14 @@ class CandidatePhase:
     def _renew_earlier(self, attempt: Attempt) -> None:
         """Renew candidates of earlier attempts, where this one would create them too."""
         pod = self._lookup(attempt.key)
-        if pod is None or not _is_pending(pod, attempt.uid):
+        if pod is None or not proxy_state.is_pending(pod, attempt.uid):
             return
 
         for node in attempt.ranked:
-            link = self._links.get(node)
-            if link is not None and link.candidate(attempt.key, attempt.uid) is not None:
-                self._renew(pod, link)
+            if found := self._known.at(attempt, node):
+                self._renew(pod, found[1])
 
-    def _begin(self, attempt: Attempt, pod: Object, node: str, start: _Start) -> None:
+    def _begin(self, attempt: Attempt, pod: Object, node: str, start: Start) -> None:
         """Create a candidate in the background; it counts from now on."""
         attempt.created[node] = self._clock.monotonic()
         link = self._links.get(node)
@@ -259,67 +198,7 @@ class CandidatePhase:
 
         del attempt.creating[node]
 
-    def _delete(
-        self,
-        attempt: Attempt,
-        nodes: Iterable[str],
-        start: _Start,
-        *,
-        expected: bool = True,
-    ) -> None:
-        """Delete the pod's candidates on those nodes in the background, where there are any."""
-        for node in nodes:
-            link = self._links.get(node)
-            existing = link.candidate(attempt.key, attempt.uid) if link else None
-            if link is not None and existing is not None:
-                name = f"delete candidate of {attempt.key} on {node}"
-                deletion = self._requests.delete(existing, link, expected=expected)
-                attempt.deleting.add(start(deletion, name=name))
-
-    def _withdraw(self, attempt: Attempt, start: _Start) -> None:
-        """Delete candidates where the pod must not be any more: on a target that was cordoned, say.
-
-        Nobody allows a candidate before its pod is bound. So even a candidate that is allowed must
-        not run if the API server has its pod as pending.
-        """
-        self._delete(attempt, {*attempt.excluded, *self._withdrawn(attempt)}, start)
-        for node in attempt.excluded:
-            link = self._links.get(node)
-            existing = link.candidate(attempt.key, attempt.uid) if link else None
-            if existing is not None and keys.IS_ALLOWED in objects.annotations(existing):
-                assert link is not None
-                name = f"withdraw candidate of {attempt.key} on {node}"
-                attempt.deleting.add(
-                    start(self._delete_allowed(attempt, existing, link), name=name)
-                )
-
-    def _withdrawn(self, attempt: Attempt) -> list[str]:
-        """List nodes where it is not known whether a candidate was deleted: it may not win."""
-        nodes = []
-        for link in self._allowed_links(attempt):
-            existing = link.candidate(attempt.key, attempt.uid)
-            if existing is None or objects.is_terminating(existing):
-                continue
-
-            if self._requests.is_withdrawn(existing, link):
-                nodes.append(link.node_name)
-
-        return nodes
-
-    async def _delete_allowed(self, attempt: Attempt, candidate: Object, link: Link) -> None:
-        try:
-            namespace, name = objects.split_key(attempt.key)
-            pod = await self._client.get(kinds.PODS, name, namespace)
-        except NotFound:
-            return
-        except VnodeError as error:
-            log.info("candidate %s stays in %s: %s", objects.key(candidate), link.target, error)
-            return
-
-        if _is_pending(pod, attempt.uid):
-            await self._requests.delete(candidate, link, allowed=True)
-
-    def _give_up(self, attempt: Attempt, known: Mapping[str, Candidate], start: _Start) -> None:
+    def _give_up(self, attempt: Attempt, known: Mapping[str, Candidate], start: Start) -> None:
         """Delete candidates that are of no use to a later attempt, or to a target's autoscaler."""
         for node, candidate in known.items():
             if candidate.state is CandidateState.WAITING:
@@ -328,15 +207,15 @@ class CandidatePhase:
         asked = {**attempt.asked, **dict.fromkeys(attempt.created, attempt.started)}
         others = {node: found for node, found in known.items() if node not in attempt.kept}
         surplus = candidates.surplus(attempt.ranked, others, asked, self._settings)
-        self._delete(attempt, surplus, start)
+        self._deletion.delete(attempt, surplus, start)
         lost = [node for node, candidate in known.items() if candidate.state is CandidateState.LOST]
-        self._delete(attempt, lost, start, expected=False)  # so that its pod is tried again then
-        attempt.retryable |= any(n not in attempt.refused for n in self._withdrawn(attempt))
+        # Not as expected, so that the pod is tried again when they are gone.
+        self._deletion.delete(attempt, lost, start, expected=False)
+        attempt.retryable |= any(n not in attempt.refused for n in self._known.withdrawn(attempt))
         for node in attempt.ranked:
-            link = self._links.get(node)
-            existing = link.candidate(attempt.key, attempt.uid) if link else None
-            if link is not None and existing is not None and self._is_ending(existing, link):
-                self._requests.await_end(existing, link)
+            found = self._known.at(attempt, node)
+            if found and self._known.is_ending(*found):
+                self._requests.await_end(*found)
 
     def _count_rejections(self, attempt: Attempt, known: Mapping[str, Candidate]) -> None:
         for node, candidate in known.items():
@@ -355,25 +234,3 @@ class CandidatePhase:
 def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
     """Return the end of a phase that came as far as binding."""
     return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
-
-
-def _with_health(candidate: Candidate, link: Link) -> Candidate:
-    """Mark a candidate failed if its target does not answer; a decision stands."""
-    if link.health.healthy:
-        return candidate
-
-    state = (
-        CandidateState.HELD
-        if candidate.state is CandidateState.COMMITTED
-        else CandidateState.FAILED
-    )
-    return Candidate(state, candidate.since, link.health.message)
-
-
-def _is_pending(pod: Object | None, uid: str) -> bool:
-    return (
-        pod is not None
-        and objects.uid(pod) == uid
-        and not objects.is_terminating(pod)
-        and not objects.node_name(pod)
-    )

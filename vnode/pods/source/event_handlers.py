@@ -17,8 +17,9 @@ from vnode.api.objects import Object
 from vnode.api.resources import Resources
 from vnode.kube.informer import Informer
 from vnode.pods.source.quota_events import QuotaEvents
+from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
-from vnode.runtime.links import Link, Links, TargetKey
+from vnode.runtime.links import CONNECTING, Link, Links, TargetKey
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
 from vnode.scheduling.placement.policy import WatchedPolicies
@@ -47,6 +48,7 @@ class EventHandlers:
         self._cache = cache
         self._queue = queue
         self._quota_events = QuotaEvents(links, cache, queue)
+        self._returned: ReturnedTargets | None = None
         self._without_vnode: set[str] = set()  # nodes of targets that were known to lack it
 
     def open(self) -> None:
@@ -66,6 +68,20 @@ class EventHandlers:
             self._queue.move(ClusterEvent(EventKind.POLICY_CHANGED))
 
         policies.subscribe(changed)
+
+    def await_ends(self, returned: ReturnedTargets) -> None:
+        """Have no pod sent to a target that has yet to be told which of its pods are to end."""
+
+        def told(node: str) -> None:
+            self._update(node)
+            self._queue.move(ClusterEvent(EventKind.TARGET_HEALTH, node))
+
+        self._returned = returned
+        returned.subscribe(told)
+
+    def on_plan_freed(self) -> None:
+        """Have pods tried again that wait for another cluster than they may go to now."""
+        self._queue.move(ClusterEvent(EventKind.PLAN_FREED))
 
     def unconnected(self, namespace: str) -> dict[TargetKey, str]:
         """Return the targets of that namespace's pods that have no connection, and why.
@@ -141,16 +157,23 @@ class EventHandlers:
         if node is None or link is None:
             return
 
-        health = link.health
-        since = objects.timestamp(health.since)
+        health, why = link.health, ""
+        if not health.healthy:
+            why = f"{health.message} (since {objects.timestamp(health.since)})"
+        elif self._returned is not None and name in self._returned:
+            why = (
+                "it answers again, and the pods that were replaced meanwhile are told to end first"
+            )
+
         self._cache.update_node(
             VirtualNode(
                 name,
                 node,
                 (link.target.namespace, link.target.name),
                 target_namespace=link.target.namespace or None,
-                healthy=health.healthy,
-                unhealthy_reason="" if health.healthy else f"{health.message} (since {since})",
+                healthy=not why,
+                unhealthy_reason=why,
+                connecting=not health.healthy and health.reason == CONNECTING,
                 allocatable=_allocatable(link.summary),
                 cluster_uid=link.cluster_uid,
                 classes=link.priorities.classes,

@@ -10,7 +10,7 @@ A placeholder never runs: the proxy controller allows chaperons on the node of t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +29,7 @@ from vnode.scheduling.cache import Cache
 from vnode.scheduling.placement import placeholders as wanting
 from vnode.scheduling.placement.policy import WatchedPolicies
 from vnode.scheduling.placement.workloads import workload_of
+from vnode.telemetry import metrics
 
 _SETTLED: Final = 2.0  # seconds in which changes of a workload are awaited
 _AT_ONCE: Final = 4  # placeholders of one target that are reconciled at once
@@ -94,6 +95,13 @@ class Placeholders:
         self._nodes.subscribe(self._on_node)
         self._links.subscribe(self._on_link, lambda link: self._look_at_node(link.node_name))
         await self._controller.run()
+
+    def measure(self) -> None:
+        """Set the gauge of placeholders."""
+        nodes = Counter(node for pod in self._pods.values() for node in placeholders.of(pod))
+        metrics.PLACEHOLDERS.clear()
+        for link in self._links:
+            metrics.PLACEHOLDERS.labels(str(link.target)).set(nodes[link.node_name])
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}

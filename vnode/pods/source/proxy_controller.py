@@ -27,11 +27,13 @@ from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.pods.overriding import Overrides
 from vnode.pods.source import proxy_state, unreserved_pods
+from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.candidate_requests import Bring
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_gc import ChaperonGC
 from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
 from vnode.pods.source.lost_pods import LostPods
+from vnode.pods.source.returned_targets import ReturnedTargets
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.pods.source.termination import LOOK_AGAIN, Termination
 from vnode.pods.source.unreserved_pods import UnreservedPods
@@ -39,6 +41,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
+from vnode.scheduling.placement.policy import WatchedPolicies
 
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
@@ -47,7 +50,8 @@ _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 class ProxyController:
     """Reconciles bound proxy pods with their chaperons in all targets.
 
-    `proxies` has the index `proxy_state.NODE_INDEX`.
+    `proxies` has the indexes `proxy_state.INDEXES`. `replacements` is to be opened once `policies`
+    are known.
     """
 
     def __init__(
@@ -65,16 +69,23 @@ class ProxyController:
         events: EventRecorder,
         clock: Clock,
         overrides: Overrides,
+        policies: WatchedPolicies,
     ) -> None:
         self._proxies = proxies
         self._links = links
         self._namespaces = enabled_namespaces
         self._target_exists = target_exists  # by node name; True while in doubt
         self._controller: Controller[str] = Controller(
-            "proxies", self._reconcile, workers=_AT_ONCE, lane=self._node_of
+            "proxies", self._look_at, workers=_AT_ONCE, lane=self._node_of
         )
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
-        self._termination = Termination(client, links, self._status_writer, target_exists, clock)
+        self.replacements = AwaitedReplacements(
+            proxies, policies, events, clock, self._controller.add
+        )
+        self._termination = Termination(
+            client, links, self._status_writer, target_exists, clock, self.replacements
+        )
+        self.returned = ReturnedTargets()
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(
             client, identity, manifests, events, self._candidates, overrides
@@ -97,6 +108,7 @@ class ProxyController:
         """Reconcile until cancelled, once the list of proxy pods is complete."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(lambda old, new: self._on_pod(objects.key(new or old or {})))
+        self.replacements.follow()
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._namespaces.subscribe(self._on_namespace)
         async with asyncio.TaskGroup() as group:
@@ -118,9 +130,11 @@ class ProxyController:
         self.bound.watch(link.node_name)
         link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, old, new))
         link.on_health(lambda: self._on_health(link))
+        self.returned.observe(link, lambda: ())
 
     def _on_link_gone(self, link: Link) -> None:
         """Reconcile the pods on the node if its Target was deleted: they may end without it."""
+        self.returned.forget(link.node_name)
         if not self._target_exists(link.node_name):
             self._add_pods_on(link.node_name)
             self.bound.forget(link.node_name)
@@ -142,6 +156,8 @@ class ProxyController:
 
     def _on_health(self, link: Link) -> None:
         """Reconcile all of a target that answers again, or whose agent has come or gone."""
+        ending = filter(objects.is_terminating, self._pods_on(link.node_name))
+        self.returned.observe(link, lambda: map(objects.key, ending))
         if link.answers:
             for chaperon in link.chaperons.store.values():
                 self._on_chaperon(link, None, chaperon)
@@ -164,6 +180,12 @@ class ProxyController:
             self._termination.saw_last(key, chaperon)
 
         self._controller.add(key)
+
+    async def _look_at(self, key: str) -> float | None:
+        try:
+            return await self._reconcile(key)
+        finally:
+            self.returned.told(key)
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._find(key)

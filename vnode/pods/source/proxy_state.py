@@ -14,6 +14,7 @@ from vnode.api import changeable, keys, objects, placeholders
 from vnode.api.objects import Object
 
 NODE_INDEX: Final = "node"
+CONTROLLER_INDEX: Final = "controller"
 
 # Field of a trimmed object: the bytes of the annotation that it lacks, for they count in limits.
 MANIFEST_BYTES: Final = "manifestBytes"
@@ -36,6 +37,42 @@ def node_of(pod: Object) -> Iterator[str]:
     """Yield the node that the pod is bound to, for an index; nothing while it is not bound."""
     if name := objects.node_name(pod):
         yield name
+
+
+def is_pending(pod: Object | None, uid: str) -> bool:
+    """Return whether a pod is that of the UID, and yet to be bound."""
+    return (
+        pod is not None
+        and objects.uid(pod) == uid
+        and not objects.is_terminating(pod)
+        and not objects.node_name(pod)
+    )
+
+
+def controller_of(pod: Object) -> Iterator[str]:
+    """Yield the UID of the pod's controlling owner, for an index."""
+    if uid := objects.controller_uid(pod):
+        yield uid
+
+
+INDEXES: Final = {NODE_INDEX: node_of, CONTROLLER_INDEX: controller_of}
+"""Those of an informer of proxy pods."""
+
+
+def is_ready(pod: Object) -> bool:
+    """Return whether the condition Ready of a pod, or of a chaperon, is true."""
+    return (objects.condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def may_run_on(proxy: Object, chaperon: Object) -> bool:
+    """Return whether the delegate of a terminating pod serves, and nobody wants it to end sooner.
+
+    Whoever deletes the pod once more, with a shorter grace period, does.
+    """
+    if objects.is_terminating(chaperon) or has_lost_delegate(proxy, chaperon):
+        return False
+
+    return is_ready(chaperon) and not objects.is_finished(proxy) and asked_grace(proxy) is None
 
 
 def is_loser(chaperon: Object, proxy: Object | None, node_name: str) -> bool:

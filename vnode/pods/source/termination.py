@@ -2,10 +2,10 @@
 
 A terminating proxy first has its chaperon deleted, which reports until its delegate is gone; the
 end of the chaperon means that the containers have stopped, and how. Only then is the finalizer
-removed. As long as the target cannot be asked, the pod stays, because its name must not be taken
-while its predecessor may still run. A pod that finalizers of others keep, and whose end nobody
-reported, is made Failed, as Kubernetes does with pods of nodes that are gone: nothing else will
-ever finish it.
+removed. A pod that vnode moves first waits for its replacement (`awaited_replacements`). As long as
+the target cannot be asked, the pod stays, because its name must not be taken while its predecessor
+may still run. A pod that finalizers of others keep, and whose end nobody reported, is made Failed,
+as Kubernetes does with pods of nodes that are gone: nothing else will ever finish it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.pods import chaperons
 from vnode.pods.source import feedback, proxy_state
+from vnode.pods.source.awaited_replacements import AwaitedReplacements
 from vnode.pods.source.externally_bound import is_daemon
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime.links import Link, Links
@@ -37,7 +38,9 @@ class Termination:
         status_writer: StatusWriter,
         target_exists: Callable[[str], bool],
         clock: Clock,
+        replacements: AwaitedReplacements,
     ) -> None:
+        self._replacements = replacements
         self._client = client
         self._links = links
         self._status_writer = status_writer
@@ -65,6 +68,9 @@ class Termination:
     async def end(self, proxy: Object, node_name: str | None) -> float | None:
         """Release a terminating pod once nothing of it can run; return when to check again."""
         if node_name and not is_daemon(proxy):
+            if mark := self._replacements.mark(proxy):
+                proxy = await self._status_writer.patch(proxy, mark, subresource="status")
+
             link = self._links.get(node_name)
             if link is None and self._target_exists(node_name):
                 return None  # the link, when it is back, has the pod reconciled
@@ -73,14 +79,9 @@ class Termination:
                 if not link.synced or not link.answers:
                     return None  # its health, when it changes, does the same
 
-                if await self._ask_to_end(proxy, link):  # so does the end of the chaperon
-                    return self._status_writer.held(objects.key(proxy))
-
-                if await self._lingers(proxy, link):
-                    return LOOK_AGAIN
-
-                if (held := await self._take_over_last(proxy, link)) is not None:
-                    return held
+                may_run, again = await self._end_delegate(proxy, link)
+                if may_run:
+                    return again
 
             await self._finish(proxy)
 
@@ -89,11 +90,42 @@ class Termination:
 
         return None
 
+    async def _end_delegate(self, proxy: Object, link: Link) -> tuple[bool, float | None]:
+        """End what there is of a pod in its target.
+
+        Return whether something may still run there, or say something, and when to check again.
+        """
+        waits, again = await self._await_replacement(proxy, link)
+        if waits:
+            return True, again
+
+        if await self._ask_to_end(proxy, link):  # the end of the chaperon has the pod reconciled
+            return True, self._status_writer.held(objects.key(proxy))
+
+        if await self._lingers(proxy, link):
+            return True, LOOK_AGAIN
+
+        held = await self._take_over_last(proxy, link)
+        return held is not None, held
+
     async def leave_to_kubelet(self, proxy: Object) -> None:
         """Release a pod that others bound to a real node, whose kubelet runs and ends it."""
         body = feedback.without_finalizers(proxy)
         if objects.is_terminating(proxy) and body is not None:
             await self._status_writer.patch(proxy, body)
+
+    async def _await_replacement(self, proxy: Object, link: Link) -> tuple[bool, float | None]:
+        """Let a pod that is moved run on, if it is to; return whether, and when to check again."""
+        candidate = link.candidate(objects.key(proxy), objects.uid(proxy))
+        if candidate is None:
+            return False, None
+
+        waits, seconds = self._replacements.waits(proxy, candidate)
+        if not waits:
+            return False, None
+
+        refused = await self._status_writer.feed_back(proxy, candidate, link)
+        return True, min((s for s in (seconds, refused) if s is not None), default=None)
 
     async def _ask_to_end(self, proxy: Object, link: Link) -> bool:
         """Delete the chaperon of a pod, and take over what it reports; False if it has none."""

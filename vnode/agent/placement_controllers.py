@@ -1,0 +1,145 @@
+"""Puts together what keeps the pods of one term to placement policies, but for scheduling itself.
+
+Scheduling asks the policies at each cycle (`proxy_scheduling`). What is here tells of plans, has
+workloads shrink by them, and moves and replaces pods that run.
+"""
+
+from __future__ import annotations
+
+from vnode.agent.proxy_scheduling import ProxyScheduling
+from vnode.agent.shared import Shared
+from vnode.kube.events import EventRecorder
+from vnode.placement.decisions.publisher import DecisionPublisher
+from vnode.placement.failover.controller import Failovers
+from vnode.placement.failover.preserved_state import PreservedStates
+from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.rebalances import Rebalances
+from vnode.placement.status_controller import PolicyStatusController
+from vnode.pods.source import proxy_state
+from vnode.pods.source.deletion_costs import DeletionCosts
+from vnode.pods.source.placeholders import Placeholders
+from vnode.pods.source.proxy_controller import ProxyController
+from vnode.runtime.supervisor import Supervisor
+from vnode.scheduling.cache import Cache
+
+
+class PlacementControllers:
+    """The controllers of one term; `placeholders` has its gauge measured on each scrape."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        proxies: ProxyController,
+        cache: Cache,
+        scheduling: ProxyScheduling,
+        events: EventRecorder,
+    ) -> None:
+        self._shared = shared
+        self._proxies = proxies
+        self._cache = cache
+        self._scheduling = scheduling
+        self._events = events
+        self.placeholders = self._make_placeholders()
+        self._moves = self._make_moves()
+        self.placeholders.openings.subscribe(self._moves.look_at)
+
+    async def keep(self, tasks: Supervisor) -> None:
+        """Start what keeps pods to placement policies; return once all of these are known."""
+        publisher = DecisionPublisher(
+            self._shared.client, self._shared.targets.profiles_of_nodes, self._shared.clock
+        )
+        tasks.start(publisher.run(), "published-decisions")
+        tasks.start(self._make_policy_status(publisher).run(), "placement-status")
+        # Else pods would be placed as if there were none.
+        await self._shared.policies.wait_known()
+        self._proxies.replacements.open()
+        tasks.start(self._make_deletion_costs().run(), "deletion-costs")
+        tasks.start(self.placeholders.run(), "placeholders")
+        tasks.start(self._moves.run(), "moves")
+        tasks.start(self._make_failovers().run(), "failovers")
+        tasks.start(self._make_preserved_states().run(), "preserved-states")
+
+    async def rebalance(self) -> None:
+        """Carry out Rebalances until cancelled."""
+        shared = self._shared
+        rebalances = Rebalances(shared.client, self._moves, events=self._events, clock=shared.clock)
+        await rebalances.run()
+
+    def _make_policy_status(self, publisher: DecisionPublisher) -> PolicyStatusController:
+        shared = self._shared
+        return PolicyStatusController(
+            shared.client,
+            shared.policies,
+            shared.proxies,
+            self._proxies.bound,
+            shared.nodes,
+            shared.links,
+            events=self._events,
+            clock=shared.clock,
+            publisher=publisher,
+            weights=lambda policy, key: self._cache.workloads.weights(key, policy.group_by),
+        )
+
+    def _make_deletion_costs(self) -> DeletionCosts:
+        shared = self._shared
+        return DeletionCosts(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
+    def _make_placeholders(self) -> Placeholders:
+        shared = self._shared
+        return Placeholders(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            shared.policies,
+            shared.clock,
+        )
+
+    def _make_moves(self) -> Moves:
+        shared = self._shared
+        return Moves(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            self._scheduling.framework.takers,
+            shared.policies,
+            events=self._events,
+            clock=shared.clock,
+            placeholders=self.placeholders.openings,
+            replacements=self._proxies.replacements,
+            on_plan_freed=self._scheduling.event_handlers.on_plan_freed,
+        )
+
+    def _make_failovers(self) -> Failovers:
+        shared, store = self._shared, self._shared.proxies.store
+        return Failovers(
+            shared.client,
+            shared.proxies,
+            shared.nodes,
+            lambda node: store.by_index(proxy_state.NODE_INDEX, node),
+            shared.policies,
+            self._proxies.replacements,
+            events=self._events,
+            clock=shared.clock,
+        )
+
+    def _make_preserved_states(self) -> PreservedStates:
+        shared, store = self._shared, self._shared.proxies.store
+        return PreservedStates(
+            shared.client,
+            shared.proxies,
+            lambda uid: store.by_index(proxy_state.CONTROLLER_INDEX, uid),
+            self._proxies.replacements.is_moved,
+            shared.policies,
+            self._events,
+        )

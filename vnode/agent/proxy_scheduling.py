@@ -1,0 +1,142 @@
+"""Puts together what schedules the proxy pods of one term: framework, queue, phases and binding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scheduler_plugins import defaults
+from vnode.agent.config import AgentConfig
+from vnode.agent.shared import Shared
+from vnode.api.objects import Object
+from vnode.following.following import Following
+from vnode.kube.events import EventRecorder
+from vnode.pods.source import quota_events, scheduler
+from vnode.pods.source.binding import Binder
+from vnode.pods.source.candidate_phase import CandidatePhase
+from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.preemption_chooser import PreemptionChooser
+from vnode.pods.source.scheduler import ProxyScheduler
+from vnode.scheduling import registry
+from vnode.scheduling.assumptions import Assumptions
+from vnode.scheduling.cache import Cache
+from vnode.scheduling.events import ClusterEvent, EventKind
+from vnode.scheduling.framework import Framework
+from vnode.scheduling.plugin import Handle
+from vnode.scheduling.queue import SchedulingQueue
+
+
+def make_framework(config: AgentConfig, handle: Handle) -> Framework:
+    """Make the plugins of the configured profile; ConfigError if that is not possible."""
+    plugins = registry.Registry(defaults.PLUGINS, registry.installed())
+    return registry.build(
+        config.scheduling.profile,
+        plugins,
+        defaults.WEIGHTS,
+        handle,
+    )
+
+
+class ProxyScheduling:
+    """Holds the scheduler of a term and what feeds it; `find_pod` returns the pod of a key."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        following: Following,
+        cache: Cache,
+        events: EventRecorder,
+        find_pod: Callable[[str], Object | None],
+    ) -> None:
+        self._shared = shared
+        self._following = following
+        self._cache = cache
+        self._events = events
+        self._find_pod = find_pod
+        self.framework = make_framework(shared.options.config, self._make_handle())
+        self.scheduler, self.event_handlers = self._make_scheduler()
+
+    def _make_handle(self) -> Handle:
+        shared = self._shared
+        return Handle(
+            namespace_refusal=shared.enabled_namespaces.refusal,
+            is_charged=lambda pod, node: quota_events.is_charged(shared.links, pod, node),
+            policies=shared.policies,
+            candidates=shared.links.candidates_of,
+            clock=shared.clock,
+        )
+
+    def _make_scheduler(self) -> tuple[ProxyScheduler, EventHandlers]:
+        shared, queue = self._shared, self._make_queue()
+        event_handlers = EventHandlers(
+            shared.nodes, shared.enabled_namespaces, shared.links, self._cache, queue
+        )
+        event_handlers.follow(shared.policies)
+        assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
+        requests = CandidateRequests(
+            shared.identity,
+            shared.manifests,
+            self._following.ensure,
+            shared.clock,
+            overrides=shared.overrides,
+        )
+        driver = ProxyScheduler(
+            shared.client,
+            shared.proxies,
+            shared.links,
+            framework=self.framework,
+            queue=queue,
+            cache=self._cache,
+            assumptions=assumptions,
+            candidate_phase=self._make_candidate_phase(requests, assumptions),
+            binder=self._make_binder(),
+            preemption=PreemptionChooser(
+                shared.client,
+                shared.links,
+                requests,
+                lookup=self._find_pod,
+                events=self._events,
+            ),
+            unconnected=event_handlers.unconnected,
+            events=self._events,
+            clock=shared.clock,
+        )
+        return driver, event_handlers
+
+    def _make_queue(self) -> SchedulingQueue:
+        shared, framework = self._shared, self.framework
+        queue = SchedulingQueue(
+            shared.clock,
+            framework.queue_sort.sort_key,
+            framework.registrations() | scheduler.REGISTRATIONS,
+            pre_enqueue=framework.pre_enqueue,
+            settings=shared.options.config.scheduling.queue.settings(),
+        )
+        shared.overrides.subscribe(lambda _key: queue.move(ClusterEvent(EventKind.OVERRIDES)))
+        return queue
+
+    def _make_candidate_phase(
+        self, requests: CandidateRequests, assumptions: Assumptions
+    ) -> CandidatePhase:
+        shared = self._shared
+        return CandidatePhase(
+            shared.client,
+            shared.links,
+            requests,
+            assumptions,
+            settings=shared.options.config.candidates,
+            lookup=shared.proxies.store.get,
+            renew=self._following.renew,
+            clock=shared.clock,
+        )
+
+    def _make_binder(self) -> Binder:
+        shared = self._shared
+        return Binder(
+            shared.client,
+            shared.links,
+            self.framework.binding_cycle,
+            lookup=shared.proxies.store.get,
+            allowed=shared.reservations.allowed,
+            clock=shared.clock,
+        )
