@@ -8,15 +8,10 @@ the names in kubeconfigs ("default", "kubernetes").
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.identity import Identity
 from vnode.kube.client import Client
-
-_ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 
 
 def check_name(name: str) -> str:
@@ -60,9 +55,3 @@ async def identity(client: Client) -> Identity:
     """Return this cluster's name and UID, as targets know them; "" for what may not be read."""
     uid = await cluster_uid(client)
     return Identity(await announced_name(client) or uid, uid)
-
-
-def account_of(user: str) -> tuple[str, str] | None:
-    """Return (namespace, name) of the service account with this user name; None if it is none."""
-    match = _ACCOUNT.fullmatch(user)
-    return (match[1], match[2]) if match else None

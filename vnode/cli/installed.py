@@ -57,7 +57,7 @@ class InstallFlags:
 
 def read(webhook: Object | None) -> InstallSettings:
     """Read the settings from the webhook configuration of a cluster; the defaults without one."""
-    [hook] = (webhook or {}).get("webhooks") or [None]
+    hook, *_ = (webhook or {}).get("webhooks") or [None]
     if hook is None:
         return InstallSettings()
 

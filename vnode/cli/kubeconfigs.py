@@ -1,50 +1,27 @@
-"""Reads and builds kubeconfigs for `vnode connect`.
+"""Reads kubeconfigs for `vnode connect`, and those that it has built.
 
-It reads a cluster's address and certificate authority, and builds a kubeconfig for a Secret, with
-authority and token inline, since the agent reads no files that a Secret names. Pure but for reading
-files that the operator's kubeconfig names.
+It reads a cluster's address and certificate authority. Pure but for reading files that the
+operator's kubeconfig names.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import yaml
 
 from vnode.api.errors import ConfigError
 from vnode.api.names import LABEL_LIMIT
+from vnode.kube import kubeconfig_text
 from vnode.targets import expiry
 
-CONTEXT: Final = "target"  # the only context of a kubeconfig that is built here
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterEndpoint:
-    """A kubeconfig's `cluster` section: an API server's address, and how it is verified."""
-
-    server: str
-    authority: bytes | None
-    server_name: str | None = None
-    insecure: bool = False
-
-    def at(self, server: str | None) -> Self:
-        """Return this API server at another address, if one is given; ConfigError if not https."""
-        if server is None:
-            return self
-
-        if not server.startswith("https://"):
-            raise ConfigError(f"--server {server!r} must start with https://")
-
-        return replace(self, server=server.rstrip("/"))
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the address means something else on every machine."""
-        return bool(re.match(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:|/|$)", self.server))
+# What builds them is shared with the agent; here, reading and building are found together.
+CONTEXT: Final = kubeconfig_text.CONTEXT
+ClusterEndpoint = kubeconfig_text.ClusterEndpoint
+build = kubeconfig_text.build
 
 
 def read(path: Path, context: str | None = None) -> tuple[ClusterEndpoint, str]:
@@ -68,34 +45,6 @@ def parse(text: bytes, base: Path, context: str | None = None) -> tuple[ClusterE
         bool(cluster.get("insecure-skip-tls-verify")),
     )
     return endpoint, name
-
-
-def build(endpoint: ClusterEndpoint, token: str, namespace: str) -> bytes:
-    """Build a kubeconfig with one context, everything inline; equal input gives equal bytes."""
-    cluster: dict[str, Any] = {"server": endpoint.server}
-    if endpoint.authority:
-        cluster["certificate-authority-data"] = base64.b64encode(endpoint.authority).decode()
-
-    if endpoint.server_name:
-        cluster["tls-server-name"] = endpoint.server_name
-
-    if endpoint.insecure:
-        cluster["insecure-skip-tls-verify"] = True
-
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": CONTEXT, "user": {"token": token}}],
-        "contexts": [
-            {
-                "name": CONTEXT,
-                "context": {"cluster": CONTEXT, "user": CONTEXT, "namespace": namespace},
-            }
-        ],
-        "current-context": CONTEXT,
-    }
-    return yaml.safe_dump(config, sort_keys=False).encode()
 
 
 def token_in(kubeconfig: bytes) -> str | None:

@@ -24,6 +24,10 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "agent": ("vnode.cli.agent", "Run the agent of one cluster."),
     "install": ("vnode.cli.install", "Apply CRDs, RBAC and the webhook configuration."),
     "connect": ("vnode.cli.connect.command", "Let one cluster run pods in another."),
+    "replace-target": (
+        "vnode.cli.replace.command",
+        "Put another cluster in the place of a target.",
+    ),
     "disconnect": ("vnode.cli.remove.disconnect", "Take a connection away."),
     "uninstall": ("vnode.cli.remove.uninstall", "Take vnode out of a cluster."),
     "migrate": ("vnode.cli.migrate", "Take over what Admiralty sent without a cluster name."),

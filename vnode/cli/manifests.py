@@ -18,9 +18,10 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 
 NAMESPACE: Final = "vnode"  # in the files
+ACCOUNT: Final = "vnode"  # the service account of the agent
 SERVICE: Final = "vnode"  # of agents that run in the cluster
 WEBHOOK: Final = "vnode"  # the name of the webhook configuration
-WEBHOOK_PATH: Final = "/mutate--v1-pod"
+WEBHOOK_PATH: Final = "/mutate--v1-pod"  # of the webhook for pods, the first one
 PART_OF: Final = "app.kubernetes.io/part-of=vnode"  # selects all objects of these files
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -68,15 +69,19 @@ def webhook(
 ) -> Object:
     """Load the webhook configuration, for the Service `vnode` or for `url` (https://HOST:PORT).
 
+    `reinvocation` and `timeout` are for the webhook of pods, which is the first one.
+
     It has no caBundle: server-side apply keeps the one that the agent has written.
     """
     [obj] = _load(_root() / "webhook.yaml")
-    [hook] = obj["webhooks"]
-    if url is None:
-        hook["clientConfig"]["service"]["namespace"] = namespace
-    else:
-        hook["clientConfig"] = {"url": _webhook_url(url)}
+    for each in obj["webhooks"]:
+        service = each["clientConfig"]["service"]
+        if url is None:
+            service["namespace"] = namespace
+        else:
+            each["clientConfig"] = {"url": _webhook_url(url) + service["path"]}
 
+    hook = obj["webhooks"][0]
     hook["namespaceSelector"]["matchExpressions"][0]["values"] = [namespace]
     hook["reinvocationPolicy"] = reinvocation
     hook["timeoutSeconds"] = timeout
@@ -100,7 +105,7 @@ def _webhook_url(url: str) -> str:
             f"--webhook-url {url!r} must start with https://, e.g. https://192.0.2.1:9443"
         )
 
-    return url.rstrip("/").removesuffix(WEBHOOK_PATH) + WEBHOOK_PATH
+    return url.rstrip("/").removesuffix(WEBHOOK_PATH)
 
 
 def _moved(obj: Object, namespace: str) -> Object:

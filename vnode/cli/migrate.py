@@ -40,7 +40,7 @@ COPIED: Final = tuple(k for k in kinds.FOLLOWING if k not in kinds.FOLLOWING_BY_
 """The kinds of which Admiralty makes copies."""
 
 
-class Connect(Protocol):
+class TargetConnector(Protocol):
     """Connects to the cluster behind a Target."""
 
     def __call__(self, local: Client, target: Object, /) -> AbstractAsyncContextManager[Client]: ...
@@ -119,7 +119,7 @@ class _TakeOver:
 
 
 async def migrate(
-    client: Client, name: str, report: RemovalReport, connect: Connect = connected
+    client: Client, name: str, report: RemovalReport, connect: TargetConnector = connected
 ) -> None:
     """Take over, in each target, what came from this cluster; what fails is `left` in the report.
 

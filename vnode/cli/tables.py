@@ -1,4 +1,7 @@
-"""Formats rows as kubectl's tables, objects as JSON, YAML or names. Pure but for the colours."""
+"""Formats rows as kubectl's tables, objects as JSON, YAML or names; defines the option for that.
+
+Pure but for the colours.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import click
 import yaml
 
 from vnode.api import kinds, objects, visible
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import terminal
+from vnode.cli.access import Command
 
 FORMATS: Final = ("table", "wide", "json", "yaml", "name")
 _GAP: Final = 3  # spaces between columns, as kubectl has it
@@ -27,6 +32,18 @@ _COLOURS: Final = {
     "Unknown": terminal.DOUBTFUL,
     "Terminating": terminal.DOUBTFUL,
 }
+
+
+def output_option(*formats: str) -> Callable[[Command], Command]:
+    """Return the option `-o`, which takes one of these formats; the first is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to show it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,10 +190,7 @@ class LiveModel:
 
     def _notices(self) -> Iterator[str]:
         for informer in self._stores.informers:
-            if isinstance(informer.failure, Denied):
-                yield f"{informer.kind.kind}s are not shown: no right to read them"
-            elif informer.failure is not None:
-                yield f"{informer.kind.kind}s cannot be read now: {informer.failure}"
+            yield from _failure(informer, f"{informer.kind.kind}s")
 
         for informer in self._stores.targets:
             for target in informer.store.values():
@@ -204,12 +201,10 @@ class LiveModel:
     def _policy_notices(self) -> Iterator[str]:
         for informer in self._stores.of_policies:
             kinds = f"{informer.kind.kind.removesuffix('y')}ies"
-            if isinstance(informer.failure, Denied):
-                yield f"{kinds} are not shown: no right to read them"
-            elif isinstance(informer.failure, NotFound):
+            if isinstance(informer.failure, NotFound):
                 yield f"{kinds} are not known here: apply the CRDs of this version"
-            elif informer.failure is not None:
-                yield f"{kinds} cannot be read now: {informer.failure}"
+            else:
+                yield from _failure(informer, kinds)
 
     async def _measure(self) -> None:
         now = self.clock.monotonic()
@@ -230,3 +225,11 @@ class LiveModel:
 
 def _parent(chaperon: Object) -> str:
     return parent_key(chaperon) if chaperon else ""
+
+
+def _failure(informer: Informer, kinds: str) -> Iterator[str]:
+    """Yield why objects of a kind are not shown, if so."""
+    if isinstance(informer.failure, Denied):
+        yield f"{kinds} are not shown: no right to read them"
+    elif informer.failure is not None:
+        yield f"{kinds} cannot be read now: {informer.failure}"

@@ -216,8 +216,9 @@ class NodeController:
         shared = objects.labels(link.summary or {})
         wanted = virtual.description(
             target,
-            virtual.labels(target, shared, link.labels_excluded),
+            virtual.labels(target, shared, link.labels_excluded, link.description.labels),
             self._port(node),
+            link.description.annotations,
         )
         last, fields = self._last_written(node), written.described(wanted)
         if last.description == fields and written.includes(node, wanted):

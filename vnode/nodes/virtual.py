@@ -9,6 +9,7 @@ present ones, because a list of taints cannot be owned in parts.
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
@@ -70,11 +71,15 @@ def target_of(node: Object) -> TargetKey | None:
 
 
 def labels(
-    target: TargetKey, shared: Mapping[str, str], excluded: Callable[[str], bool] | None
+    target: TargetKey,
+    shared: Mapping[str, str],
+    excluded: Callable[[str], bool] | None,
+    inventory: Mapping[str, str] = types.MappingProxyType({}),
 ) -> dict[str, str]:
-    """Return all labels that we own: base, common labels of the target's nodes, identity.
+    """Return all labels that we own: base, common ones of the target's nodes, of the inventory,
+    identity.
 
-    `excluded` tells for "key=value" which of the common ones are left out. So are those that
+    `excluded` tells for "key=value" which of these are left out. So are those that
     isolate nodes from each other: like a kubelet, a target must not choose them for itself.
     """
     foreign = sorted(key for key in shared if keys.is_foreign(key) and not _isolates(key))
@@ -83,7 +88,12 @@ def labels(
         for key in foreign[:MOST_LABELS]  # before they are matched, which takes longer
         if not (excluded and excluded(f"{key}={shared[key]}"))
     }
-    return {**_BASE_LABELS, **common, **identity_labels(target)}
+    described = {
+        key: value
+        for key, value in inventory.items()
+        if not _isolates(key) and not (excluded and excluded(f"{key}={value}"))
+    }
+    return {**_BASE_LABELS, **common, **described, **identity_labels(target)}
 
 
 def _isolates(key: str) -> bool:
@@ -120,11 +130,17 @@ def tainted(node: Object) -> Objects | None:
     return [*others, wanted]
 
 
-def description(target: TargetKey, all_labels: Mapping[str, str], port: int | None) -> Object:
+def description(
+    target: TargetKey,
+    all_labels: Mapping[str, str],
+    port: int | None,
+    annotations: Mapping[str, str] = types.MappingProxyType({}),
+) -> Object:
     """Build the metadata to apply."""
     metadata: Object = {"name": target.node_name, "labels": dict(all_labels)}
-    if port is not None:
-        metadata["annotations"] = {keys.KUBELET_PORT: str(port)}
+    own = {keys.KUBELET_PORT: str(port)} if port is not None else {}
+    if shown := {**annotations, **own}:
+        metadata["annotations"] = shown
 
     return {"metadata": metadata}
 

@@ -29,6 +29,40 @@ def _clusters(function: Command) -> Command:
     return function
 
 
+def credentials(function: Command) -> Command:
+    """Add the options that describe what the source's agent connects with."""
+    for option in (
+        click.option(
+            "--renew/--no-renew",
+            default=True,
+            show_default=True,
+            help="Whether the source's agent may renew the token. Without, connect again before it "
+            "ends.",
+        ),
+        click.option(
+            "--token-lifetime",
+            default="365d",
+            show_default=True,
+            help="Wanted life of the token (m, h, d); the target may give less. The source's agent "
+            "renews it when four fifths of its life are over.",
+        ),
+        click.option(
+            "--server",
+            metavar="https://HOST:PORT",
+            help="The target's API server as the source's agent reaches it, if that differs from "
+            "what the kubeconfig says.",
+        ),
+        click.option(
+            "--cluster-name",
+            help="Of the Source and its service account; by default what the source's agent is "
+            "called, which is the UID of its kube-system namespace if it is given no name.",
+        ),
+    ):
+        function = option(function)
+
+    return function
+
+
 def command() -> click.Command:
     """Return the click command."""
 
@@ -39,29 +73,12 @@ def command() -> click.Command:
     )
     @click.option("--cluster-wide", is_flag=True, help="Pods of all namespaces may go.")
     @click.option("--name", help="Of the Target; by default the target kubeconfig's cluster name.")
-    @click.option(
-        "--cluster-name",
-        help="Of the Source and its service account; by default what the source's agent is called, "
-        "which is the UID of its kube-system namespace if it is given no name.",
-    )
-    @click.option(
-        "--server",
-        metavar="https://HOST:PORT",
-        help="The target's API server as the source's agent reaches it, if that differs from what "
-        "the kubeconfig says.",
-    )
-    @click.option(
-        "--token-lifetime",
-        default="365d",
-        show_default=True,
-        help="Wanted life of the token (m, h, d); the target may give less. Connecting again when "
-        "less than a fifth of it is left renews it.",
-    )
+    @credentials
     @click.option(
         "--agent-namespace",
         default=manifests.NAMESPACE,
         show_default=True,
-        help="With --cluster-wide: where the service account and the Secret are.",
+        help="Of the agent; with --cluster-wide also of the service account and the Secret.",
     )
     @click.option(
         "--enable-namespace", is_flag=True, help="Also label the source's namespace, so pods go."

@@ -3,28 +3,25 @@
 In the target, it creates a Source, its service account, and a token of it. In the source, it
 creates a Secret with a kubeconfig that has the token, and a Target that names the Secret. The
 target's side comes first, so that a Target never points at nothing. The target's agent, which need
-not run yet, makes the bindings of the service account.
+not run yet, makes the bindings of the service account. In both clusters it gives the rights by
+which the source's agent renews the token.
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Final
 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.errors import ConfigError, NotFound
 from vnode.cli import identity, kubeconfigs, terminal
 from vnode.cli.access import Access
-from vnode.cli.connect import connector
+from vnode.cli.connect import lookup
 from vnode.cli.connect.connector import Connector
 from vnode.cli.connect.desired import DesiredConnection
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube.client import Client
-
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86400}  # seconds
-_SHORTEST: Final = 600  # seconds; the API server gives no shorter token
+from vnode.targets import token_renewal
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +53,6 @@ class Side:
         return "".join(f" --{name} {value}" for name, value in given.items() if value)
 
 
-def seconds(text: str) -> int:
-    """Parse `90m`, `24h` or `365d` to seconds; ConfigError for anything else."""
-    match = re.fullmatch(r"(\d+)([mhd])", text)
-    if not match or int(match[1]) * _UNITS[match[2]] < _SHORTEST:
-        raise ConfigError(f"--token-lifetime {text!r} must be at least 10m, e.g. 24h or 365d")
-
-    return int(match[1]) * _UNITS[match[2]]
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectOptions:
     """The flags of the command, unchanged."""
@@ -78,34 +66,48 @@ class ConnectOptions:
     agent_namespace: str
     enable_namespace: bool
     confirm_cluster: bool
+    renew: bool
 
 
 async def connect(source: Side, target: Side, options: ConnectOptions) -> None:
     """Connect the clusters, and print what was done and what is left to do."""
-    lifetime = seconds(options.token_lifetime)
     async with AsyncExitStack() as stack:
         source_client = await stack.enter_async_context(source.client())
         target_client = await stack.enter_async_context(target.client())
-        endpoint, target_name = target.endpoint()
-        own_namespace = options.namespace or source_client.endpoint.namespace
-        namespace = "" if options.cluster_wide else own_namespace
-        home = namespace or options.agent_namespace
-        name = options.name or kubeconfigs.object_name(target_name)
-        _check_name(name)
-        await _check(source_client, source, home)
-        await _check(target_client, target, home)
-        connection = DesiredConnection(
-            namespace=namespace,
-            home=home,
-            name=name,
-            cluster_name=identity.check_name(options.cluster_name or "")
-            or await connector.cluster_name(source_client, home, name),
-            endpoint=endpoint.at(options.server),
-            lifetime=lifetime,
-            confirmed=options.confirm_cluster,
-        )
+        connection = await prepare(source, source_client, target, target_client, options)
         await Connector(source_client, target_client, connection, terminal.say).run()
         await _finish(source_client, connection, options)
+
+
+async def prepare(
+    source: Side,
+    source_client: Client,
+    target: Side,
+    target_client: Client,
+    options: ConnectOptions,
+) -> DesiredConnection:
+    """Check both clusters, and return the connection that the flags ask for; write nothing."""
+    lifetime = token_renewal.parse_lifetime(options.token_lifetime, "--token-lifetime")
+    endpoint, target_name = target.endpoint()
+    own_namespace = options.namespace or source_client.endpoint.namespace
+    namespace = "" if options.cluster_wide else own_namespace
+    home = namespace or options.agent_namespace
+    name = options.name or kubeconfigs.object_name(target_name)
+    _check_name(name)
+    await _check(source_client, source, home)
+    await _check(target_client, target, home)
+    return DesiredConnection(
+        namespace=namespace,
+        home=home,
+        name=name,
+        cluster_name=identity.check_name(options.cluster_name or "")
+        or await lookup.cluster_name(source_client, home, name),
+        endpoint=endpoint.at(options.server),
+        lifetime=lifetime,
+        confirmed=options.confirm_cluster,
+        renewal=options.token_lifetime if options.renew else "",
+        agent_namespace=options.agent_namespace,
+    )
 
 
 def _check_name(name: str) -> None:

@@ -10,45 +10,19 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from vnode.api import keys, kinds, objects
-from vnode.api.errors import AlreadyExists, ConfigError, Denied, NotFound
+from vnode.api import account_users, keys, kinds, objects
+from vnode.api.errors import AlreadyExists, ConfigError, Denied
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.cli import identity, kubeconfigs
-from vnode.cli.connect import desired
+from vnode.cli.connect import desired, renewal_rights
 from vnode.cli.connect.desired import DesiredConnection
+from vnode.cli.connect.lookup import find
+from vnode.kube import account_tokens
 from vnode.kube.client import Client
-from vnode.targets import cluster_identity, expiry, source_rbac
+from vnode.targets import cluster_identity, source_rbac
 
 MANAGER: Final = "vnode-connect"
-
-
-async def cluster_name(source: Client, home: str, target: str) -> str:
-    """Choose the name of the source where the user does not.
-
-    A connection that exists keeps its name; a new one gets the name that the source's agent
-    announces. Raises ConfigError if that may not be read.
-    """
-    present = await _find(source, kinds.SECRETS, desired.secret_name(target), home)
-    data = (present or {}).get("data") or {}
-    try:
-        kubeconfig = base64.b64decode(data.get(desired.KEY) or "", validate=True)
-    except ValueError:
-        kubeconfig = b""
-
-    end = expiry.of_kubeconfig(kubeconfig)
-    account = identity.account_of(end.subject) if end else None
-    if account and account[0] == home:
-        return account[1]
-
-    name = (await identity.identity(source)).name
-    if not name:
-        raise ConfigError(
-            "these credentials may not read the name of the source cluster: pass --cluster-name, "
-            "or use credentials that may get namespace kube-system"
-        )
-
-    return name
 
 
 class Connector:
@@ -85,7 +59,14 @@ class Connector:
 
         source = await self._make_source(own_uid)
         account = await self._make_account(source)
-        await self._make_secret(account)
+        renewal = self._connection.renewal
+        if renewal:
+            await self._grant(self._target, renewal_rights.in_target, source, "target")
+
+        secret = await self._make_secret(account)
+        if renewal:
+            await self._grant(self._source, renewal_rights.in_source, secret, "source")
+
         target = desired.target_object(self._connection, confirmed)
         await self._apply(self._source, kind, target, "source")
         self._warn()
@@ -107,7 +88,7 @@ class Connector:
     async def _check_target(self, *, is_self: bool) -> Object | None:
         """Return the Target that exists; ConfigError if it cannot become the desired one."""
         connection, kind = self._connection, self._connection.target_kind
-        present = await _find(self._source, kind, connection.name, connection.namespace)
+        present = await find(self._source, kind, connection.name, connection.namespace)
         spec = objects.spec(present or {})
         if spec.get("kubeconfigSecret") if is_self else spec.get("self"):
             raise ConfigError(
@@ -141,7 +122,7 @@ class Connector:
 
     async def _make_source(self, own_uid: str) -> Object:
         connection, kind = self._connection, self._connection.source_kind
-        present = await _find(self._target, kind, connection.cluster_name, connection.namespace)
+        present = await find(self._target, kind, connection.cluster_name, connection.namespace)
         owner = objects.annotations(present or {}).get(keys.PARENT_CLUSTER_UID, own_uid)
         own_uid = own_uid or owner
         if owner != own_uid:
@@ -162,7 +143,7 @@ class Connector:
         """
         account = source_rbac.service_account(source_rbac.parse(source))
         name = objects.name(account)
-        present = await _find(self._target, kinds.SERVICE_ACCOUNTS, name, self._connection.home)
+        present = await find(self._target, kinds.SERVICE_ACCOUNTS, name, self._connection.home)
         if present is not None:
             if not desired.is_of_earlier(present, source):
                 return present
@@ -177,9 +158,26 @@ class Connector:
         self._report(f"target: serviceaccount/{name} created")
         return made
 
-    async def _make_secret(self, account: Object) -> None:
+    async def _grant(
+        self,
+        client: Client,
+        build: Callable[[DesiredConnection, Object], list[tuple[Kind, Object]]],
+        owner: Object,
+        side: str,
+    ) -> None:
+        """Give the rights to renew the token; a connection works without them until it ends."""
+        try:
+            for kind, obj in build(self._connection, owner):
+                await self._apply(client, kind, obj, side)
+        except ConfigError as error:
+            self._report(
+                f"Warning: the token will not be renewed: {error}. Or pass --no-renew, and connect "
+                "again before the token ends."
+            )
+
+    async def _make_secret(self, account: Object) -> Object:
         connection = self._connection
-        secret = await _find(self._source, kinds.SECRETS, connection.secret_name, connection.home)
+        secret = await find(self._source, kinds.SECRETS, connection.secret_name, connection.home)
         data = (secret or {}).get("data") or {}
         present = base64.b64decode(data.get(desired.KEY) or "")
         token = kubeconfigs.token_in(present) or ""
@@ -188,11 +186,17 @@ class Connector:
             token = await self._request_token()
 
         kubeconfig = kubeconfigs.build(connection.endpoint, token, connection.home)
-        secret = desired.secret_object(connection, kubeconfig)
-        await self._apply(self._source, kinds.SECRETS, secret, "source")
+        wanted = desired.secret_object(connection, kubeconfig)
+        applied = await self._apply(self._source, kinds.SECRETS, wanted, "source")
         if life := kubeconfigs.lifetime(token):
             end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(life[1]))
-            self._report(f"The token ends on {end}; connect again before, to renew it.")
+            who = "the source's agent renews it before"
+            if not connection.renewal:
+                who = "connect again before, to renew it"
+
+            self._report(f"The token ends on {end}; {who}.")
+
+        return applied
 
     async def _is_accepted(self, token: str) -> bool:
         """Tell whether the target accepts the token for our service account, or denies a review."""
@@ -206,28 +210,21 @@ class Connector:
         except Denied:
             return True
 
-        user = f"system:serviceaccount:{self._connection.home}:{self._connection.cluster_name}"
+        user = account_users.user_of(self._connection.home, self._connection.cluster_name)
         return bool(status.get("authenticated")) and status["user"]["username"] == user
 
     async def _request_token(self) -> str:
-        request = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": self._connection.lifetime},
-        }
-        answer = await self._target.create(
-            kinds.SERVICE_ACCOUNTS,
-            request,
-            self._connection.home,
-            name=self._connection.cluster_name,
-            subresource="token",
+        account, spec = (
+            self._connection.cluster_name,
+            {"expirationSeconds": self._connection.lifetime},
         )
-        self._report(f"target: token of serviceaccount/{self._connection.cluster_name} issued")
-        return str(objects.status(answer)["token"])
+        granted = await account_tokens.request(self._target, self._connection.home, account, spec)
+        self._report(f"target: token of serviceaccount/{account} issued")
+        return granted.text
 
     async def _apply(self, client: Client, kind: Kind, obj: Object, side: str) -> Object:
-        present = await _find(client, kind, objects.name(obj), objects.namespace(obj))
         try:
+            present = await find(client, kind, objects.name(obj), objects.namespace(obj))
             applied = await client.apply(kind, obj, manager=MANAGER)
         except Denied as error:
             raise ConfigError(
@@ -241,10 +238,3 @@ class Connector:
             f"{side}: {kind.kind.lower()}/{objects.name(obj)} {done if present else 'created'}"
         )
         return applied
-
-
-async def _find(client: Client, kind: Kind, name: str, namespace: str) -> Object | None:
-    try:
-        return await client.get(kind, name, namespace or None)
-    except NotFound:
-        return None

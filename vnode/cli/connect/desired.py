@@ -9,7 +9,7 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import kubeconfigs
+from vnode.cli import kubeconfigs, manifests
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.targets import expiry
 
@@ -24,7 +24,9 @@ class DesiredConnection:
 
     Pods of `namespace` may be delegated, "" for all; `home` is the namespace of the service account
     and the Secret; `name` is the Target's, `cluster_name` the Source's; `lifetime` is in seconds.
-    `confirmed` says that the Target may be another cluster than it was.
+    `confirmed` says that the Target may be another cluster than it was. `renewal` is the life that
+    the source's agent, in `agent_namespace`, is to ask for when it renews the token, "" if it shall
+    not.
     """
 
     namespace: str
@@ -34,6 +36,8 @@ class DesiredConnection:
     endpoint: ClusterEndpoint
     lifetime: int
     confirmed: bool = False
+    renewal: str = ""
+    agent_namespace: str = manifests.NAMESPACE
 
     @property
     def target_kind(self) -> Kind:
@@ -97,9 +101,14 @@ def self_target_object(connection: DesiredConnection) -> Object:
 
 
 def secret_object(connection: DesiredConnection, kubeconfig: bytes) -> Object:
-    """Build the Secret with the kubeconfig."""
+    """Build the Secret with the kubeconfig, whose token the agent is to renew."""
+    annotations = {keys.RENEW_TOKEN: connection.renewal} if connection.renewal else {}
     return {
-        "metadata": {"name": connection.secret_name, "namespace": connection.home},
+        "metadata": {
+            "name": connection.secret_name,
+            "namespace": connection.home,
+            "annotations": annotations,
+        },
         "type": "Opaque",
         "data": {KEY: base64.b64encode(kubeconfig).decode()},
     }

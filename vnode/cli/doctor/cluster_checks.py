@@ -180,7 +180,7 @@ def _webhook(facts: ClusterFacts) -> _Result:
     if facts.webhook_denied:
         return Level.SKIP, "its configuration may not be read with these credentials", ""
 
-    [hook] = (facts.webhook or {}).get("webhooks") or [None]
+    hook, *_ = (facts.webhook or {}).get("webhooks") or [None]
     if hook is None:
         return Level.FAIL, "its configuration is missing: no pod is elected", cures.install(facts)
 

@@ -10,23 +10,39 @@ import click
 from vnode.api import objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import ConfigError
-from vnode.cli import access, main, manifests, terminal
+from vnode.cli import access, main, manifests, tables, terminal
 from vnode.cli.access import Access
-from vnode.cli.doctor import cluster_checks, connection_checks, examining, trying
+from vnode.cli.doctor import (
+    cluster_checks,
+    connection_checks,
+    examining,
+    token_checks,
+    trying,
+)
 from vnode.cli.doctor.facts import ClusterFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
+from vnode.targets.profiles.config import InventoryConfig
 
 
-async def diagnose(source: Access, targets: tuple[Path, ...], namespace: str) -> list[Finding]:
-    """Return all findings about the source, its connections, and the targets with a kubeconfig."""
+async def diagnose(
+    source: Access,
+    targets: tuple[Path, ...],
+    namespace: str,
+    inventory: InventoryConfig | None = None,
+) -> list[Finding]:
+    """Return all findings about the source, its connections, and the targets with a kubeconfig.
+
+    With the agent's `inventory`, the plugins of ClusterProfiles are run here.
+    """
     clock = SystemClock()
 
     async def check(cluster_access: Access, name: str) -> tuple[ClusterFacts, list[Finding]]:
         async with cluster_access.client(name) as client:
             facts = await examining.examine(client, name, namespace, clock)
-            connections = await trying.read_all(client, facts.targets, clock)
+            connections = await trying.read_all(client, facts.targets, clock, inventory)
 
         found = cluster_checks.check(facts)
+        found += token_checks.check(facts)
         for connection in connections:
             found += connection_checks.check(connection)
 
@@ -94,12 +110,18 @@ def command() -> click.Command:
         show_default=True,
         help="The agents' own namespace.",
     )
-    @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
+    @click.option(
+        "--config",
+        type=access.FILE,
+        help="The agent's configuration: to try providers and plugins of ClusterProfiles here.",
+    )
+    @tables.output_option("text", "json")
     def doctor_command(
         kubeconfig: Path | None,
         context: str | None,
         targets: tuple[Path, ...],
         agent_namespace: str,
+        config: Path | None,
         output: str,
     ) -> None:
         """Check a cluster and both sides of its connections; name the cure of each failure.
@@ -107,9 +129,12 @@ def command() -> click.Command:
         Exit code 3 if something does not work, 0 if all does (warnings or not).
         """
 
+        from vnode.agent import config as agent_config
+
         async def check() -> None:
             where = Access(kubeconfig, context)
-            findings = await diagnose(where, targets, agent_namespace)
+            inventory = agent_config.load(config).inventory if config else None
+            findings = await diagnose(where, targets, agent_namespace, inventory)
             if output == "json":
                 from vnode.cli import tables
 

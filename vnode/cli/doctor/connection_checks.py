@@ -8,11 +8,14 @@ from typing import Final
 
 from vnode import __version__
 from vnode.api import keys, objects
-from vnode.cli.doctor import cluster_checks
+from vnode.cli.doctor import cluster_checks, profile_checks
 from vnode.cli.doctor.facts import ConnectionFacts
 from vnode.cli.doctor.findings import IN_THE_TEXT, Finding, Level, in_days
 from vnode.targets import conditions, expiry, heartbeats, model
+from vnode.targets.expiry import Renewal
 
+_LATE: Final = timedelta(minutes=10)
+"""How long after its time a token may be renewed before somebody has to look."""
 _AGAIN: Final = "run vnode connect again"
 _SILENT: Final = (
     "start it; if Admiralty has replaced it, all is well, and this goes with "
@@ -26,8 +29,16 @@ def check(facts: ConnectionFacts) -> list[Finding]:
     """Return all findings about one Target, in the order in which a connection is made."""
     key = model.key_of(facts.target)
     place = f"target {key}"
-    found = [Finding(place, "credentials", *_credentials(facts))]
+    if facts.profile is not None:
+        found = list(profile_checks.check(place, facts.profile))
+    else:
+        found = [Finding(place, "credentials", *_credentials(facts))]
+
     if facts.invalid:
+        return found
+
+    if not facts.tried:
+        found += (Finding(place, name, *result) for name, result in _in_the_source(facts))
         return found
 
     if facts.failure:
@@ -52,16 +63,39 @@ def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
         return Level.OK, "none needed: it is this cluster itself", ""
 
     if facts.end is None:
+        if facts.renewal and facts.renewal.failure:
+            return Level.FAIL, f"vnode cannot renew them: {facts.renewal.failure}", IN_THE_TEXT
+
         return Level.OK, "their expiry is not known", ""
 
     text = f"the {facts.end.what} ends on {in_days(facts.end.at, facts.now)}"
     if facts.end.at <= facts.now:
         return Level.FAIL, text, _AGAIN
 
+    if facts.renewal is not None:
+        return _renewal(facts, facts.renewal, text)
+
     if facts.end.at - facts.now <= expiry.AHEAD:
         return Level.WARN, text, _AGAIN
 
     return Level.OK, text, ""
+
+
+def _renewal(facts: ConnectionFacts, renewal: Renewal, text: str) -> tuple[Level, str, str]:
+    """Judge credentials that the agent renews: by what we find, and by what it has found."""
+    told = objects.condition(facts.target, conditions.CREDENTIALS_LAST) or {}
+    if renewal.failure:
+        return Level.FAIL, f"{text}; vnode cannot renew it: {renewal.failure}", IN_THE_TEXT
+
+    if told.get("reason") == expiry.NOT_RENEWED:
+        return Level.FAIL, str(told.get("message", "")), IN_THE_TEXT
+
+    assert renewal.at is not None, "a renewal has a time or a failure"
+    if renewal.at + _LATE < facts.now:
+        since = f"{text}; vnode has not renewed it since {renewal.at:%Y-%m-%d %H:%M} UTC"
+        return Level.WARN, since, "see that the agent of the source runs; its log says more"
+
+    return Level.OK, f"{text}; vnode renews it on {renewal.at:%Y-%m-%d %H:%M} UTC", ""
 
 
 def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:

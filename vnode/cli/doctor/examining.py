@@ -82,6 +82,8 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         kubelets={objects.name(node): await _kubelet(client, objects.name(node)) for node in nodes},
         summary=await or_none(client.get(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME)),
         chaperons=await or_none(client.list(kinds.POD_CHAPERONS)) or [],
+        token_requests=await or_none(client.list(kinds.AUTH_TOKEN_REQUESTS)),
+        issuers=await or_none(client.list(kinds.CLUSTER_ROLE_BINDINGS)),
     )
 
 
@@ -141,7 +143,7 @@ async def _webhook(client: Client) -> tuple[Object | None, bool]:
 
 async def _serving(webhook: Object | None) -> datetime | None:
     """Return the expiry of the certificate at the webhook's URL, if we can reach it."""
-    [hook] = (webhook or {}).get("webhooks") or [{}]
+    hook, *_ = (webhook or {}).get("webhooks") or [{}]
     url = urllib.parse.urlsplit((hook.get("clientConfig") or {}).get("url") or "")
     if not url.hostname:
         return None

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
-from vnode.targets.expiry import CredentialExpiry
+from vnode.targets.expiry import CredentialExpiry, Renewal
+from vnode.targets.model import ProfileReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,23 @@ class ClusterFacts:
     kubelets: dict[str, str] = field(default_factory=dict)  # virtual node -> "" or why not
     summary: Object | None = None
     chaperons: Objects = field(default_factory=list)
+    token_requests: Objects | None = None  # None also where their CRD is missing
+    issuers: Objects | None = None  # ClusterRoleBindings
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFacts:
+    """The ClusterProfile of a Target, and what came of its provider and plugin here.
+
+    Without the agent's configuration `provider` is "", and nothing was tried.
+    """
+
+    reference: ProfileReference
+    failure: str = ""  # why there is no profile
+    profile: Object | None = None
+    refusal: str = ""  # why no provider is taken
+    provider: str = ""
+    plugin_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +77,12 @@ class ConnectionFacts:
     end: CredentialExpiry | None = None
     invalid: str = ""  # why the kubeconfig cannot be used
     failure: str = ""  # why the cluster does not answer, or refuses
+    renewal: Renewal | None = None  # what the agent does about the end; None if nothing
     skew: float | None = None
     rights: dict[str, bool] = field(default_factory=dict)
     namespace_labels: dict[str, str] | None = None  # of the source's namespace
     summary: Object | None = None
     summary_missing: bool = False
     node: Object | None = None
+    profile: ProfileFacts | None = None  # if the Target has one
+    tried: bool = True  # False if there were no credentials to try

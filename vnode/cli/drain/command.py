@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import click
 from vnode.api import kinds, objects
 from vnode.api.errors import ConfigError
 from vnode.cli import access, naming, terminal
-from vnode.cli.access import Access
+from vnode.cli.access import Access, Command
 from vnode.cli.drain import eviction, filters, unschedulable
 from vnode.cli.drain.filters import DrainRules
 from vnode.cli.main import run
 from vnode.kube.client import Client
 
+_TIMEOUT = "Of the eviction of all: give up after; 0s: never."
 _UNITS = {"s": 1, "m": 60, "h": 3600}  # seconds
 
 
@@ -37,9 +39,10 @@ async def drain(
     *,
     grace: int | None,
     limit: float | None,
+    per_minute: int = 0,
     dry_run: bool,
 ) -> None:
-    """Cordon the virtual node of a target, and evict its pods."""
+    """Cordon the virtual node of a target, and evict its pods, so many a minute (0: at once)."""
     node = await naming.node(client, name, namespace)
     node_name = objects.name(node)
     await unschedulable.set_cordon(client, node, True, terminal.say, dry_run=dry_run)
@@ -66,9 +69,36 @@ async def drain(
             partial(terminal.say, err=True),
             grace=grace,
             limit=limit,
+            pause=60 / per_minute if per_minute else 0.0,
         )
 
     terminal.say(f"node/{node_name} drained{' (dry run)' if dry_run else ''}")
+
+
+def rules(function: Command) -> Command:
+    """Add the options that say which pods are evicted, and how."""
+    for option in (
+        click.option("--timeout", default="0s", show_default=True, help=_TIMEOUT),
+        click.option("--grace-period", type=int, default=-1, help="Seconds; -1: each pod's own."),
+        click.option("--delete-emptydir-data", is_flag=True, help="Evict pods with emptyDir, too."),
+        click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets alone."),
+        click.option("--force", is_flag=True, help="Evict pods without a controller, too."),
+    ):
+        function = option(function)
+
+    return function
+
+
+def rate(default: int) -> Callable[[Command], Command]:
+    """Return what adds the option that says how many pods are evicted a minute."""
+    return click.option(
+        "--max-evictions-per-minute",
+        "per_minute",
+        type=click.IntRange(0),
+        default=default,
+        show_default=True,
+        help="0: as many as disruption budgets allow.",
+    )
 
 
 def command() -> click.Command:
@@ -78,12 +108,9 @@ def command() -> click.Command:
     @click.argument("target")
     @access.options
     @access.namespaced
-    @click.option("--force", is_flag=True, help="Evict pods without a controller, too.")
-    @click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets alone.")
-    @click.option("--delete-emptydir-data", is_flag=True, help="Evict pods with emptyDir, too.")
+    @rules
     @click.option("--pod-selector", default="", help="Label selector: only these pods.")
-    @click.option("--grace-period", type=int, default=-1, help="Seconds; -1: each pod's own.")
-    @click.option("--timeout", default="0s", show_default=True, help="Give up after; 0s: never.")
+    @rate(0)
     @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
     def drain_command(
         target: str,
@@ -93,9 +120,10 @@ def command() -> click.Command:
         force: bool,
         ignore_daemonsets: bool,
         delete_emptydir_data: bool,
-        pod_selector: str,
         grace_period: int,
         timeout: str,
+        pod_selector: str,
+        per_minute: int,
         dry_run: bool,
     ) -> None:
         """Cordon a target and evict its pods, for their owners to replace them elsewhere.
@@ -103,7 +131,7 @@ def command() -> click.Command:
         Disruption budgets are respected. TARGET is NAME, NAMESPACE/NAME, or its virtual node.
         """
         limit = seconds(timeout)
-        rules = DrainRules(force, ignore_daemonsets, delete_emptydir_data, pod_selector)
+        chosen = DrainRules(force, ignore_daemonsets, delete_emptydir_data, pod_selector)
 
         async def do() -> None:
             async with Access(kubeconfig, context).client() as client:
@@ -111,9 +139,10 @@ def command() -> click.Command:
                     client,
                     target,
                     namespace,
-                    rules,
+                    chosen,
                     grace=None if grace_period < 0 else grace_period,
                     limit=limit,
+                    per_minute=per_minute,
                     dry_run=dry_run,
                 )
 

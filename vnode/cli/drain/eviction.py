@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from vnode.api import kinds, objects
-from vnode.api.errors import ConfigError, NotFound, TooManyRequests
+from vnode.api.errors import ConfigError, Conflict, NotFound, TooManyRequests
 from vnode.api.objects import Object
 from vnode.kube import eviction
 from vnode.kube.client import Client
@@ -32,9 +32,10 @@ async def evict(
     *,
     grace: int | None,
     limit: float | None,
+    pause: float = 0.0,
     again: float = _RETRY_AFTER,
 ) -> None:
-    """Evict the pods, and return when all are gone.
+    """Evict the pods, one every `pause` seconds, and return when all are gone.
 
     ConfigError after `limit` seconds (None: never) names those that are left.
     """
@@ -60,7 +61,8 @@ async def evict(
                 on_pod(left[uid], None)
 
             on_pod(None, {})
-            for pod in pods:
+            for number, pod in enumerate(pods):
+                await asyncio.sleep(pause if number else 0)
                 group.create_task(_evict(client, pod, slots, say, grace, again), name="evict")
 
             await gone.wait()
@@ -83,6 +85,11 @@ async def _evict(
                 await eviction.evict(client, pod, grace=grace)
         except NotFound:
             return
+        except Conflict:  # a later one of its name is there, or the budget was just written
+            if not await _is_there(client, pod):
+                return
+
+            await asyncio.sleep(again)
         except TooManyRequests as error:
             say(
                 f'error when evicting pods/"{name}" -n "{namespace}" (will retry after '
@@ -91,3 +98,12 @@ async def _evict(
             await asyncio.sleep(again)
         else:
             return
+
+
+async def _is_there(client: Client, pod: Object) -> bool:
+    try:
+        found = await client.get(kinds.PODS, objects.name(pod), objects.namespace(pod))
+    except NotFound:
+        return False
+
+    return objects.uid(found) == objects.uid(pod)

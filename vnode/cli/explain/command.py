@@ -28,14 +28,7 @@ def command() -> click.Command:
         show_default=True,
         help="The agents' own namespace.",
     )
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Choice(("text", "json", "yaml")),
-        default="text",
-        show_default=True,
-        help="How to tell it.",
-    )
+    @tables.output_option("text", "json", "yaml")
     def explain_command(
         arguments: tuple[str, ...],
         kubeconfig: Path | None,

@@ -44,14 +44,7 @@ def command() -> click.Command:
     @access.options
     @access.all_namespaces
     @click.option("-l", "--selector", default="", help="Label selector.")
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Choice(tables.FORMATS),
-        default="table",
-        show_default=True,
-        help="How to show it.",
-    )
+    @tables.output_option(*tables.FORMATS)
     @click.option("-w", "--watch", is_flag=True, help="Keep watching, and print each change.")
     def get_command(
         resource: views.View,
@@ -67,7 +60,7 @@ def command() -> click.Command:
         """Show targets, virtual nodes, proxy pods, policies, or (in a target) sources.
 
         policies are PlacementPolicies, overrides are OverridePolicies, both with those of the
-        cluster.
+        cluster; rebalances say how far they are; tokens are AuthTokenRequests.
         """
 
         async def show() -> None:

@@ -11,9 +11,9 @@ from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
-from vnode.cli.get import override_cells
+from vnode.cli.get import override_cells, rebalance_cells, token_cells
 from vnode.cli.tables import Column
-from vnode.insight import failing, status_text
+from vnode.insight import failing, policies, status_text
 from vnode.kube.watching import ListOptions
 from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
@@ -64,8 +64,12 @@ def _allocatable(resource: str) -> Callable[[Row], str]:
     return cell
 
 
-def _status_number(field: str) -> Callable[[Row], str]:
+def _status_text(field: str) -> Callable[[Row], str]:
     return lambda row: str(objects.status(row.object).get(field, ""))
+
+
+def _timed(read: Callable[[Object, datetime], str]) -> Callable[[Row], str]:
+    return lambda row: read(row.object, row.now)
 
 
 def _where(row: Row) -> str:
@@ -90,6 +94,17 @@ def _pending_because(row: Row) -> str:
     return str(condition.get("message", "")) if condition.get("status") == "False" else ""
 
 
+def _origin(target: Object) -> str:
+    """Return what a Target is reached by, as kubectl writes objects."""
+    spec, own = objects.spec(target), objects.namespace(target)
+    for alternative, kind in (("clusterProfile", "clusterprofile"), ("kubeconfigSecret", "secret")):
+        if reference := spec.get(alternative):
+            namespace = own or reference.get("namespace", "")
+            return f"{kind}/{namespace}/{reference.get('name', '')}"
+
+    return "self" if spec.get("self") else ""
+
+
 _NAME: Final = Column("NAME", _meta(objects.name))
 _NAMESPACE: Final = Column("NAMESPACE", _meta(objects.namespace))
 _READY: Final = Column("READY", _condition(conditions.READY, "status"))
@@ -109,7 +124,9 @@ TARGETS: Final = View(
         _READY,
         _REASON,
         Column("NODE", _meta(lambda obj: model.key_of(obj).node_name)),
+        Column("FROM", _meta(_origin)),
         _AGE,
+        Column("SET", _meta(lambda obj: objects.labels(obj).get(keys.TARGET_SET, "")), wide=True),
         Column("AGENT", _condition(conditions.AGENT, "reason"), wide=True),
         Column("CREDENTIALS", _condition(conditions.CREDENTIALS_LAST, "message"), wide=True),
         _MESSAGE,
@@ -177,11 +194,11 @@ POLICIES: Final = View(
         _NAME,
         Column("MODE", _meta(lambda obj: str(objects.spec(obj).get("mode", "")))),
         Column("ACCEPTED", _condition("Accepted", "status")),
-        Column("WORKLOADS", _status_number("workloadCount")),
-        Column("REPLICAS", _status_number("replicas")),
+        Column("WORKLOADS", _status_text("workloadCount")),
+        Column("REPLICAS", _status_text("replicas")),
         _AGE,
         _PRIORITY,
-        Column("MESSAGE", _condition("Accepted", "message"), wide=True),
+        Column("MESSAGE", _meta(policies.message), wide=True),
     ),
     kind_of=decoding.kind_of,
 )
@@ -206,7 +223,47 @@ OVERRIDES: Final = View(
     kind_of=lambda obj: override_policy.kind_of(objects.key(obj)),
 )
 
-VIEWS: Final = {view.name: view for view in (TARGETS, NODES, PODS, SOURCES, POLICIES, OVERRIDES)}
+REBALANCES: Final = View(
+    "rebalances",
+    lambda namespace: [ListOptions(kinds.REBALANCES, namespace)],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column(
+            "STATUS",
+            _status_text("phase"),
+            is_bad=lambda row: rebalance_cells.has_failed(row.object),
+        ),
+        Column("WORKLOADS", _status_text("workloads")),
+        Column("MOVED", _status_text("moved")),
+        Column("REMAINING", _status_text("remaining")),
+        _AGE,
+        Column("FOR", _meta(rebalance_cells.workloads), wide=True),
+        Column("MESSAGE", _status_text("message"), wide=True),
+    ),
+    kind_of=lambda _obj: kinds.REBALANCES,
+)
+
+TOKENS: Final = View(
+    "tokens",
+    lambda namespace: [ListOptions(kinds.AUTH_TOKEN_REQUESTS, namespace)],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column("TARGET", _meta(token_cells.target)),
+        Column("ACCOUNT", _meta(token_cells.account)),
+        Column("READY", _timed(token_cells.ready)),
+        Column("REASON", _timed(token_cells.reason)),
+        Column("EXPIRES", _timed(token_cells.expires)),
+        Column("RENEWAL", _timed(token_cells.renewal)),
+        _AGE,
+        Column("MESSAGE", _timed(token_cells.message), wide=True),
+    ),
+    kind_of=lambda _obj: kinds.AUTH_TOKEN_REQUESTS,
+)
+
+_VIEWS: Final = (TARGETS, NODES, PODS, SOURCES, POLICIES, OVERRIDES, REBALANCES, TOKENS)
+VIEWS: Final = {view.name: view for view in _VIEWS}
 ALIASES: Final = {
     "target": "targets",
     "tg": "targets",
@@ -221,6 +278,11 @@ ALIASES: Final = {
     "override": "overrides",
     "overridepolicies": "overrides",
     "ovpol": "overrides",
+    "rebalance": "rebalances",
+    "rebal": "rebalances",
+    "token": "tokens",
+    "authtokenrequests": "tokens",
+    "atr": "tokens",
 }
 
 

@@ -14,6 +14,7 @@ from vnode.cli.access import Access
 from vnode.cli.main import run
 from vnode.cli.plan import planning, reading, rendering
 from vnode.insight import status_text
+from vnode.placement import decoding
 from vnode.placement.move_fields import MOST_REPLICAS
 
 
@@ -32,14 +33,7 @@ def command() -> click.Command:
     )
     @access.options
     @access.namespaced
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Choice(("table", "json", "yaml")),
-        default="table",
-        show_default=True,
-        help="How to show it.",
-    )
+    @tables.output_option("table", "json", "yaml")
     def plan_command(
         filename: str,
         workload: str,
@@ -64,7 +58,9 @@ def command() -> click.Command:
                     objects.namespace(policy) or namespace or workload or replicas is not None
                 )
                 where = objects.namespace(policy) or home
-                view = await reading.read_cluster(client, where if is_narrow else None)
+                decision = decoding.decode(policy).decision
+                follows = decision.reference if decision is not None else None
+                view = await reading.read_cluster(client, where if is_narrow else None, follows)
 
             request = planning.PlanRequest(policy, where, workload, replicas)
             made = planning.make(request, view, SystemClock().now().timestamp())

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from vnode.api import objects, resources
+from vnode.api import keys, objects, resources
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
-from vnode.placement import accounts, collection, counting, decoding
+from vnode.placement import accounts, conditions, counting, decoding, judging
 from vnode.placement.accounts import PlannedNode, WorkloadAccount
 from vnode.placement.counting import WorkloadCounts, WorkloadTally
+from vnode.placement.decisions import slices
 from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement.decided import ClusterDecision
 from vnode.scheduling.placement.policy import Policy, names_of
 from vnode.scheduling.placement.seats import MAX_WEIGHT
 from vnode.scheduling.placement.workloads import workload_of
@@ -40,6 +42,8 @@ class ClusterView:
     """The proxy pods."""
     policies: Objects
     """Those that there are."""
+    decisions: Objects = field(default_factory=list)
+    """PlacementDecisions where the policy's is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,18 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
 
     Raises ConfigError, with the cure, where the agent would not accept the policy.
     """
-    policy = collection.in_time(decoding.decode(request.policy), now)
+    policy = judging.in_time(decoding.decode(request.policy), now)
     nodes = [accounts.planned_node(node) for node in view.nodes]
-    if missing := collection.missing_cluster(policy, _names(nodes, policy.namespace)):
+    if missing := judging.missing_cluster(policy, _names(nodes, policy.namespace)):
         raise ConfigError(f"{policy.name}: {missing}")
 
     notes: list[str] = []
+    if policy.decision is not None:
+        decision = _decision(policy.decision, view)
+        policy = replace(policy, decision=decision)
+        holds, _, message = conditions.decided(decision, nodes)
+        notes += [] if holds else [message]
+
     found: dict[str, tuple[WorkloadTally, Object | None]]
     if request.workload or request.replicas is not None:
         found = _asked(request, policy, view, notes)
@@ -96,6 +106,16 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
         )
 
     return PolicyPlan(policy, tuple(told), tuple(notes))
+
+
+def _decision(named: ClusterDecision, view: ClusterView) -> ClusterDecision:
+    """Return what is decided; the virtual nodes say which profiles their Targets name."""
+    profiles: dict[str, frozenset[str]] = {}
+    for node in view.nodes:
+        if profile := objects.annotations(node).get(keys.CLUSTER_PROFILE):
+            profiles[profile] = profiles.get(profile, frozenset()) | {objects.name(node)}
+
+    return slices.read(named.reference, view.decisions, profiles)
 
 
 def _names(nodes: Iterable[PlannedNode], namespace: str) -> frozenset[str]:
@@ -168,7 +188,7 @@ def _others(policy: Policy, view: ClusterView, nodes: Iterable[PlannedNode]) -> 
             continue
 
         is_same = counting.key_of(other) == counting.key_of(policy)
-        if not is_same and not collection.missing_cluster(other, _names(known, other.namespace)):
+        if not is_same and not judging.missing_cluster(other, _names(known, other.namespace)):
             found.append(other)
 
     return found

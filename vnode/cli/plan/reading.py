@@ -13,6 +13,8 @@ from vnode.cli.plan.planning import ClusterView
 from vnode.insight import status_text
 from vnode.kube.client import Client
 from vnode.placement import decoding
+from vnode.placement.decisions import slices
+from vnode.scheduling.placement.decided import DecisionReference
 
 _VIRTUAL: Final = f"{keys.PROVIDER_LABEL}={keys.PROVIDER}"
 
@@ -53,8 +55,11 @@ def _checked(obj: Any, path: str, namespace: str) -> Object:
     return {**obj, "metadata": {"name": metadata["name"], **({"namespace": home} if home else {})}}
 
 
-async def read_cluster(client: Client, namespace: str | None) -> ClusterView:
-    """Read virtual nodes, policies, and the proxy pods of a namespace (None: of all)."""
+async def read_cluster(
+    client: Client, namespace: str | None, follows: DecisionReference | None = None
+) -> ClusterView:
+    """Read virtual nodes, policies, decisions beside the one that the planned policy follows, and
+    the proxy pods of a namespace (None: of all)."""
     nodes = await client.list(kinds.NODES, label_selector=_VIRTUAL)
     pods = await client.list(kinds.PODS, namespace)
     policies: Objects = []
@@ -64,4 +69,15 @@ async def read_cluster(client: Client, namespace: str | None) -> ClusterView:
         except (Denied, NotFound):
             continue  # then it is planned as if there were none of that kind
 
-    return ClusterView(nodes, [pod for pod in pods if status_text.is_proxy(pod)], policies)
+    proxies = [pod for pod in pods if status_text.is_proxy(pod)]
+    return ClusterView(nodes, proxies, policies, await _decisions(client, follows))
+
+
+async def _decisions(client: Client, follows: DecisionReference | None) -> Objects:
+    if follows is None:
+        return []
+
+    try:
+        return await client.list(slices.kind_of(follows), follows.namespace)
+    except NotFound:
+        return []

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from vnode.api import kinds, objects
+from vnode.api import account_users, kinds, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Denied, NotFound, VnodeError
 from vnode.api.objects import Object, Objects
-from vnode.cli import access, identity, manifests, naming
+from vnode.cli import access, manifests, naming
 from vnode.cli.access import Access
 from vnode.cli.connect import desired
 from vnode.cli.main import run
@@ -66,7 +66,7 @@ async def disconnect(
 
     try:
         async with target_access.client("target") as remote:
-            await _remove_sources(remote, key.namespace, user, report)
+            await remove_sources(remote, key.namespace, user, report)
     except VnodeError as error:
         report.left.append(f"in the target cluster, {source}: {error}")
 
@@ -113,15 +113,18 @@ async def _remove_secret(
         report.left.append(f"secret/{reference.object_key} kept: {why}")
 
 
-async def _remove_sources(remote: Client, namespace: str, user: str, report: RemovalReport) -> None:
+async def remove_sources(
+    remote: Client, namespace: str, user: str, report: RemovalReport, *, where: str = "target"
+) -> None:
+    """Delete the Sources that let that user in, in the cluster of `remote`, called `where`."""
     kind = kinds.SOURCES if namespace else kinds.CLUSTER_SOURCES
     found = [
         source for source in await remote.list(kind, namespace or None) if lets_in(source, user)
     ]
     if not found:
-        report.say(f"target: no {kind.kind} of {user or 'this cluster'} found")
+        report.say(f"{where}: no {kind.kind} of {user or 'this cluster'} found")
 
-    prefixed = RemovalReport(say=lambda text: report.say(f"target: {text}"), left=report.left)
+    prefixed = RemovalReport(say=lambda text: report.say(f"{where}: {text}"), left=report.left)
     await target_side.end_sources(remote, found, prefixed)
 
 
@@ -132,7 +135,7 @@ def lets_in(source: Object, user: str) -> bool:
     except VnodeError:
         return False
 
-    account = identity.account_of(user)
+    account = account_users.account_of(user)
     return bool(user) and (grant.user == user or (account is not None and grant.account == account))
 
 

@@ -18,7 +18,7 @@ from vnode.api.objects import Object, Objects
 from vnode.cli.remove import waiting
 from vnode.cli.remove.copied_objects import remove_copies
 from vnode.cli.remove.report import RemovalReport, counted
-from vnode.insight.collecting import connected
+from vnode.insight.collecting import Connect, connected
 from vnode.kube.client import Client
 
 _CONNECT_TIMEOUT: Final = 6.0  # seconds for a target to answer
@@ -68,14 +68,23 @@ class RemoteObjects:
 
 
 async def delete(
-    client: Client, remote: RemoteObjects, seconds: float, report: RemovalReport
+    client: Client,
+    remote: RemoteObjects,
+    seconds: float,
+    report: RemovalReport,
+    *,
+    connect: Connect = connected,
 ) -> None:
-    """Delete our chaperons in a target and wait until they are gone; for clusters without agent."""
+    """Delete our chaperons in a target and wait until they are gone, then copies no pod uses.
+
+    For clusters without an agent, and for Targets that the agent keeps. `connect` is as in
+    `collect`.
+    """
     namespace = objects.namespace(remote.target) or None
     try:
         async with (
             asyncio.timeout(_CONNECT_TIMEOUT + 2 * seconds),
-            connected(client, remote.target) as target_client,
+            connect(client, remote.target) as target_client,
         ):
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 found = list(filter(remote.owns, await _ours(target_client, remote)))

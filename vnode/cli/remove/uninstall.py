@@ -63,6 +63,10 @@ async def uninstall(client: Client, options: UninstallOptions, report: RemovalRe
     if options.crds:
         await _check_crds(client)
 
+    await _check_requests(client)
+    if await _end_sets(client):
+        targets = await _listed(client, kinds.TARGETS, kinds.CLUSTER_TARGETS)
+
     await remove_named(client, kinds.MUTATING_WEBHOOKS, "vnode", report)
     await source_side.end_targets(client, targets, led=bool(holder), ends=ends, report=report)
     await source_side.forget_proxies(client, report)
@@ -120,6 +124,31 @@ async def _listed(client: Client, *kinds_: Kind) -> Objects:
             ) from error
 
     return found
+
+
+async def _end_sets(client: Client) -> int:
+    """Delete the sets that would make deleted Targets again, but no Targets; count the sets."""
+    count = 0
+    for kind in (kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS):
+        for obj in await _listed(client, kind):
+            count += 1
+            with suppress(NotFound):
+                name, namespace = objects.name(obj), objects.namespace(obj) or None
+                await client.delete(kind, name, namespace, propagation="Orphan")
+
+    return count
+
+
+async def _check_requests(client: Client) -> None:
+    """Raise ConfigError while rights in targets are left that only an agent can take away."""
+    requests = await _listed(client, kinds.AUTH_TOKEN_REQUESTS)
+    held = [each for each in requests if keys.ISSUED_TOKEN in objects.finalizers(each)]
+    if held:
+        raise ConfigError(
+            f"authtokenrequest/{objects.key(held[0])}, of {len(held)}, has an account in a target: "
+            "delete these requests while the agent runs (kubectl delete atr -A --all), or remove "
+            f"their finalizer {keys.ISSUED_TOKEN}, which leaves the accounts there"
+        )
 
 
 async def _check_crds(client: Client) -> None:

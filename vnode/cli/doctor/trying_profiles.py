@@ -1,0 +1,50 @@
+"""Reads the facts of a Target's ClusterProfile, and tries its plugin with the agent's
+configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vnode.api import kinds
+from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.cli.doctor.facts import ProfileFacts
+from vnode.kube import exec_credentials
+from vnode.kube.client import Client
+from vnode.kube.endpoint import Endpoint
+from vnode.kube.exec_runs import ExecRunner
+from vnode.targets.model import ProfileReference
+from vnode.targets.profiles import resolving
+from vnode.targets.profiles.config import InventoryConfig
+
+
+async def read(
+    client: Client, reference: ProfileReference, config: InventoryConfig | None
+) -> tuple[ProfileFacts, Endpoint | None]:
+    """Return the facts, and the endpoint if a plugin gave credentials for one."""
+    facts = ProfileFacts(reference)
+    try:
+        profile = await client.get(kinds.CLUSTER_PROFILES, reference.name, reference.namespace)
+    except NotFound as error:
+        what = f"there is no ClusterProfile {reference.object_key}"
+        if reference.name not in error.message:  # the kind is missing, not the profile
+            what = "this cluster does not serve ClusterProfiles: install the inventory's CRD"
+
+        return replace(facts, failure=what), None
+    except VnodeError as error:
+        return replace(facts, failure=f"it cannot be read: {error}"), None
+
+    facts = replace(facts, profile=profile)
+    if config is None:
+        return facts, None
+
+    try:
+        access = resolving.resolve(profile, config, exec_credentials.inherited())
+    except ConfigError as error:
+        return replace(facts, refusal=str(error)), None
+
+    facts = replace(facts, provider=access.provider)
+    try:
+        found = await exec_credentials.ask(access.plugin, ExecRunner())
+        return facts, resolving.endpoint_of(access, found)
+    except VnodeError as error:
+        return replace(facts, plugin_failure=str(error)), None
