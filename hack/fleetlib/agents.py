@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -73,11 +73,23 @@ def as_service_account(place: Site, name: str, namespace: str = NAMESPACE) -> st
     return str(file)
 
 
-def start_agents(directory: Path, place: Site, arguments: tuple[str, ...] = ()) -> None:
-    """Start the agents of a cluster, and their load balancer; wait until all are ready."""
+def start_agents(
+    directory: Path,
+    place: Site,
+    arguments: tuple[str, ...] = (),
+    config: dict[str, Any] | None = None,
+) -> None:
+    """Start the agents of a cluster, and their load balancer; wait until all are ready.
+
+    `config` has settings of their configuration, which is in `agent.yaml` of the cluster's folder.
+    """
     kubeconfig = as_service_account(place, "vnode")
+    config = {**(config or {})}
     if len(place.agents) > 1:
-        arguments = (*_behind_service(directory, place), *arguments)
+        _start_balancer(directory, place)
+        config["servingNames"] = [place.service]
+    if config:
+        arguments = ("--config", _configure(place, config), *arguments)
     for name, address in zip(AGENTS, place.agents, strict=False):
         argv = [sys.executable, "-m", "vnode", "agent", "--kubeconfig", kubeconfig]
         argv += ["--cluster-name", place.name, "--advertise-address", address]
@@ -88,8 +100,8 @@ def start_agents(directory: Path, place: Site, arguments: tuple[str, ...] = ()) 
         wait_for_agent(directory, place, name)
 
 
-def _behind_service(directory: Path, place: Site) -> tuple[str, str]:
-    """Start the load balancer for the Service; return the arguments of agents behind it."""
+def _start_balancer(directory: Path, place: Site) -> None:
+    """Start the load balancer for the Service of the agents."""
     argv = [sys.executable, "-m", "hack.fleetlib.balancer", place.service, *place.agents]
     definition = Process(argv, place.file(f"{SERVICE}.log"), _environment())
     processes.start(directory, place.name, SERVICE, definition)
@@ -99,10 +111,14 @@ def _behind_service(directory: Path, place: Site) -> tuple[str, str]:
         SERVICE,
         lambda: _answers(place.service, addresses.SERVICE_STATUS),
     )
-    config = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration"}
+
+
+def _configure(place: Site, config: dict[str, Any]) -> str:
+    """Write the configuration of the agents; return its file."""
+    head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration"}
     file = place.folder / f"{AGENT}.yaml"
-    file.write_text(yaml.safe_dump({**config, "servingNames": [place.service]}))
-    return "--config", str(file)
+    file.write_text(yaml.safe_dump({**head, **config}, sort_keys=False))
+    return str(file)
 
 
 def _credentials(name: str) -> str:
@@ -154,7 +170,11 @@ def connect(source: Site, target: Site) -> None:
         source.name,
     ]  # the agent may be too young to say
     vnode("connect", *files, "--namespace", "default", *names)
-    node = virtual_node(target.name)
+    wait_for_virtual_node(source, virtual_node(target.name))
+
+
+def wait_for_virtual_node(source: Site, node: str) -> None:
+    """Wait until a virtual node of a source is Ready."""
     try:
         Api(source.kubeconfig).wait(
             "/api/v1/nodes",

@@ -86,6 +86,12 @@ def _add_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     up.add_argument(
         "--connect", action="append", default=[], type=connection, metavar="SOURCE:TARGET"
     )
+    up.add_argument(
+        "--inventory",
+        action="store_true",
+        help="connect by ClusterProfiles: in each source one for each target, in namespace fleet, "
+        "with an exec plugin that reads the Secret of its name, and a ClusterTarget of it",
+    )
     up.add_argument("--no-candidate-scheduler", action="store_true")
     up.add_argument(
         "--replicas", type=_count, default=1, help="agents in each cluster, behind one address (1)"
@@ -151,6 +157,7 @@ def fleet_options(arguments: argparse.Namespace) -> FleetOptions:
         candidate_scheduler=not arguments.no_candidate_scheduler,
         replicas=arguments.replicas,
         connections=arguments.connect,
+        inventory=arguments.inventory,
         agent_arguments=tuple(arguments.agent_arg),
         metrics_server=arguments.metrics_server,
         real_nodes=arguments.real_node,

@@ -28,6 +28,9 @@ _ORDER = (
     "PlacementPolicy",
     "ClusterPlacementPolicy",
     "Rebalance",
+    "AuthTokenRequest",
+    "TargetSet",
+    "ClusterTargetSet",
     "PodChaperon",
     "ClusterSummary",
 )

@@ -13,13 +13,14 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hack.fleetlib import (
     addresses,
     agents,
     cachefolder,
     clusters,
+    inventory,
     kwok,
     metricsserver,
     networks,
@@ -50,6 +51,7 @@ class FleetOptions:
     candidate_scheduler: bool = True
     replicas: int = 1  # agents in each cluster
     connections: Sequence[tuple[str, str]] = ()
+    inventory: bool = False  # connect by ClusterProfiles
     agent_arguments: tuple[str, ...] = ()
     metrics_server: bool = False
     real_nodes: Sequence[str] = ()
@@ -62,6 +64,7 @@ class FleetOptions:
             *catalogue.USUAL,
             *([metricsserver.PROCESS] if self.metrics_server else []),
             *(self.real_node.programs if self.real_nodes else []),
+            *([inventory.PLUGIN] if self.inventory else []),
         ]
 
     def check(self) -> None:
@@ -83,6 +86,8 @@ class FleetOptions:
                 raise FleetError(f"{option} names {missing[0]!r}, which is not started here")
         if self.connections and not self.agents:
             raise FleetError("--connect needs --agents")
+        if self.inventory and not self.connections:
+            raise FleetError("--inventory says how clusters are connected: add --connect")
         if self.real_node != realnode.Options() and not self.real_nodes:
             raise FleetError("--services and --images are for real nodes: add --real-node")
         self.real_node.check()
@@ -131,6 +136,8 @@ class Fleet:
         if process == realnode.PROCESS:
             realnode.start_again(self.directory, self.site(name))
             return
+        if process == "kwok":
+            clusters.release_nodes(self.api(name))
         processes.start(self.directory, name, process)
         if process in agents.AGENTS:
             agents.wait_for_agent(self.directory, self.site(name), process)
@@ -264,7 +271,8 @@ def _bring_up(fleet: Fleet, options: FleetOptions, programs: dict[str, Path]) ->
     if options.connections:
         names = ", ".join(f"{source} to {target}" for source, target in options.connections)
         with progress.reported(f"connecting {names}"):
-            _each(options.connections, lambda pair: fleet.connect(*pair))
+            way = inventory.connect if options.inventory else agents.connect
+            _each(options.connections, lambda pair: way(*map(fleet.site, pair)))
 
 
 def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
@@ -275,7 +283,11 @@ def _add_real_node(fleet: Fleet, name: str, options: realnode.Options) -> None:
 
 def _add_agent(fleet: Fleet, place: Site, options: FleetOptions, programs: dict[str, Path]) -> None:
     agents.install(place)
-    agents.start_agents(fleet.directory, place, options.agent_arguments)
+    config: dict[str, Any] = {}
+    if options.inventory and place.name in {source for source, _target in options.connections}:
+        inventory.install(place)
+        config["inventory"] = inventory.agent_config(place, programs[inventory.PLUGIN])
+    agents.start_agents(fleet.directory, place, options.agent_arguments, config)
     if options.candidate_scheduler:
         binary = programs["kube-scheduler"]
         agents.start_candidate_scheduler(fleet.directory, place, binary)

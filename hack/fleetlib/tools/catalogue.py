@@ -14,6 +14,7 @@ METRICS_SERVER = "0.9.0"
 HELM = "3.22.0"
 COREDNS = "1.14.7"
 PROMETHEUS = "3.15.0"
+CLUSTER_INVENTORY = "0.1.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ _COREDNS_RELEASE = "https://github.com/coredns/coredns/releases/download/v{versi
 _COREDNS_ARCHIVE = "coredns_{version}_{os}_{arch}.tgz"
 _PROMETHEUS_RELEASE = "https://github.com/prometheus/prometheus/releases/download/v{version}"
 _PROMETHEUS_NAME = "prometheus-{version}.{os}-{arch}"
+
+CLUSTER_INVENTORY_MODULE = Module("sigs.k8s.io/cluster-inventory-api", f"v{CLUSTER_INVENTORY}")
+"""Has the ClusterProfile CRD, and plugins that give credentials for one."""
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -208,6 +212,15 @@ TOOLS: dict[str, Tool] = {
                 f"{_PROMETHEUS_RELEASE}/sha256sums.txt",
                 f"{_PROMETHEUS_NAME}/promtool",
             ),
+            on_request=True,
+        ),
+        Tool(
+            name="secretreader",
+            family="cluster-inventory",
+            version=CLUSTER_INVENTORY,
+            module=CLUSTER_INVENTORY_MODULE,
+            package="sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin",
+            release=None,
             on_request=True,
         ),
     )

@@ -78,7 +78,17 @@ def build(tools: Sequence[Tool], destination: Path) -> None:
                 _build_one(tool, Path(folder), destination, compiled)
 
 
+def source(module: Module) -> Path:
+    """Return the folder with the files of a module, downloaded first if need be."""
+    with tempfile.TemporaryDirectory(prefix="vnode-build-") as folder:
+        return Path(_download(module, folder)["Dir"])
+
+
 def _its_go_mod(module: Module, folder: str) -> str:
+    return Path(_download(module, folder)["GoMod"]).read_text()
+
+
+def _download(module: Module, folder: str) -> dict[str, str]:
     command = ["go", "mod", "download", "-json", f"{module.path}@{module.version}"]
     done = subprocess.run(
         command,
@@ -92,7 +102,7 @@ def _its_go_mod(module: Module, folder: str) -> str:
     if done.returncode != 0 or answer.get("Error"):
         reason = answer.get("Error") or done.stderr.strip()
         raise FleetError(f"cannot download the Go module {module.path} {module.version}: {reason}")
-    return Path(answer["GoMod"]).read_text()
+    return answer
 
 
 def command(tool: Tool, destination: Path) -> list[str]:
