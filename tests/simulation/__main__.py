@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.simulation import workers
-from tests.simulation.schedule import draw
+from tests.simulation.drawing import draw
 from tests.simulation.simulation import Outcome, simulate
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
@@ -41,7 +41,7 @@ def main() -> int:
 
     first, count, jobs = arguments.first, arguments.count, arguments.jobs
     if count is not None:
-        return _report(iter(workers.run_batch(range(first, first + count))))
+        return _report(_batch(range(first, first + count)))
 
     print(f"simulation: from seed {first}, {arguments.seconds:.0f} s, {jobs} processes", flush=True)
     return _report(workers.run(first, arguments.seconds, jobs))
@@ -65,11 +65,17 @@ def _one(seed: int) -> int:
     return 1 if outcome.violations else 0
 
 
+def _batch(seeds: range) -> Iterator[Outcome]:
+    """Run some schedules in this process, once somebody asks for the first one's outcome."""
+    yield from workers.run_batch(seeds)
+
+
 def _report(outcomes: Iterator[Outcome]) -> int:
     began = time.monotonic()
-    count = pods = requests = failed = 0
+    count = pods = moves = requests = failed = 0
     for outcome in outcomes:
         count, pods, requests = count + 1, pods + outcome.pods, requests + outcome.requests
+        moves += outcome.moves
         if outcome.violations:
             failed += 1
             _tell(outcome)
@@ -79,7 +85,7 @@ def _report(outcomes: Iterator[Outcome]) -> int:
     took = time.monotonic() - began
     print(
         f"simulation: {count} schedules in {took:.0f} s ({60 * count / took:.0f} a minute), "
-        f"{pods} pods, {requests} requests: {failed} failed"
+        f"{pods} pods, {moves} moves, {requests} requests: {failed} failed"
     )
     return 1 if failed or not count else 0
 

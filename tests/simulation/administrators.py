@@ -1,4 +1,6 @@
-"""Administrators of the source: they write placement policies, and cordon virtual nodes."""
+"""Administrators of the source: they write placement policies, and cordon virtual nodes.
+
+Kubernetes' node lifecycle controller is played here, too."""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
-from tests.simulation.policies import Cordon, Policies, PolicyChange
-from vnode.api import kinds
+from tests.simulation.policies import Cordon, Loss, Policies, PolicyChange
+from vnode.api import keys, kinds, objects
+from vnode.api.objects import Object
+from vnode.api.taints import NO_EXECUTE, NO_SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Administrators:
             end = cordon.at + cordon.seconds
             self.source.later(end, lambda c=cordon: self._cordon(c, on=False))
 
+        for loss in policies.losses:
+            self.source.later(loss.at, lambda x=loss: self._taint(x, on=True))
+            self.source.later(loss.at + loss.seconds, lambda x=loss: self._taint(x, on=False))
+
     def _change(self, change: PolicyChange) -> None:
         self.note(f"---- {change}")
         key, kind = f"{NAMESPACE}/{change.name}", kinds.PLACEMENT_POLICIES
@@ -45,3 +53,16 @@ class Administrators:
         self.source.writer.update(
             kinds.NODES, node, lambda old: {**old, "spec": {**old["spec"], "unschedulable": on}}
         )
+
+    def _taint(self, loss: Loss, *, on: bool) -> None:
+        """Do what the node lifecycle controller does, though the target may well answer."""
+        self.note(f"---- {loss}: {'begins' if on else 'ends'}")
+        key, node = keys.NODE_FAILURES[0], target_key(loss.target).node_name
+        no_execute = {"key": key, "effect": NO_EXECUTE, "timeAdded": self.source.writer.now()}
+        added = [{"key": key, "effect": NO_SCHEDULE}, no_execute] if on else []
+
+        def change(old: Object) -> Object:
+            others = [t for t in objects.spec(old).get("taints") or () if t["key"] != key]
+            return {**old, "spec": {**objects.spec(old), "taints": [*others, *added]}}
+
+        self.source.writer.update(kinds.NODES, node, change)

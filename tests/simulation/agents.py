@@ -93,7 +93,7 @@ class PodTerm(Term):
                 tasks.start(self._proxies.run(), "proxies")
                 tasks.start(bound.run(), "bound-pods")
                 tasks.start(self._make_delegate_events().run(), "delegate-events")
-                await self._keep_plans(tasks)
+                await self._placement.keep(tasks)
                 await self._schedule(tasks)
 
 

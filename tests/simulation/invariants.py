@@ -67,13 +67,21 @@ class Everything:
         )
 
     def moved(self) -> set[str]:
-        """List the UIDs of the pods that vnode itself has evicted, to move them.
+        """List the UIDs of the pods that vnode itself has evicted, to move them or to replace them.
 
         Nobody else evicts through the API here: users end pods in the store. Events would not do,
         for an agent may end before it records one.
         """
         evictions = self.source.server.received("create", kinds.PODS, "eviction")
-        return {each.body["deleteOptions"]["preconditions"]["uid"] for each in evictions}
+        moved = {each.body["deleteOptions"]["preconditions"]["uid"] for each in evictions}
+        statuses = self.source.server.received("patch", kinds.PODS, "status")
+        return moved | {objects.uid(each.body) for each in statuses if _is_failover(each.body)}
+
+
+def _is_failover(status: Object) -> bool:
+    """Tell whether a patch of status precedes the deletion of a pod of a lost cluster."""
+    condition = objects.condition(status, "DisruptionTarget") or {}
+    return condition.get("reason") == "DeletionByTaintManager"
 
 
 def violations(everything: Everything) -> list[Violation]:

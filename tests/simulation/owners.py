@@ -16,7 +16,8 @@ from tests.simulation.schedule import TARGETS, Owner, Workload
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
-from vnode.webhook import mutate
+from vnode.scheduling.placement.failover import Failover
+from vnode.webhook import election, mutate
 
 APP: Final = "app"
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -33,6 +34,8 @@ class Controllers:
     """Plays all of them; `wanted` is what is to be there now."""
 
     cluster: SimulatedCluster
+    failover: Failover | None = None
+    """What the webhook finds in the policies of all pods."""
     wanted: dict[str, Workload] = field(default_factory=dict)
     counted: dict[str, set[str]] = field(default_factory=dict)  # Job -> UIDs that succeeded
     made: dict[str, str] = field(default_factory=dict)  # UID -> key: all pods that ever were
@@ -157,7 +160,8 @@ class Controllers:
             name = f"{workload.name}-{number}"
 
         try:
-            made = self.cluster.writer.create(kinds.PODS, admitted(pod(workload, name)), NAMESPACE)
+            manifest = admitted(pod(workload, name), failover=self.failover)
+            made = self.cluster.writer.create(kinds.PODS, manifest, NAMESPACE)
         except StatusError as error:
             if error.code != 409:
                 raise
@@ -212,13 +216,12 @@ def pod(workload: Workload, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def admitted(manifest: Object) -> Object:
+def admitted(manifest: Object, *, failover: Failover | None = None) -> Object:
     """Do what the webhook does with a pod that is created."""
-    if mutate.is_exempt(manifest):
+    if election.is_exempt(manifest):
         return manifest
 
     finalizers = [target_key(name).finalizer for name in TARGETS]
-    proxy: Any = jsonpatch.apply_patch(
-        manifest, mutate.proxy_patch(manifest, NAMESPACE, finalizers, MANIFESTS)
-    )
+    patch = mutate.proxy_patch(manifest, NAMESPACE, finalizers, MANIFESTS, failover=failover)
+    proxy: Any = jsonpatch.apply_patch(manifest, patch)
     return proxy

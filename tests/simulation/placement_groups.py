@@ -43,11 +43,14 @@ class Group:
         if share is None or node in self.closed:
             return True
 
-        if share.maximum is not None and bound[node] >= share.maximum:
+        is_single = self.policy.mode is Mode.SINGLE
+        others = len(self.pods) - 1 if is_single else bound[node]  # all are to fit in one
+        if share.maximum is not None and others >= share.maximum:
             return True
 
-        if self.policy.mode is Mode.SINGLE:
-            return bool(bound) and bound[node] < max(bound.values())
+        if is_single:
+            most = [each for each, count in bound.items() if count == max(bound.values())]
+            return bool(most) and most != [node]  # of several, either may be where all go
 
         if self.policy.mode is Mode.ANY:
             return False
@@ -72,10 +75,16 @@ def misplaced(group: Group) -> Iterator[str]:
                 yield f"{where}, and {policy.name} wants none"
             elif node not in shares:
                 yield f"{where}, which is not of {policy.name}"
-            elif here in shares and shares[node].tier < shares[here].tier:
+            elif here in shares and _is_worse(group, node, here):
                 yield f"{where}, which is worse"
             elif plan and here in plan and group.bound[here] <= plan[here]:
                 yield f"{where}, and runs where it is planned: {dict(group.bound)}, {dict(plan)}"
+
+
+def _is_worse(group: Group, node: str, here: str) -> bool:
+    """Tell whether a cluster comes after another: by tier, once it has its minimum."""
+    there = group.shares[node]
+    return there.tier < group.shares[here].tier and group.bound[node] >= there.minimum
 
 
 def lacks_cost(pod: Object) -> bool:

@@ -39,6 +39,7 @@ class PlacementRules:
     schedule: Schedule
     violations: list[Violation] = field(default_factory=list)
     _overflowed: set[str] = field(default_factory=set)  # workloads of which a pod ever did
+    _handed: dict[str, str] = field(default_factory=dict)  # UID -> UID of the pod that replaces it
     _changed: float = 0.0  # when something that plans depend on last changed
 
     def follow(self) -> None:
@@ -141,16 +142,29 @@ class PlacementRules:
             old, new = objects.spec(change.old or {}), objects.spec(change.new or {})
             self._changed = now if old != new else self._changed
 
-        if kind is not kinds.PODS or self.schedule.faults or change.new is None:
+        if kind is not kinds.PODS or change.new is None:
             return
 
         pod = change.new
+        if replaced := objects.annotations(pod).get(keys.PRESERVED_FROM):
+            self._on_handed(replaced, objects.uid(pod))
+
+        if self.schedule.faults:
+            return
+
         if "overflow" in objects.annotations(pod).get(keys.PLACED, ""):
             self._overflowed.add(objects.labels(pod).get("app", ""))
 
         is_new = node_of(pod) and change.old is not None and not node_of(change.old)
         if is_new and (now - self._changed > _HEARD or self.schedule.policies.are_stable):
             self._on_bound(pod)
+
+    def _on_handed(self, replaced: str, replacement: str) -> None:
+        """Look at a pod that was given what another one has handed on; both are UIDs."""
+        before = self._handed.get(replaced, replacement)
+        self._handed[replaced] = replacement
+        if before != replacement and any(objects.uid(p) == before for p in self.source.pods()):
+            self._wrong("a pod hands on to one other pod", f"{replaced} to {before}, {replacement}")
 
     def _on_bound(self, pod: Object) -> None:
         """Look at a pod that was bound just now, where nothing fails and all is known."""
@@ -164,7 +178,7 @@ class PlacementRules:
             self._wrong("pods go to clusters of their policy", f"{key} is on {node}")
         elif share.maximum is not None and bound[node] > share.maximum:
             self._wrong("maximums are kept", f"{key}: {bound[node]} on {node}, {share}")
-        elif group.policy.mode is Mode.SINGLE and bound[node] < max(bound.values()):
+        elif _is_together(group.policy) and bound[node] < max(bound.values()):
             self._wrong("Single keeps pods together", f"{key} is on {node}: {dict(bound)}")
 
         if not objects.annotations(pod).get(keys.PLACED):
@@ -201,6 +215,11 @@ class PlacementRules:
         over = {node: count for node, count in bound.items() if count > plan.get(node, 0)}
         if over:
             yield f"{group.workload} is in {dict(bound)}, planned is {dict(plan)}"
+
+
+def _is_together(policy: Policy) -> bool:
+    """Tell whether pods go where the others are: all but those that are being moved as one."""
+    return policy.mode is Mode.SINGLE and not policy.drains
 
 
 def _lives(pod: Object) -> bool:

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from vnode.api import keys, kinds
 from vnode.api.objects import Object
+from vnode.scheduling.placement.failover import Failover, PreservedValue
 
 APP: Final = "app"
+PRESERVED: Final = "example.com/preserved"  # an annotation
 UNKNOWN: Final = "moon"  # a cluster that no Target leads to
 _WITH: Final = 0.5  # the share of schedules that have policies
 _STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
 _CALM: Final = 0.5  # of those: nothing fails
-_TIGHT: Final = 0.4  # of those: a target is full at once
+_TIGHT: Final = 0.3  # of those: a target is full at once
 _SHRINKS: Final = 0.5  # of those: ReplicaSets lose pods at the end
-_STEADY: Final = 0.5  # of those: an hour of steady load follows, if no pod ends by itself
+_STEADY: Final = 0.07  # of those: an hour follows, which costs as much as ten other schedules
+_LOSES: Final = 0.4  # of those: policies say what becomes of pods whose cluster is lost
+_LOST_AT: Final = (5.0, 35.0)  # seconds
+_MOVES: Final = 0.25  # of those that are left: a policy has pods of a Deployment moved
+_MOVED_AT: Final = (10.0, 30.0)  # seconds
 _WRONG: Final = 0.1  # of the policies: they name a cluster that does not exist
 
 
@@ -60,6 +66,18 @@ class Cordon:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """A virtual node has the taints of one that is not ready, for so many seconds."""
+
+    at: float
+    target: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"+{self.at:.1f}s lose {self.target} for {self.seconds:.1f}s"
+
+
+@dataclass(frozen=True, slots=True)
 class Policies:
     """All that happens about policies in one schedule."""
 
@@ -69,15 +87,27 @@ class Policies:
     """Whether nothing else may fail, so that more can be promised."""
     tight: str = ""
     """A target that has room for one small pod only, so that others overflow; "" for none."""
+    moved: str = ""
+    """A target out of which pods are moved; "" for none."""
     shrinks: bool = False
     """Whether Deployments lose half of their pods once all is at rest."""
     steady: bool = False
     """Whether an hour is to pass at the end in which nothing happens."""
+    losses: tuple[Loss, ...] = ()
 
     @property
     def are_stable(self) -> bool:
         """Whether all policies are there before any pod, and nothing about them changes."""
-        return not self.cordons and all(change.at <= 0.0 for change in self.changes)
+        is_quiet = not self.cordons and not self.losses
+        return is_quiet and all(change.at <= 0.0 for change in self.changes)
+
+    @property
+    def failover(self) -> Failover | None:
+        """What the webhook finds in all policies, as if it never knew of their changes."""
+        specs = [change.spec or {} for change in self.changes]
+        found = [spec["failover"] for spec in specs if "failover" in spec]
+        keeps = any("preserve" in each for each in found)
+        return Failover(preserve=(PreservedValue(PRESERVED),) if keeps else ()) if found else None
 
 
 def draw(
@@ -108,14 +138,51 @@ def draw(
         changes = [PolicyChange(0.0, "p0", _overflowing(dice, targets))]
 
     cordons = () if stable or dice.random() < 0.6 else (_cordon(dice, targets, moment),)
-    return Policies(
+    moving = random.Random(f"moves {seed}")
+    moved = moving.choice(targets) if not tight and moving.random() < _MOVES else ""
+    if moved:
+        changes, cordons = _moving(moving, moved, targets), ()
+
+    drawn = Policies(
         tuple(sorted(changes, key=lambda change: change.at)),
         cordons,
         dice.random() < _CALM,
         tight,
+        moved,
         dice.random() < _SHRINKS,
         dice.random() < _STEADY,
     )
+    failing = random.Random(f"failover {seed}")
+    return _failing_over(failing, drawn, targets) if failing.random() < _LOSES else drawn
+
+
+def _failing_over(dice: random.Random, policies: Policies, targets: Sequence[str]) -> Policies:
+    """Have policies replace the pods of clusters that are lost."""
+
+    def amended(change: PolicyChange) -> PolicyChange:
+        if change.spec is None or dice.random() < 0.2:
+            return change
+
+        purge = dice.choice(("Graceful", "Graceful", "Immediate", "Never"))
+        failover: Object = {"purge": purge}
+        if purge != "Never":
+            failover["tolerationSeconds"] = dice.choice((0, 1, 3))
+            failover["maxEvictionsPerMinute"] = dice.choice((10, 60, 600))
+
+        if purge == "Graceful":
+            failover["gracePeriodSeconds"] = dice.choice((1, 20, 600))
+
+        if dice.random() < 0.5:
+            failover["preserve"] = [{"annotation": PRESERVED, "fromStatus": "podIP"}]
+
+        return replace(change, spec={**change.spec, "failover": failover})
+
+    losses = (
+        Loss(dice.uniform(*_LOST_AT), dice.choice(targets), dice.choice((4.0, 10.0, 30.0)))
+        for _ in range(dice.choice((1, 2, 3)))
+    )
+    changes = tuple(amended(change) for change in policies.changes)
+    return replace(policies, changes=changes, losses=tuple(losses))
 
 
 def _cordon(dice: random.Random, targets: Sequence[str], moment: Callable[[], float]) -> Cordon:
@@ -131,6 +198,10 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
 
     if dice.random() < _WRONG:
         spec["clusters"] = {"names": [UNKNOWN]}
+
+    if mode == "Single" and dice.random() < 0.4:
+        spec["drain"] = [{"cluster": dice.choice(targets), "maxReplicas": dice.choice((0, 0, 1))}]
+        spec["failback"] = {"maxConcurrent": dice.choice((1, 2, "50%"))}
 
     if mode not in ("Spread", "Fill"):
         return spec
@@ -156,6 +227,27 @@ def _spec(dice: random.Random, workloads: Sequence[str], targets: Sequence[str])
         spec["targets"] = _targets(dice, targets, is_weighted=dice.random() < 0.8)
 
     return spec
+
+
+def _moving(dice: random.Random, moved: str, targets: Sequence[str]) -> list[PolicyChange]:
+    """Draw a policy that has fewer pods in one target after a while, and perhaps more again."""
+    mode = dice.choice(("Spread", "Spread", "Fill", "Single"))
+    most = {"maxConcurrent": dice.choice((1, 1, 2, "50%"))}
+    begin: Object = {"selector": {"matchLabels": {}}, "mode": mode, "failback": most}
+    drain = {"drain": [{"cluster": moved, "maxReplicas": dice.choice((0, 0, 1))}]}
+    first, then = begin, {**begin, **drain}
+    if mode != "Single" and dice.random() < 0.5:
+        others = [name for name in targets if name != moved]
+        begin = {**begin, "reschedule": {"when": ["PolicyChanged"]}}
+        first = {**begin, "targets": [{"cluster": moved}]}
+        then = {**begin, "targets": [{"cluster": name} for name in others]}
+
+    at = dice.uniform(*_MOVED_AT)
+    changes = [PolicyChange(0.0, "p0", first), PolicyChange(at, "p0", then)]
+    if dice.random() < 0.3:
+        changes.append(PolicyChange(at + dice.uniform(1.0, 10.0), "p0", first))
+
+    return changes
 
 
 def _overflowing(dice: random.Random, targets: Sequence[str]) -> Object:

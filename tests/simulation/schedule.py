@@ -1,29 +1,18 @@
-"""One schedule: what users want and do, what breaks, and how slow all is, drawn from a seed. Pure.
-
-A schedule is small, so that thousands of them can be run and one that fails can be read.
-"""
+"""One schedule: what users want and do, what breaks, and how slow all is."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from tests.simulation import policies as drawing
-from tests.simulation.policies import Cordon, Policies, PolicyChange
+from tests.simulation.policies import Cordon, Loss, Policies, PolicyChange
 
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
 CLUSTERS: Final = (SOURCE, *TARGETS)
 SPAN: Final = 40.0
 """Seconds within which everything happens; then all heals."""
-
-_MOST_PODS: Final = 6
-_ACTIONS: Final = (1, 8)
-_FAULTS: Final = (1, 5)
-_CALM: Final = 0.25
-"""The share of schedules without faults, in which more is promised."""
 
 
 class Owner(StrEnum):
@@ -144,107 +133,9 @@ class Schedule:
 
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""
-        parts: list[Workload | Action | Fault | PolicyChange | Cordon]
+        parts: list[Workload | Action | Fault | PolicyChange | Cordon | Loss]
         parts = [*self.workloads, *self.actions, *self.faults]
-        parts += [*self.policies.changes, *self.policies.cordons]
+        parts += [*self.policies.changes, *self.policies.cordons, *self.policies.losses]
         parts.sort(key=lambda each: each.at)
         head = f"latency {self.latency:g}s, nodes {self.nodes}, {self.parallel} candidates at once"
         return [head, *map(str, parts)]
-
-
-def draw(seed: int) -> Schedule:
-    """Draw the schedule of a seed."""
-    dice = random.Random(seed)
-    latency = dice.choice((0.001, 0.005, 0.02, 0.1, 0.4))
-    moments = _Moments(dice, latency)
-    faults = 0 if dice.random() < _CALM else dice.randint(*_FAULTS)
-    nodes = {t: tuple(dice.randint(1, 4) for _ in range(dice.randint(1, 2))) for t in TARGETS}
-    workloads = tuple(_workloads(dice, moments))
-    schedule = Schedule(
-        seed,
-        latency,
-        nodes,
-        workloads,
-        tuple(_action(dice, moments) for _ in range(dice.randint(*_ACTIONS))),
-        tuple(_fault(dice, moments) for _ in range(faults)),
-        dice.choice((1, 1, 2)),
-    )
-    named = [*(workload.name for workload in workloads), "web"]
-    policies = drawing.draw(seed, named, TARGETS, moments.draw)
-    if any(workload.runs for workload in workloads):
-        policies = replace(policies, steady=False)  # pods that end make room for others
-
-    left = () if policies.calm else schedule.faults
-    schedule = replace(schedule, policies=policies, faults=left)
-    return _overflowing(schedule, policies.tight) if policies.tight else schedule
-
-
-def _overflowing(schedule: Schedule, tight: str) -> Schedule:
-    """Add a Deployment that is larger than one of its targets."""
-    more = Workload("web", Owner.REPLICA_SET, 0.0, count=4 + schedule.seed % 3)
-    nodes: dict[str, tuple[int, ...]] = dict.fromkeys(schedule.nodes, (4, 4))
-    nodes[tight] = (1,)
-    return replace(schedule, nodes=nodes, workloads=(*schedule.workloads, more))
-
-
-class _Moments:
-    """When things happen: mostly soon after each other, so that they meet before they are over."""
-
-    def __init__(self, dice: random.Random, latency: float) -> None:
-        self._dice = dice
-        self._busy = [0.0, *(dice.uniform(0, SPAN) for _ in range(2))]
-        self._apart = latency * 10 + 0.1  # about as long as a pod takes to be bound
-
-    def draw(self) -> float:
-        """Draw one."""
-        if self._dice.random() < 0.3:
-            return self._dice.uniform(0, SPAN)
-
-        after = self._dice.expovariate(1 / self._apart)
-        return min(self._dice.choice(self._busy) + after, SPAN)
-
-
-def _workloads(dice: random.Random, moments: _Moments) -> list[Workload]:
-    left, found = dice.randint(2, _MOST_PODS), []
-    while left > 0:
-        owner, count = dice.choice(list(Owner)), min(left, dice.randint(1, 3))
-        may_choose = owner is not Owner.STATEFUL_SET  # no finalizer keeps the name of such a pod
-        ends = owner is Owner.JOB or (owner is Owner.USER and dice.random() < 0.5)
-        found.append(
-            Workload(
-                f"{owner.value[0]}{len(found)}",
-                owner,
-                moments.draw() if dice.random() < 0.5 else 0.0,
-                count,
-                dice.choice((1, 1, 1, 2)),
-                dice.choice((0.5, 5.0, 20.0)) if ends else 0.0,
-                dice.choice((0.0, 0.3)) if ends else 0.0,
-                dice.choice((30, 30, 5, 1)),
-                dice.choice((0.1, 2.0, 8.0)),
-                dice.choice(TARGETS) if may_choose and dice.random() < 0.15 else "",
-            )
-        )
-        left -= count
-
-    return found
-
-
-def _action(dice: random.Random, moments: _Moments) -> Action:
-    return Action(dice.choice(list(Verb)), moments.draw(), dice.randrange(100))
-
-
-def _fault(dice: random.Random, moments: _Moments) -> Fault:
-    trouble, cluster = dice.choice(list(Trouble)), dice.choice(CLUSTERS)
-    at, seconds = moments.draw(), dice.choice((1.0, 5.0, 15.0, 40.0)) * dice.random()
-    match trouble:
-        case Trouble.ERRORS:
-            share, status = dice.choice((0.1, 0.5, 1.0)), dice.choice((500, 500, 409, 429, 403))
-            return Fault(trouble, cluster, at, seconds, share, status)
-        case Trouble.LOST_ANSWERS:
-            return Fault(trouble, cluster, at, seconds, dice.choice((0.1, 0.5)))
-        case Trouble.RESTART:
-            return Fault(trouble, cluster, at, seconds * dice.choice((0.0, 1.0)))
-        case Trouble.FREEZE | Trouble.STOP | Trouble.SLOW:
-            return Fault(trouble, cluster, at, seconds)
-        case _:
-            return Fault(trouble, cluster, at)

@@ -21,6 +21,7 @@ from tests.simulation.invariants import Everything
 from tests.simulation.kube_scheduler import CandidateScheduler
 from tests.simulation.kubelet import PodSimulator
 from tests.simulation.monitor import Monitor
+from tests.simulation.move_rules import MoveRules
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
 from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Owner, Schedule
@@ -32,8 +33,9 @@ _REST: Final = 480.0
 """Seconds without a move after which none is due: there must have been room for 300 of them before
 pods go back, and then the workload is looked at within a minute, and its placeholders are."""
 _LOOK: Final = 5.0  # seconds between looks at whether things have settled
-PATIENCE: Final = 400.0
-"""Seconds that things may take to settle: longer than anybody waits to try something again."""
+PATIENCE: Final = 1000.0
+"""Seconds that things may take to settle: longer than anybody waits to try something again, and
+than a moved pod waits for its replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Outcome:
     pods: int
     delegates: int
     requests: int
+    moves: int
     seconds: float
     trace: tuple[str, ...] = ()
 
@@ -87,7 +90,7 @@ class Simulation:
         self.schedulers = {
             name: CandidateScheduler(c, self.agents[name]) for name, c in self.targets.items()
         }
-        self.owners = Controllers(self.source)
+        self.owners = Controllers(self.source, schedule.policies.failover)
         self.monitor = Monitor(
             self.source, self.targets, self.kubelets, not schedule.faults, [] if traced else None
         )
@@ -95,6 +98,7 @@ class Simulation:
         self.administrators = Administrators(self.source, self.monitor.note)
         self.injector = FaultInjector(self.clusters, self.agents, random.Random(dice.random()))
         self.placement = PlacementRules(self.source, self.targets, schedule)
+        self.moves = MoveRules(self.source, self.targets, self.owners, schedule)
         self.everything = Everything(
             self.source,
             self.targets,
@@ -146,6 +150,7 @@ class Simulation:
         self.owners.follow()
         self.monitor.follow()
         self.placement.follow()
+        self.moves.follow()
         for agent in self.agents.values():
             agent.start()
 
@@ -204,7 +209,11 @@ class Simulation:
                 if (failure := agent.failure()) is not None:
                     return [Violation("agents never end by themselves", f"{name}: {failure!r}")]
 
-            if wrong := [*self.monitor.history.violations, *self.placement.violations]:
+            if wrong := [
+                *self.monitor.history.violations,
+                *self.placement.violations,
+                *self.moves.violations,
+            ]:
                 return wrong
 
             found = look()
@@ -241,6 +250,7 @@ async def _simulate(schedule: Schedule, faults: _Faults, traced: bool) -> Outcom
         len(simulation.owners.made),
         simulation.monitor.history.delegates,
         sum(len(cluster.server.requests) for cluster in simulation.clusters.values()),
+        simulation.moves.moves,
         running.time(),
         tuple(simulation.monitor.trace or ()),
     )

@@ -10,18 +10,28 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 from typing import Final
 
-from tests.simulation.schedule import draw
+from tests.simulation.drawing import draw
 from tests.simulation.simulation import Outcome, simulate
 
 _BATCH: Final = 20
 
 
 def run_batch(seeds: range) -> list[Outcome]:
-    """Run some schedules; one garbage collection after all is quicker than many in between."""
+    """Run some schedules.
+
+    Garbage is collected after each, when nearly all is garbage, and of what was there before the
+    first one nothing is looked at.
+    """
     gc.disable()
-    outcomes = [simulate(draw(seed)) for seed in seeds]
     gc.collect()
-    return outcomes
+    gc.freeze()
+    return [_run(seed) for seed in seeds]
+
+
+def _run(seed: int) -> Outcome:
+    outcome = simulate(draw(seed))
+    gc.collect()
+    return outcome
 
 
 def run(first: int, seconds: float, jobs: int) -> Iterator[Outcome]:

@@ -13,8 +13,9 @@ import pytest
 
 from scheduler_plugins.placement import PlacementPolicy
 from tests.simulation import loop
+from tests.simulation.drawing import draw
 from tests.simulation.policies import UNKNOWN, Policies, PolicyChange
-from tests.simulation.schedule import SPAN, TARGETS, Owner, Schedule, Workload, draw
+from tests.simulation.schedule import SPAN, TARGETS, Owner, Schedule, Workload
 from tests.simulation.simulation import simulate
 from vnode.api.clock import SystemClock
 from vnode.placement.decoding import decode
@@ -101,6 +102,35 @@ def test_half_of_the_schedules_have_policies_and_the_same_ones_each_time() -> No
     for each in drawn:
         for change in each.policies.changes:
             assert change.spec is None or decode(change.object("default"))
+
+
+def test_most_schedules_are_small_and_some_are_not() -> None:
+    pods = [sum(workload.count for workload in draw(seed).workloads) for seed in range(200)]
+    assert sum(count <= 3 for count in pods) > 110
+    assert sum(count > 4 for count in pods) > 8
+
+
+def test_a_timer_that_was_cancelled_lets_no_time_pass() -> None:
+    async def wait() -> float:
+        running = asyncio.get_running_loop()
+        running.call_later(50, running.stop).cancel()
+        running.call_later(10, lambda: None)
+        await asyncio.sleep(20)
+        return running.time()
+
+    assert loop.run(wait()) == pytest.approx(20.0, abs=0.001)
+
+
+def test_timers_of_one_time_are_called_in_the_order_in_which_they_were_set() -> None:
+    async def wait() -> list[int]:
+        running, called = asyncio.get_running_loop(), list[int]()
+        for number in range(20):
+            running.call_at(5.0, called.append, number)
+
+        await asyncio.sleep(6)
+        return called
+
+    assert loop.run(wait()) == list(range(20))
 
 
 def test_the_same_schedule_takes_the_same_course() -> None:
