@@ -83,7 +83,8 @@ async def run(arguments: argparse.Namespace, there: Fleet) -> list[Violation]:
         watcher = Watcher(one)
         watching = group.create_task(watcher.run(), name="watch")
         await watcher.synced()
-        runner = Runner(one, watcher, dice, say, random.Random(f"hostile {seed}"))
+        others = (random.Random(f"{what} {seed}") for what in ("hostile", "policies", "replaced"))
+        runner = Runner(one, watcher, dice, say, *others)
         found = await runner.begin()
         found = found or await runner.run(arguments.minutes * 60, arguments.longest)
         found = found or await runner.finish()
@@ -101,6 +102,8 @@ def _report(
     say(f"  actions: {_counts(tally.actions)}")
     say(f"  faults: {_counts(tally.faults)}")
     say(f"  hostile: {_counts(runner.hostility.done)}")
+    say(f"  placement policies: {_counts(runner.placements.done)}")
+    say(f"  replaced targets: {_counts(runner.replacer.done)}")
     requests = sum(
         (fault_proxy.counts for fault_proxy in one.fault_proxies.values()),
         start=type(tally.faults)(),

@@ -191,7 +191,10 @@ class Actor:
             return
 
         if phase(proxy) == "Pending":  # nothing is anywhere yet; the user ends what there is
-            await self._harness.source.discard(kinds.PODS, proxy)
+            if action.verb is Verb.EVICT_DELEGATE:  # a deletion would be a failure to a Job
+                await evict(self._harness.source, proxy)
+            else:
+                await self._harness.source.discard(kinds.PODS, proxy)
         elif node_of(proxy):
             raise Conflict(409, "Conflict", "its chaperon has not been seen yet")
 

@@ -29,6 +29,17 @@ _PIECE = 1 << 16
 _BROKEN = (OSError, asyncio.IncompleteReadError, ValueError, asyncio.LimitOverrunError)
 
 
+def showing(pair: Pair) -> ssl.SSLContext:
+    """Make the context of a server that shows that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pair.certificate_pem + pair.key_pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+    return context
+
+
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """An API server, and how to be it: `pki` is the folder with its cluster's authority."""
@@ -42,14 +53,7 @@ class Upstream:
         certificate = x509.load_pem_x509_certificate((self.pki / "ca.crt").read_bytes())
         key = serialization.load_pem_private_key((self.pki / "ca.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        pair = Authority(Pair(certificate, key)).server("fault_proxy", [host])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(pair.certificate_pem + pair.key_pem)
-            file.flush()
-            context.load_cert_chain(file.name)
-
-        return context
+        return showing(Authority(Pair(certificate, key)).server("fault_proxy", [host]))
 
     def calling(self) -> ssl.SSLContext:
         """A context that trusts the API server, and nobody else."""

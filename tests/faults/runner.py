@@ -10,14 +10,17 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from tests.faults import breaking, drawing, rules, snapshot, timing
 from tests.faults.acting import Actor, remove_all
 from tests.faults.harness import Harness, agents_of
 from tests.faults.hostility import Hostility
+from tests.faults.placement_acts import PolicyAct
+from tests.faults.placements import Placements
 from tests.faults.plan import ENDING, SOURCE, TARGETS, Action, Kind, Step, Verb, Wish
+from tests.faults.replacing import ReplaceAct, Replacer
 from tests.faults.snapshot import Snapshot, Violation
 from tests.faults.targets import NAMESPACE
 from tests.faults.watching import Watcher
@@ -48,6 +51,8 @@ class Runner:
         dice: random.Random,
         say: Callable[[str], None],
         hostile: random.Random,
+        planning: random.Random,
+        replacing: random.Random,
     ) -> None:
         self.tally = Tally()
         self._harness = harness
@@ -59,6 +64,8 @@ class Runner:
         self.hostility = Hostility(
             harness, hostile, lambda: list(watcher.snapshot(self._wish).proxies.values())
         )
+        self.placements = Placements(harness, planning)
+        self.replacer = Replacer(harness, replacing, watcher.remove)
 
     async def run(self, seconds: float, longest: float) -> list[Violation]:
         """Steps for that time, and the violations, of which there should be none."""
@@ -74,6 +81,7 @@ class Runner:
     async def begin(self) -> list[Violation]:
         """What an earlier run left in this fleet goes, without a trace."""
         await remove_all(self._harness.source)
+        await self.placements.begin()
         await self.hostility.begin()
         return await self.hostility.end() or await self._settle({})
 
@@ -83,15 +91,19 @@ class Runner:
         actions += [Action(Verb.REMOVE_THING, 0, thing=t) for t in self._wish.things.values()]
         self._say("last step: remove everything")
         self._wish = Wish()
+        await self.placements.end()
         await asyncio.gather(*(self.actor.act(action) for action in actions))
         return await self._settle({})
 
     async def _step(self, longest: float) -> list[Violation]:
         agents = agents_of(self._harness.fleet, SOURCE)
         step, wish = drawing.draw(self._dice, self._wish, longest=longest, agents=agents)
-        self._tell(step)
+        acts = self.placements.draw(wish)
+        replaced = self.replacer.draw(step, wish)
+        self._tell(step, acts, replaced)
         before = self._watcher.snapshot(self._wish)
-        survivors = untouched(before, step)
+        ending = step.removed_targets | ({replaced.target} if replaced else set())
+        survivors = untouched(before, step, self.placements.movable(acts), ending)
         self._watcher.removed.clear()
         self._watcher.forced = step.forced_targets
         async with asyncio.TaskGroup() as group:
@@ -99,6 +111,8 @@ class Runner:
             hostile = group.create_task(self.hostility.run(), name="hostility")
             tasks = [
                 *(group.create_task(self._act(a, step), name=str(a)) for a in step.actions),
+                *(group.create_task(self.placements.act(a), name=str(a)) for a in acts),
+                *(group.create_task(self.replacer.act(r), name=str(r)) for r in [replaced] if r),
                 *(
                     group.create_task(breaking.cause(self._harness, f), name=str(f))
                     for f in step.faults
@@ -110,9 +124,10 @@ class Runner:
             self._wish = wish
             await self.actor.leaver.install_again()
             await self.actor.targets.put_back()
+            await self.replacer.put_back()
             found = await self.hostility.end() or await self._settle_without(survivors)
             await self.actor.leaver.connect_again()
-            found = found or await self._settle(survivors)
+            found = found or await self._settle(survivors, is_planned=True)
             keeping.cancel()
 
         return found
@@ -140,18 +155,29 @@ class Runner:
 
         await self.actor.act(action, timed=action.timed_on in step.undisturbed)
 
-    def _tell(self, step: Step) -> None:
+    def _tell(self, step: Step, acts: list[PolicyAct], replaced: ReplaceAct | None) -> None:
         self._say(f"step {self.tally.steps}")
         for action in step.actions:
             self.tally.actions[action.verb] += 1
             self._say(f"  {action}")
 
+        for act in acts:
+            self._say(f"  {act}")
+
+        if replaced is not None:
+            self._say(f"  {replaced}")
+
         for fault in step.faults:
             self.tally.faults[fault.trouble] += 1
             self._say(f"  {fault}")
 
-    async def _settle(self, survivors: dict[str, str]) -> list[Violation]:
-        """Wait until nothing is wrong, or until it is too late; what is wrong then."""
+    async def _settle(
+        self, survivors: dict[str, str], *, is_planned: bool = False
+    ) -> list[Violation]:
+        """Wait until nothing is wrong, or until it is too late; what is wrong then.
+
+        With `is_planned`, pods have to come to where placement policies plan them.
+        """
         began = time.monotonic()
         while True:
             await self._watcher.change(_QUIET)
@@ -165,7 +191,7 @@ class Runner:
                 continue
 
             if not found or late:
-                found = await self._ask(survivors)
+                found = await self._ask(survivors, is_planned=is_planned)
 
             if not found or late:
                 self.tally.settled.append(time.monotonic() - began)
@@ -193,20 +219,28 @@ class Runner:
                 said = [event.get(field) for field in ("lastTimestamp", "reason", "message")]
                 self._say(f"  event of {name}: {' '.join(map(str, said))}")
 
-    async def _ask(self, survivors: dict[str, str]) -> list[Violation]:
+    async def _ask(self, survivors: dict[str, str], *, is_planned: bool) -> list[Violation]:
         try:
-            return rules.violations(await self._watcher.fresh_snapshot(self._wish, survivors))
+            snapshot = await self._watcher.fresh_snapshot(self._wish, survivors)
+            found = rules.violations(snapshot)
+            return found or (await self.placements.violations() if is_planned else [])
         except VnodeError as error:
             return [Violation("API servers answer", str(error))]
 
 
-def untouched(before: Snapshot, step: Step) -> dict[str, str]:
-    """The pods, UID to key, that must be there after the step as they were before."""
-    gone = {snapshot.virtual_node(target) for target in step.removed_targets}
+def untouched(
+    before: Snapshot, step: Step, movable: frozenset[str], ending: Collection[str]
+) -> dict[str, str]:
+    """The pods, UID to key, that must be there after the step as they were before.
+
+    `movable` are the workloads whose pods placement policies may have moved, `ending` the targets
+    whose pods end.
+    """
+    gone = set(map(snapshot.virtual_node, ending))
     return {
         objects.uid(pod): key
         for key, pod in before.proxies.items()
-        if objects.labels(pod).get(snapshot.APP) not in step.touched
+        if objects.labels(pod).get(snapshot.APP) not in step.touched | movable
         and snapshot.node_of(pod) not in gone
         and snapshot.phase(pod) in snapshot.ALIVE
         and not objects.is_terminating(pod)

@@ -54,9 +54,7 @@ async def send(c1: Client, name: str, **fields: object) -> Object:
 
 
 async def runs(client: Client, name: str) -> Object:
-    return await kit.until_one(
-        client, kinds.PODS, name, "default", lambda pod: kit.phase(pod) == "Running", seconds=60
-    )
+    return await kit.until_running(client, name, seconds=60)
 
 
 async def child(client: Client, parent: Object, kind: Kind = kinds.PODS) -> Object:

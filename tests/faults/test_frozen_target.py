@@ -52,8 +52,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def pinned(name: str, target: str) -> Object:
     """A pod that may be in one target only."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-    pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})
+    pod = kit.pod_in(target, name)
     pod["metadata"]["labels"][PROBE] = target
     return pod
 
@@ -181,26 +180,14 @@ async def crowd(source: Client) -> None:
     """Many pods run in the target that is to freeze."""
     many = kit.deployment("crowd", MANY, pinned("crowd", FROZEN))
     await source.create(kinds.DEPLOYMENTS, many, "default")
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, MANY),
-        namespace="default",
-        label_selector="app=crowd",
-        seconds=120,
-    )
+    await kit.until_pods(source, "crowd", lambda all_: kit.running(all_, MANY), seconds=120)
 
 
 async def asked_to_end(source: Client) -> None:
     """The crowd is to end."""
     await source.delete(kinds.DEPLOYMENTS, "crowd", "default", propagation="Background")
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: all(map(objects.is_terminating, all_.values())),
-        namespace="default",
-        label_selector="app=crowd",
-        seconds=60,
+    await kit.until_pods(
+        source, "crowd", lambda all_: all(map(objects.is_terminating, all_.values())), seconds=60
     )
 
 

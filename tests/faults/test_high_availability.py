@@ -84,9 +84,7 @@ async def test_whichever_agent_is_left_admits_reserves_and_serves_logs(
 ) -> None:
     name = f"left-with-{survivor}"
     await create(source, name)
-    pod = await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    pod = await kit.until_running(source, name, seconds=60)
     assert objects.spec(pod)["nodeName"] == NODE
     own = Site(fleet.folder).site("c1").agents[AGENTS.index(survivor)]
     address = {"type": "InternalIP", "address": own}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests import kit
+from tests import kit, placement_policies
 from tests.faults.conftest import started
 from tests.kit import Fleet
 from vnode.api import keys, kinds, names, objects
@@ -50,14 +50,7 @@ def impatient(name: str) -> Object:
 
 async def deployed(source: Client, name: str, template: Object, replicas: int) -> dict[str, Object]:
     await source.create(kinds.DEPLOYMENTS, kit.deployment(name, replicas, template), "default")
-    return await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, replicas),
-        namespace="default",
-        label_selector=f"app={name}",
-        seconds=60,
-    )
+    return await kit.until_pods(source, name, lambda all_: kit.running(all_, replicas), seconds=60)
 
 
 async def remove(source: Client, *deployments: str) -> None:
@@ -93,9 +86,9 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
         )
         noticed = time.monotonic() - cut
         assert (objects.condition(node, "Ready") or {})["reason"] == "Unreachable"
-        await kit.until(
+        await kit.until_pods(
             source,
-            kinds.PODS,
+            "impatient",
             lambda all_: (
                 sum(
                     kit.phase(pod) == "Running" and objects.spec(pod)["nodeName"] == C3
@@ -104,8 +97,6 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
                 )
                 == 3
             ),
-            namespace="default",
-            label_selector="app=impatient",
             seconds=60,
         )
         replaced = time.monotonic() - cut
@@ -118,25 +109,12 @@ async def test_a_lost_targets_pods_are_replaced_as_they_wish_and_end_when_it_is_
         back = time.monotonic()
         await asyncio.to_thread(fleet.run, "heal", "c2")
 
-    after = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 3),
-        namespace="default",
-        label_selector="app=impatient",
-        seconds=60,
-    )
+    after = await kit.until_pods(source, "impatient", lambda all_: kit.running(all_, 3), seconds=60)
     ended = time.monotonic() - back
     assert not {objects.uid(p) for p in before.values()} & {objects.uid(p) for p in after.values()}
     assert not await delegates(c2, "impatient")
     assert (await delegates(c2, "patient")).keys() == kept.keys()
-    now = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 2),
-        namespace="default",
-        label_selector="app=patient",
-    )
+    now = await kit.until_pods(source, "patient", lambda all_: kit.running(all_, 2))
     assert {objects.uid(p) for p in now.values()} == {objects.uid(p) for p in patient.values()}
     await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=30)
     print(
@@ -173,14 +151,7 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
     finally:
         await asyncio.to_thread(fleet.run, "heal", "c1")
 
-    now = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 2),
-        namespace="default",
-        label_selector="app=alone",
-        seconds=60,
-    )
+    now = await kit.until_pods(source, "alone", lambda all_: kit.running(all_, 2), seconds=60)
     assert {objects.uid(pod) for pod in now.values()} == {objects.uid(pod) for pod in pods.values()}
     again = found[key]
     parent = objects.annotations(again)[keys.PARENT_NAME]
@@ -194,3 +165,59 @@ async def test_a_lost_sources_pods_run_on_and_are_made_anew_if_they_are_evicted(
     )
     await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=60)
     await remove(source, "alone")
+
+
+@pytest.mark.timeout(240)
+async def test_a_policy_replaces_the_pods_of_a_lost_target_at_its_own_rate(
+    fleet: Fleet, source: Client, c2: Client, only_c2: None
+) -> None:
+    failover = {"tolerationSeconds": 5, "maxEvictionsPerMinute": 30}
+    await placement_policies.create(source, "web", failover=failover)
+    before = await deployed(source, "web", kit.pod("web"), 3)
+    seconds = [
+        toleration.get("tolerationSeconds")
+        for pod in before.values()
+        for toleration in objects.spec(pod)["tolerations"]
+        if toleration.get("effect") == "NoExecute"
+    ]
+    assert seconds == [None] * 6
+    await asyncio.to_thread(fleet.kubectl, "c1", "uncordon", C3)
+    await asyncio.to_thread(fleet.run, "partition", "c2")
+    try:
+        await kit.until_pods(
+            source,
+            "web",
+            lambda all_: sum(objects.is_terminating(pod) for pod in all_.values()) == 3,
+            seconds=90,
+        )
+        ending = await source.list(kinds.PODS, "default", label_selector="app=web")
+        moments = [
+            objects.parse_timestamp(str(objects.metadata(pod).get("deletionTimestamp")))
+            for pod in ending
+        ]
+        deleted = sorted(moment.timestamp() for moment in moments if moment)
+        assert deleted[1] - deleted[0] >= 1
+        assert deleted[2] - deleted[1] >= 1
+        await kit.until_event(
+            source, "default", "reason=FailedOver", "moved by placementpolicy/web (failover)"
+        )
+        await kit.until_pods(
+            source,
+            "web",
+            lambda all_: sum(_runs_in(pod, C3) for pod in all_.values()) == 3,
+            seconds=60,
+        )
+    finally:
+        await asyncio.to_thread(fleet.run, "heal", "c2")
+
+    after = await kit.until_pods(source, "web", lambda all_: kit.running(all_, 3), seconds=60)
+    assert all(_runs_in(pod, C3) for pod in after.values())
+    assert not await delegates(c2, "web")
+    await kit.until_one(source, kinds.NODES, C2, "", kit.is_ready, seconds=30)
+    await placement_policies.delete(source, "web")
+    await remove(source, "web")
+
+
+def _runs_in(pod: Object, node: str) -> bool:
+    runs = kit.phase(pod) == "Running" and not objects.is_terminating(pod)
+    return runs and objects.node_name(pod) == node
