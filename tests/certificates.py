@@ -53,11 +53,24 @@ class KeyAndCertificate:
         return context
 
 
+def unverified() -> ssl.SSLContext:
+    """Make the context of a client to whom any server will do: it is not what is tested."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def load(certificate: Path, key: Path) -> KeyAndCertificate:
     """Load a certificate and its key from PEM files."""
     private = serialization.load_pem_private_key(key.read_bytes(), password=None)
     assert isinstance(private, ec.EllipticCurvePrivateKey)
     return KeyAndCertificate(x509.load_pem_x509_certificate(certificate.read_bytes()), private)
+
+
+def kubelet_client(pki: Path) -> KeyAndCertificate:
+    """Load what the API server whose files are there shows to kubelets."""
+    return load(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
 
 
 def issue(

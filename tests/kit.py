@@ -168,6 +168,27 @@ async def until_one(
     return found[key]
 
 
+async def until_pods(
+    client: Client, app: str, condition: Callable[[dict[str, Object]], bool], seconds: float = 30
+) -> dict[str, Object]:
+    """Watch the pods in namespace default whose label `app` is that, until it holds of them."""
+    return await until(
+        client,
+        kinds.PODS,
+        condition,
+        namespace="default",
+        label_selector=f"app={app}",
+        seconds=seconds,
+    )
+
+
+async def until_running(client: Client, name: str, seconds: float = 30) -> Object:
+    """Watch a pod in namespace default until it runs."""
+    return await until_one(
+        client, kinds.PODS, name, "default", lambda pod: phase(pod) == "Running", seconds
+    )
+
+
 async def until_event(
     client: Client, namespace: str, field_selector: str, text: str = ""
 ) -> Object:
@@ -248,6 +269,12 @@ def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) ->
         "metadata": {"name": name, "annotations": annotations, "labels": {"app": name}},
         "spec": {"containers": [container], **spec},
     }
+
+
+def pod_in(target: str, name: str, **spec: Any) -> Object:
+    """A pod like that of `pod`, elected, which may be in one target only."""
+    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
+    return pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}, **spec)
 
 
 def deployment(name: str, replicas: int, template: Object) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from tests import answering
 from tests.answering import Answer
 from vnode.api import keys
 from vnode.api.objects import Object
+from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kube.store import Store
 from vnode.kubelet.auth.gate import Gate
@@ -48,11 +49,26 @@ async def find(_node: str, _namespace: str, _name: str) -> Object | None:
 
 @asynccontextmanager
 async def node(
-    answer: Answer, chaperon: Object = CHAPERON, pods: Sequence[Object] = (POD,)
+    answer: Answer,
+    chaperon: Object = CHAPERON,
+    pods: Sequence[Object] = (POD,),
+    authorization: Callable[[], Awaitable[str | None]] | None = None,
 ) -> AsyncIterator[TestServer]:
     """A virtual node with these pods, whose target answers everything so, and has that chaperon."""
+    async with answering.client(answer, "c2") as client:
+        if authorization is not None:
+            client.take_over(authorization)
+
+        async with node_of(client, chaperon, pods) as served:
+            yield served
+
+
+@asynccontextmanager
+async def node_of(
+    client: Client, chaperon: Object = CHAPERON, pods: Sequence[Object] = (POD,)
+) -> AsyncIterator[TestServer]:
+    """A virtual node with these pods, whose target is behind the client."""
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(answering.client(answer, "c2"))
         store = Store({PARENT_UID_INDEX: lambda _chaperon: "u"})
         store.put(chaperon)
         synced = asyncio.Event()

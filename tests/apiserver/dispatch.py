@@ -13,7 +13,8 @@ from tests.apiserver.applying import FieldManagers
 from tests.apiserver.reading import Reader
 from tests.apiserver.requests import Request
 from tests.apiserver.writing import Writer
-from vnode.api import kinds, objects
+from tests.unsigned_tokens import jwt
+from vnode.api import account_users, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
@@ -35,6 +36,7 @@ class Dispatcher:
         self._writer = writer
         self._clock = clock
         self._managers = FieldManagers()
+        self.refused: set[tuple[str, str]] = set()  # verb and resource, for reviews of access
         self._users: dict[str, str] = {}  # by token of a service account
 
     def answer(self, request: Request) -> Any:
@@ -64,7 +66,7 @@ class Dispatcher:
             return {**request.body, "status": self._reviewed(objects.spec(request.body))}
 
         if kind in resources.REVIEWS:
-            return {**request.body, "status": {"allowed": True}}
+            return {**request.body, "status": {"allowed": self._allows(request.body)}}
 
         if kind is resources.BINDINGS:
             return self._bind(f"{request.namespace}/{objects.name(request.body)}", request)
@@ -101,11 +103,18 @@ class Dispatcher:
             raise status.invalid(kind, request.name, "spec.expirationSeconds", cause)
 
         self._check_bound(request, kind, spec.get("boundObjectRef") or {})
-        token = f"token-{len(self._users) + 1}"
-        self._users[token] = f"system:serviceaccount:{request.namespace}:{request.name}"
-        ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
+        user, now = account_users.user_of(request.namespace, request.name), self._clock.now()
+        ends = now + timedelta(seconds=spec["expirationSeconds"])
+        life = {"iat": int(now.timestamp()), "exp": int(ends.timestamp())}
+        token = jwt(iss="https://memory.invalid", sub=user, jti=len(self._users), **life)
+        self._users[token] = user
         answer = {"token": token, "expirationTimestamp": objects.timestamp(ends)}
         return {**request.body, "spec": spec, "status": answer}
+
+    def _allows(self, review: Object) -> bool:
+        asked = objects.spec(review).get("resourceAttributes") or {}
+        parts = asked.get("resource", ""), asked.get("subresource", "")
+        return (asked.get("verb", ""), "/".join(filter(None, parts))) not in self.refused
 
     def _reviewed(self, spec: Object) -> Object:
         """Answer whose token it is, whenever it ends and whatever it is for."""

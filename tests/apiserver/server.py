@@ -83,6 +83,11 @@ class APIServer:
         """Have objects that are created or updated pass through it."""
         self._dispatcher.admissions.append(admission)
 
+    def refuse(self, verb: str, resource: str, *, refused: bool = True) -> None:
+        """Have reviews of access to that resource say no; requests themselves are still allowed."""
+        access = (verb, resource)
+        (self._dispatcher.refused.add if refused else self._dispatcher.refused.discard)(access)
+
     # What tests do to the objects, as somebody else would, without any rule.
 
     def add(self, kind: Kind, obj: Object) -> Object:

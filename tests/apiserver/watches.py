@@ -122,11 +122,15 @@ class Watch:
             raise self._failure
 
     async def _wait(self, moment: float) -> None:
-        try:
-            async with asyncio.timeout_at(moment if moment < float("inf") else None):
-                await self._wake.wait()
-        except TimeoutError:
+        if moment == float("inf"):
+            await self._wake.wait()
             return
+
+        timer = asyncio.get_running_loop().call_at(moment, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
 
     def _take(self) -> list[bytes]:
         if self.is_silent or self._failure is not None:

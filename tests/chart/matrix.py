@@ -20,6 +20,12 @@ MATRIX: Final[dict[str, Object]] = {
     "no budgets": {"podDisruptionBudget": None},
     "source only": {"scheduler": {"enabled": False}},
     "no sources": {"sourceController": {"enabled": False}},
+    "issuing": {"issuing": {"enabled": True, "namespaces": ["default"]}},
+    "decisions": {"decisions": {"follow": True, "publish": True}},
+    "target sets": {
+        "targetSets": {"enabled": True},
+        "controllerManager": {"config": {"inventory": {"namespaces": ["fleet"]}}},
+    },
     "agent elsewhere": {
         "debug": {"controllerManager": True, "candidateScheduler": True},
         "webhook": {"url": "https://192.0.2.1:9443/", "reinvocationPolicy": "IfNeeded"},

@@ -17,6 +17,7 @@ from vnode.telemetry import metrics
 
 RULES = CHART / "files" / "alerts.yaml"
 N = 'namespace="vnode"'
+PLUGIN = "vnode_exec_plugin_run_duration_seconds_count"
 
 # Alert -> series in which it fires, and the same in which it must not, at 30 minutes.
 CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
@@ -31,6 +32,33 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             f'vnode_target_healthy{{{N},target="t",pod="a"}}': "0x30",
             f'vnode_target_healthy{{{N},target="t",pod="b"}}': "1x30",
+        },
+    ),
+    "VnodeTargetCredentialsEnding": (
+        # The leader knows more than the others.
+        {
+            f'vnode_target_credentials_last{{{N},target="t",pod="a"}}': "1x30",
+            f'vnode_target_credentials_last{{{N},target="t",pod="b"}}': "0x30",
+        },
+        {f'vnode_target_credentials_last{{{N},target="t"}}': "1x30"},
+    ),
+    "VnodeExecPluginFailing": (
+        {f'{PLUGIN}{{{N},provider="p",outcome="failed"}}': "0+1x60"},
+        # It works for other Targets.
+        {
+            f'{PLUGIN}{{{N},provider="p",outcome="failed"}}': "0+1x60",
+            f'{PLUGIN}{{{N},provider="p",outcome="succeeded"}}': "0+1x60",
+        },
+    ),
+    "VnodeIssuedTokenEnded": (
+        # The leader knows more than the others.
+        {
+            f'vnode_issued_token_expiry_timestamp_seconds{{{N},pod="a"}}': "0x30",
+            f'vnode_issued_token_expiry_timestamp_seconds{{{N},pod="b"}}': "600x30",
+        },
+        {
+            f'vnode_issued_token_expiry_timestamp_seconds{{{N},pod="a"}}': "0x30",
+            f'vnode_issued_token_expiry_timestamp_seconds{{{N},pod="b"}}': "6000x30",
         },
     ),
     "VnodePodsPending": (

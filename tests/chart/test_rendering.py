@@ -129,7 +129,12 @@ def test_what_install_applies_is_what_the_chart_has(
 
 def test_without_the_source_controller_nobody_may_make_role_bindings() -> None:
     objs = template({"sourceController": {"enabled": False}})
-    roles = [obj for obj in objs if obj["kind"] in ("ClusterRole", "Role")]
+    bound = {obj["roleRef"]["name"] for obj in objs if obj["kind"].endswith("RoleBinding")}
+    roles = [
+        obj
+        for obj in objs
+        if obj["kind"] in ("ClusterRole", "Role") and obj["metadata"]["name"] in bound
+    ]
     resources = {r for role in roles for rule in role["rules"] for r in rule.get("resources", ())}
     assert "pods" in resources
     assert not resources & {"rolebindings", "clusterrolebindings", "clusterroles"}
@@ -143,6 +148,43 @@ def test_the_agents_file_loads(rendered: dict[str, Objects], tmp_path: Path) -> 
                 file.write_text(obj["data"]["agent.yaml"])
                 loaded = config.load(file)
                 assert loaded.source_controller == (name != "no sources")
+                assert loaded.issuing.enabled == (name == "issuing")
+
+
+def test_rights_to_issue_tokens_are_given_where_that_is_turned_on(
+    rendered: dict[str, Objects],
+) -> None:
+    def bound(name: str) -> set[tuple[str, str]]:
+        return {
+            (obj["roleRef"]["name"], obj["metadata"].get("namespace", ""))
+            for obj in rendered[name]
+            if obj["kind"].endswith("RoleBinding") and "issu" in obj["roleRef"]["name"]
+        }
+
+    assert bound("defaults") == set()
+    assert bound("issuing") == {("vnode-issuing", ""), ("vnode-issued-secrets", "default")}
+
+
+def test_rights_about_decisions_are_given_where_that_is_turned_on(
+    rendered: dict[str, Objects],
+) -> None:
+    def bound(name: str) -> set[str]:
+        roles = {o["roleRef"]["name"] for o in rendered[name] if o["kind"] == "ClusterRoleBinding"}
+        return {role for role in roles if "decisions" in role}
+
+    assert bound("defaults") == set()
+    assert bound("decisions") == {"vnode-decisions", "vnode-published-decisions"}
+
+
+def test_rights_to_make_targets_are_given_where_that_is_turned_on(
+    rendered: dict[str, Objects],
+) -> None:
+    def is_bound(name: str) -> bool:
+        roles = [each.get("roleRef", {}).get("name") for each in rendered[name]]
+        return "vnode-target-sets" in roles
+
+    assert not is_bound("defaults")
+    assert is_bound("target sets")
 
 
 def test_the_candidate_schedulers_file_is_that_of_the_command(

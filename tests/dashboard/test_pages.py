@@ -160,9 +160,7 @@ async def test_a_candidate_that_waits_for_its_target_is_shown_there(
 ) -> None:
     fleet.run("stop", "c2", "candidate-scheduler")
     try:
-        only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
-        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
-        await source.create(kinds.PODS, kit.pod("asks", annotations=annotations), "default")
+        await source.create(kinds.PODS, kit.pod_in("c2", "asks"), "default")
         await page.goto(address)
         await page.until("document.getElementById('flow-default/c2-candidates')")
     finally:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import os
-import ssl
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,54 +10,29 @@ import aiohttp
 import pytest
 import yaml
 
-from tests import certificates, kit
-from tests.e2e.test_leader_change import _until_ready
-from tests.integration.kubelets import _address_towards
-from tests.kit import ROOT, Fleet
+from tests import another_agent, certificates, kit
+from tests.integration.kubelets import address_towards
+from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.dashboard import page as pages
 from vnode.dashboard.auth import PATH
 from vnode.kube.client import Client
 
-PORTS = {"webhook": 19443, "extender": 19444, "health": 18080, "dashboard": 19445}
+PORT = 19445
 
 
 @pytest.fixture
 async def served(fleet: Fleet, source: Client, tmp_path: Path) -> AsyncIterator[str]:
     """Where it is; the agent that leads goes on leading."""
-    own = _address_towards(source.endpoint.url)
-    config = tmp_path / "agent.yaml"
-    head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration", "ports": PORTS}
-    config.write_text(yaml.safe_dump(head))
-    words = ["agent", "--kubeconfig", str(fleet.folder / "c1" / "vnode.kubeconfig")]
-    words += ["--cluster-name", "c1", "--advertise-address", own, "--config", str(config)]
-    with (tmp_path / "agent.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "vnode", *words),
-            stderr=log,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-
-    try:
-        await _until_ready(own)
-        yield f"https://{own}:{PORTS['dashboard']}{PATH}/"
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-def unverified() -> ssl.SSLContext:
-    """The certificate is of the agents' own CA; who is called is not what is tested here."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    own = address_towards(source.endpoint.url)
+    async with another_agent.running(fleet, own, tmp_path, dashboard=PORT):
+        yield f"https://{own}:{PORT}{PATH}/"
 
 
 async def asked(
     address: str, token: str = "", shown: certificates.KeyAndCertificate | None = None
 ) -> tuple[int, str]:
-    context = shown.show(unverified()) if shown else unverified()
+    context = shown.show(certificates.unverified()) if shown else certificates.unverified()
     connector = aiohttp.TCPConnector(ssl=context)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
@@ -76,9 +47,7 @@ async def test_only_callers_with_the_right_see_it(
     fleet: Fleet, source: Client, served: str
 ) -> None:
     await source.create(kinds.PODS, kit.pod("watched"), "default")
-    await kit.until_one(
-        source, kinds.PODS, "watched", "default", lambda pod: kit.phase(pod) == "Running"
-    )
+    await kit.until_running(source, "watched")
     for path in ("", "pods", "pods/default/watched", "events", "style.css"):
         assert (await asked(served + path))[0] == 401
 

@@ -15,12 +15,13 @@ import yaml
 from hack.fleetlib import cachefolder
 from hack.fleetlib import fleet as fleets
 from hack.fleetlib.tools import binaries
-from tests import pages
+from tests import decisions, inventory, pages
 from tests.chart import admiralty
 from tests.docs import starting_states
 from tests.docs.shell import Shell, shell
 from tests.docs.starting_states import StartingState
 from tests.kit import ROOT, Fleet
+from vnode.api import kinds
 
 HERE = Path(__file__).parent
 _PROGRAMS = ("kubectl", "helm", "kube-scheduler")
@@ -81,6 +82,16 @@ def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Itera
 
     for given in HERE.glob("*.yaml"):
         shutil.copy(given, tmp_path)
+
+    if "clusterprofiles.yaml" in starting_state.given:
+        (tmp_path / "clusterprofiles.yaml").write_text(yaml.safe_dump(inventory.crd()))
+
+    if "placementdecisions.yaml" in starting_state.given:
+        crds = [
+            {"apiVersion": kinds.CRDS.api_version, "kind": kinds.CRDS.kind, **decisions.crd(kind)}
+            for kind in (decisions.SIG, decisions.OCM)
+        ]
+        (tmp_path / "placementdecisions.yaml").write_text(yaml.safe_dump_all(crds))
 
     admiralty.chart(tmp_path)
     yield tmp_path

@@ -24,13 +24,28 @@ LEFT_OUT = (
     LeftOut(r"python=\$\(python3 hack/venv", "done: every target of make does it", "Makefile"),
     LeftOut(r"\$python -m pytest", "`make unit` and `make integration` do", "Makefile"),
     LeftOut(r".*/tmp/fleet\b", "`make e2e` makes this fleet", "tests/e2e/conftest.py"),
+    LeftOut(
+        r".*/tmp/inventory\b",
+        "`make faults` makes this fleet",
+        "tests/faults/test_inventory.py",
+    ),
     LeftOut(r"hack/realnode-packages|.*/tmp/real\b", "installs programs", "tests/realnode"),
     LeftOut(r"\$python -m pdb", "waits for what one types"),
+    LeftOut(
+        "vnode replace-target",
+        "needs a cluster more, with an agent",
+        "tests/faults/test_replaced_clusters.py",
+    ),
     LeftOut("helm test", "its pod runs the image", "tests/chart/test_release.py"),
     LeftOut("hack/image", "installs programs, and takes minutes", "tests/image"),
     LeftOut("podman", "asks registries", "tests/image"),
     LeftOut("pip install", "asks a package index", "tests/unit/scheduling/test_registry.py"),
     LeftOut("kubectl apply -f queues.yaml", "needs Kueue", "tests/e2e/test_virtual_constraints.py"),
+    LeftOut(
+        "kubectl apply -f berlin.yaml",
+        "needs an inventory",
+        "tests/integration/test_cluster_profiles.py",
+    ),
     LeftOut("kubectl top", "takes metrics-servers, and a minute", "tests/metrics_e2e"),
 )
 

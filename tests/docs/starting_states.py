@@ -18,6 +18,7 @@ KUBECONFIGS = {
     "middle": "cluster2",
     "leaf": "cluster3",
     "cluster": "cluster3",
+    "karmada": "cluster3",
 }
 
 _CONNECTED = """
@@ -50,7 +51,26 @@ _THREE_TARGETS = (
     + "kubectl wait --for=condition=Ready target/$name --timeout 60s\n"
     + "done\n"
 )
+_DECISIONS = "placementdecisions.cluster.open-cluster-management.io"
+_WITHOUT_DECISIONS = _without("-f placementdecisions.yaml") + _without(
+    "clusterrolebinding/vnode-decisions clusterrolebinding/vnode-published-decisions"
+)
+_DECIDED = (
+    _WITHOUT_DECISIONS
+    + "kubectl apply -f placementdecisions.yaml\n"
+    + "kubectl wait --for=condition=Established -f placementdecisions.yaml\n"
+    + "kubectl apply -f gpu-decision.yaml\n"
+    + f"kubectl patch {_DECISIONS} gpu-decision-1 --subresource status --type merge"
+    + """ -p '{"status": {"decisions": [{"clusterName": "paris", "reason": ""}]}}'\n"""
+)
 _WITHOUT_THREE_TARGETS = _without("target/berlin target/paris target/cloud")
+
+_WITHOUT_MUNICH = _without("target/munich target/munich-admin secret/munich-kubeconfig")
+_WITHOUT_KARMADA = (
+    _without("-f clusterprofiles.yaml")
+    + _without("namespace/karmada role/karmada-profiles secret/karmada-berlin -n vnode")
+    + _without("-f karmada.yaml", "karmada")
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +122,23 @@ STARTING_STATES = {
         + _without("rolebinding/vnode-token-minter"),
         after="kubectl annotate target gpu vnode.dev/service-account-tokens-",
     ),
+    "docs/inventory-cluster-api.md": StartingState(
+        _WITHOUT_MUNICH
+        + "kubectl create secret generic munich-kubeconfig --type cluster.x-k8s.io/secret"
+        + " --from-file value=target.kubeconfig",
+        _WITHOUT_MUNICH,
+    ),
+    "docs/inventory-fleet.md": StartingState(
+        _without("secret/member-tokens -n vnode"), _without("secret/member-tokens -n vnode")
+    ),
+    "docs/inventory-karmada.md": StartingState(
+        _WITHOUT_KARMADA
+        + "kubectl --kubeconfig karmada.kubeconfig apply -f karmada.yaml\n"
+        + "kubectl --kubeconfig karmada.kubeconfig wait --for=condition=Established"
+        + " crd/clusters.cluster.karmada.io\n"
+        + "kubectl --kubeconfig karmada.kubeconfig apply -f karmada-members.yaml",
+        _WITHOUT_KARMADA,
+    ),
     "docs/kueue.md": StartingState(
         _CONNECTED + _without("job/crunch"), after=_without("job/crunch")
     ),
@@ -120,7 +157,8 @@ STARTING_STATES = {
     ),
     "docs/migration-from-federation.md": StartingState(_THREE_TARGETS, _WITHOUT_THREE_TARGETS),
     "docs/placement.md": StartingState(
-        _THREE_TARGETS, _without("placementpolicy --all") + _WITHOUT_THREE_TARGETS
+        _THREE_TARGETS + _DECIDED,
+        _without("placementpolicy --all") + _WITHOUT_DECISIONS + _WITHOUT_THREE_TARGETS,
     ),
     "docs/topologies.md": StartingState(
         _without("-f given.yaml") + _without("target/gpu") + _INSTALLED,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests import kit
 from tests.kit import Fleet
-from vnode.api import keys, kinds
+from vnode.api import kinds
 from vnode.kube.client import Client
 
 RECOVERY = 90.0
@@ -25,15 +24,7 @@ async def without_api_server(fleet: Fleet, source: Client, target: str) -> Async
         fleet.run("start", target, "kube-apiserver")
 
     name = f"after-the-outage-of-{target}"
-    constraints = json.dumps({"nodeSelector": {keys.TARGET_NAME: target}})
-    pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})
+    pod = kit.pod_in(target, name)
     await source.create(kinds.PODS, pod, "default")
-    await kit.until_one(
-        source,
-        kinds.PODS,
-        name,
-        "default",
-        lambda pod: kit.phase(pod) == "Running",
-        seconds=RECOVERY,
-    )
+    await kit.until_running(source, name, seconds=RECOVERY)
     await source.delete(kinds.PODS, name, "default", grace=0)

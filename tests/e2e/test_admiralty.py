@@ -44,9 +44,7 @@ async def run(source: Client, name: str) -> Object:
     constraints = f"nodeSelector: {{{PREFIX}target-name: c3}}"
     notes = {PREFIX + "elect": "", PREFIX + "proxy-pod-scheduling-constraints": constraints}
     await source.create(kinds.PODS, kit.pod(name, annotations=notes), "default")
-    return await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    return await kit.until_running(source, name, seconds=60)
 
 
 def of(pod: Object) -> str:

@@ -24,9 +24,7 @@ async def create(source: Client, name: str, app: str, kind: str) -> None:
 
 
 async def node_of_running(source: Client, name: str) -> str:
-    pod = await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running"
-    )
+    pod = await kit.until_running(source, name)
     return str(objects.spec(pod)["nodeName"])
 
 

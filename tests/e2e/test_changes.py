@@ -223,18 +223,12 @@ async def test_an_ephemeral_container_reaches_the_delegate_and_its_state_comes_b
 async def test_an_ephemeral_container_of_a_pending_pod_is_added_once_it_has_a_delegate(
     source: Client, c2: Client, fleet: Fleet
 ) -> None:
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    gated = kit.pod(
-        "early", annotations=annotations, schedulingGates=[{"name": "example.com/wait"}]
-    )
+    gated = kit.pod_in("c2", "early", schedulingGates=[{"name": "example.com/wait"}])
     await source.create(kinds.PODS, gated, "default")
     words = ["--image", "busybox", "--container", "shell", "--attach=false", "--", "true"]
     fleet.kubectl("c1", "debug", "early", *words)
     await source.patch(kinds.PODS, "early", {"spec": {"schedulingGates": None}}, "default")
-    proxy = await kit.until_one(
-        source, kinds.PODS, "early", "default", lambda p: kit.phase(p) == "Running"
-    )
+    proxy = await kit.until_running(source, "early")
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     await kit.until(
         c2,

@@ -103,9 +103,7 @@ async def test_a_candidate_that_waits_for_a_scheduler_that_does_not_run(
 ) -> None:
     fleet.run("stop", "c2", "candidate-scheduler")
     try:
-        only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
-        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
-        pod = await created(source, kit.pod("waits", annotations=annotations))
+        pod = await created(source, kit.pod_in("c2", "waits"))
         selector = f"{keys.PARENT_UID}={objects.uid(pod)}"
         await kit.until(c2, kinds.PODS, bool, namespace="default", label_selector=selector)
         story = explain(fleet, "waits")
@@ -123,12 +121,10 @@ async def test_delegates_that_lack_a_config_map_or_an_image_or_that_crash(
 ) -> None:
     fleet.run("stop", "c2", "kwok")
     try:
-        only = "nodeSelector: {multicluster.admiralty.io/target-name: c2}"
-        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: only}
-        lacking = kit.pod("lacking", annotations=annotations)
+        lacking = kit.pod_in("c2", "lacking")
         reference = {"configMapRef": {"name": "settings"}}
         lacking["spec"]["containers"][0]["envFrom"] = [reference]
-        pods = [lacking, *(kit.pod(name, annotations=annotations) for name in ("image", "crash"))]
+        pods = [lacking, *(kit.pod_in("c2", name) for name in ("image", "crash"))]
         bound = await asyncio.gather(
             *(created(source, pod, lambda p: bool(objects.spec(p).get("nodeName"))) for pod in pods)
         )

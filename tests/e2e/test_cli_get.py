@@ -71,9 +71,7 @@ async def test_a_watch_prints_a_pod_as_it_changes(fleet: Fleet, source: Client) 
 
 async def test_top_counts_what_the_pods_of_a_target_ask_for(fleet: Fleet, source: Client) -> None:
     await source.create(kinds.PODS, kit.pod("counted"), "default")
-    pod = await kit.until_one(
-        source, kinds.PODS, "counted", "default", lambda pod: kit.phase(pod) == "Running"
-    )
+    pod = await kit.until_running(source, "counted")
     name = objects.spec(pod)["nodeName"].removeprefix("admiralty-default-")
     rows = {row.split()[0]: row.split() for row in run(fleet, "top", "targets").out.splitlines()}
     assert rows[f"default/{name}"][1:5] == ["Ready", "1", "1", "10m"]
@@ -133,9 +131,7 @@ async def test_a_drain_respects_disruption_budgets(fleet: Fleet, source: Client)
 
 async def test_a_drain_touches_no_pod_that_nobody_replaces(fleet: Fleet, source: Client) -> None:
     await source.create(kinds.PODS, kit.pod("alone"), "default")
-    pod = await kit.until_one(
-        source, kinds.PODS, "alone", "default", lambda pod: kit.phase(pod) == "Running"
-    )
+    pod = await kit.until_running(source, "alone")
     node = objects.spec(pod)["nodeName"]
     try:
         done = run(fleet, "drain", node)

@@ -85,7 +85,7 @@ async def test_a_source_without_agent_and_target_leaves_no_finalizer_and_says_wh
 ) -> None:
     async with own_fleet.client("c1") as c1:
         await c1.create(kinds.PODS, kit.pod("alone"), "default")
-        await kit.until_one(c1, kinds.PODS, "alone", "default", lambda p: kit.phase(p) == "Running")
+        await kit.until_running(c1, "alone")
         own_fleet.run("stop", "c1", "agent")
         await kit.until_one(
             c1,
@@ -108,9 +108,7 @@ async def test_a_target_is_uninstalled_and_its_delegates_run_on_without_their_ki
 ) -> None:
     async with own_fleet.client("c1") as c1, own_fleet.client("c2") as c2:
         await c1.create(kinds.PODS, kit.pod("kept"), "default")
-        proxy = await kit.until_one(
-            c1, kinds.PODS, "kept", "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(c1, "kept")
         [before] = await delegates(c2, proxy)
         done = uninstall(own_fleet, "c2", "--delegates", "keep", "--crds")
         assert "1 delegate pod kept as ordinary pods, as requested" in done.out
@@ -128,9 +126,7 @@ async def test_a_target_without_agent_ends_its_delegates_and_its_source_is_told(
         await c1.create(kinds.CONFIG_MAPS, {"metadata": {"name": "settings"}}, "default")
         volumes = [{"name": "v", "configMap": {"name": "settings"}}]
         await c1.create(kinds.PODS, kit.pod("ended", volumes=volumes), "default")
-        proxy = await kit.until_one(
-            c1, kinds.PODS, "ended", "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(c1, "ended")
         await c2.get(kinds.CONFIG_MAPS, "settings", "default")
         own_fleet.run("stop", "c2", "agent")
         uninstall(own_fleet, "c2", "--delegates", "delete", "--crds")

@@ -154,16 +154,10 @@ async def test_generations_that_are_observed_are_the_proxys(
     source: Client, c2: Client, fleet: Fleet
 ) -> None:
     """They differ: the proxy's scheduling gates were lifted."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    held = kit.pod(
-        "numbered", annotations=annotations, schedulingGates=[{"name": "example.com/wait"}]
-    )
+    held = kit.pod_in("c2", "numbered", schedulingGates=[{"name": "example.com/wait"}])
     await source.create(kinds.PODS, held, "default")
     await source.patch(kinds.PODS, "numbered", {"spec": {"schedulingGates": None}}, "default")
-    proxy = await kit.until_one(
-        source, kinds.PODS, "numbered", "default", lambda p: kit.phase(p) == "Running"
-    )
+    proxy = await kit.until_running(source, "numbered")
     own = objects.metadata(proxy)["generation"]
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
@@ -211,14 +205,10 @@ async def test_a_status_comes_home_though_there_is_no_room_for_an_annotation(
     source: Client, c2: Client, fleet: Fleet
 ) -> None:
     """What is long in the pod's spec is in the manifest that its proxy keeps as an annotation."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    long = kit.pod("full", annotations=annotations)
+    long = kit.pod_in("c2", "full")
     objects.spec(long)["containers"][0]["env"] = [{"name": "LONG", "value": "x" * 200_000}]
     await source.create(kinds.PODS, long, "default")
-    proxy = await kit.until_one(
-        source, kinds.PODS, "full", "default", lambda p: kit.phase(p) == "Running"
-    )
+    proxy = await kit.until_running(source, "full")
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await c2.list(kinds.PODS, "default", label_selector=selector)
     name = objects.name(delegate)

@@ -17,22 +17,13 @@ async def placed(
     source: Client, c2: Client, name: str, *, owner: bool = False, **spec: object
 ) -> tuple[Object, Object, Object]:
     """A pod that runs in c2: proxy, chaperon, delegate."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    template = kit.pod(
-        name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}, **spec
-    )
+    template = kit.pod_in("c2", name, **spec)
     if owner:
         await source.create(kinds.DEPLOYMENTS, kit.deployment(name, 1, template), "default")
     else:
         await source.create(kinds.PODS, template, "default")
 
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 1),
-        namespace="default",
-        label_selector=f"app={name}",
-    )
+    pods = await kit.until_pods(source, name, lambda all_: kit.running(all_, 1))
     proxy = next(iter(pods.values()))
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (chaperon,) = await c2.list(kinds.POD_CHAPERONS, "default", label_selector=selector)
@@ -92,13 +83,7 @@ async def test_deleting_the_delegate_replaces_the_proxy(source: Client, c2: Clie
     proxy, _chaperon, delegate = await placed(source, c2, "end-delegate", owner=True)
     await c2.delete(kinds.PODS, objects.name(delegate), "default")
     await assert_all_gone(source, c2, proxy)
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 1),
-        namespace="default",
-        label_selector="app=end-delegate",
-    )
+    pods = await kit.until_pods(source, "end-delegate", lambda all_: kit.running(all_, 1))
     assert objects.uid(next(iter(pods.values()))) != objects.uid(proxy)
     await source.delete(kinds.DEPLOYMENTS, "end-delegate", "default", propagation="Background")
     await kit.until_gone(source, kinds.PODS, "default", label_selector="app=end-delegate")
@@ -111,16 +96,14 @@ async def test_a_delegate_that_begins_to_end_is_replaced_at_once(
     proxy, _chaperon, delegate = await placed(source, c2, "end-begins", owner=True)
     await hold(c2, delegate)
     await c2.delete(kinds.PODS, objects.name(delegate), "default")
-    pods = await kit.until(
+    pods = await kit.until_pods(
         source,
-        kinds.PODS,
+        "end-begins",
         lambda all_: any(
             kit.phase(pod) == "Running" and not objects.is_terminating(pod)
             for pod in all_.values()
             if objects.uid(pod) != objects.uid(proxy)
         ),
-        namespace="default",
-        label_selector="app=end-begins",
     )
     assert objects.is_terminating(pods[objects.key(proxy)])
     await let_go(c2, delegate)
@@ -133,24 +116,20 @@ async def test_a_job_that_waits_for_ends_replaces_a_pod_that_was_deleted(
     source: Client, c2: Client
 ) -> None:
     """kwok ends pods without a last status: nobody but the agent can finish the proxy."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: c2}}"
-    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-    pod = kit.pod("end-job", annotations=annotations, restartPolicy="Never")
+    pod = kit.pod_in("c2", "end-job", restartPolicy="Never")
     template = {"metadata": {**pod["metadata"], "name": ""}, "spec": pod["spec"]}
     spec = {"podReplacementPolicy": "Failed", "backoffLimit": 6, "template": template}
     await source.create(kinds.JOBS, {"metadata": {"name": "end-job"}, "spec": spec}, "default")
 
     async def one(*others: Object) -> Object:
         uids = {objects.uid(other) for other in others}
-        pods = await kit.until(
+        pods = await kit.until_pods(
             source,
-            kinds.PODS,
+            "end-job",
             lambda all_: any(
                 kit.phase(pod) == "Running" and objects.uid(pod) not in uids
                 for pod in all_.values()
             ),
-            namespace="default",
-            label_selector="app=end-job",
         )
         return next(pod for pod in pods.values() if objects.uid(pod) not in uids)
 
@@ -172,13 +151,7 @@ async def test_deleting_the_chaperon_replaces_the_proxy(source: Client, c2: Clie
     proxy, chaperon, _delegate = await placed(source, c2, "end-chaperon", owner=True)
     await c2.delete(kinds.POD_CHAPERONS, objects.name(chaperon), "default")
     await assert_all_gone(source, c2, proxy)
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 1),
-        namespace="default",
-        label_selector="app=end-chaperon",
-    )
+    await kit.until_pods(source, "end-chaperon", lambda all_: kit.running(all_, 1))
     await source.delete(kinds.DEPLOYMENTS, "end-chaperon", "default", propagation="Background")
     await kit.until_gone(source, kinds.PODS, "default", label_selector="app=end-chaperon")
 

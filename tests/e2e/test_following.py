@@ -32,17 +32,13 @@ def secret(name: str, **data: str) -> Object:
 
 def user_of(name: str, target: str = "c2", **spec: Any) -> Object:
     """A pod that reads ConfigMap `name`, or whatever `spec` says, in one target."""
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-    annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
     spec = spec or {"volumes": [{"name": "v", "configMap": {"name": name}}]}
-    return kit.pod(f"{name}-{uuid.uuid4().hex[:5]}", annotations=annotations, **spec)
+    return kit.pod_in(target, f"{name}-{uuid.uuid4().hex[:5]}", **spec)
 
 
 async def run(source: Client, pod: Object) -> Object:
     await source.create(kinds.PODS, pod, "default")
-    return await kit.until_one(
-        source, kinds.PODS, objects.name(pod), "default", lambda p: kit.phase(p) == "Running"
-    )
+    return await kit.until_running(source, objects.name(pod))
 
 
 async def end(source: Client, *pods: Object) -> None:

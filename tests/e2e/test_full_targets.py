@@ -53,14 +53,7 @@ def unit_pod(name: str, app: str, spec: Object | None = None, /, **annotations: 
 
 
 async def until_running(source: Client, app: str, count: int, seconds: float = 40) -> list[str]:
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, count),
-        namespace="default",
-        label_selector=f"app={app}",
-        seconds=seconds,
-    )
+    pods = await kit.until_pods(source, app, lambda all_: kit.running(all_, count), seconds=seconds)
     return [str(objects.spec(pod)["nodeName"]) for pod in pods.values()]
 
 
@@ -135,9 +128,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
     small = kit.pod("lone-small", annotations={keys.ELECT: "", **annotations})
     small["metadata"]["labels"] = {"app": "lone"}
     await source.create(kinds.PODS, small, "default")
-    await kit.until_one(
-        source, kinds.PODS, "lone-small", "default", lambda p: kit.phase(p) == "Running"
-    )
+    await kit.until_running(source, "lone-small")
     await offer(c2, "c2", 1)
     big = await until_said(source, "lone-big", "didn't match pod anti-affinity rules")
     assert "nodeName" not in objects.spec(big)
@@ -145,9 +136,7 @@ async def test_a_late_reservation_does_not_overrule_anti_affinity(
     await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", label_selector=selector)
 
     await source.delete(kinds.PODS, "lone-small", "default")
-    await kit.until_one(
-        source, kinds.PODS, "lone-big", "default", lambda p: kit.phase(p) == "Running"
-    )
+    await kit.until_running(source, "lone-big")
 
 
 def is_full(summary: Object) -> bool:

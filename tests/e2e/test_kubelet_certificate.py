@@ -52,7 +52,7 @@ async def test_logs_and_exec_work_once_the_certificate_is_approved(
     fleet: Fleet, source: Client
 ) -> None:
     await source.create(kinds.PODS, kit.pod("one"), "default")
-    await kit.until_one(source, kinds.PODS, "one", "default", lambda o: kit.phase(o) == "Running")
+    await kit.until_running(source, "one")
     with pytest.raises(AssertionError, match="x509"):
         fleet.kubectl("c1", "logs", "one")
 

@@ -7,26 +7,19 @@ there, so that node has to move to another.
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 import pytest
-import yaml
 
-from tests import certificates, kit
-from tests.integration.kubelets import _address_towards
-from tests.kit import ROOT, Fleet
+from tests import another_agent, certificates, kit
+from tests.integration.kubelets import address_towards
+from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-
-PORTS = {"webhook": 19443, "extender": 19444, "health": 18080}
 
 
 @dataclass
@@ -55,50 +48,14 @@ def port(node: Object) -> int:
 async def second(fleet: Fleet, source: Client, tmp_path: Path) -> AsyncIterator[Second]:
     nodes = await virtual_nodes(source)
     taken = min(nodes)
-    own = _address_towards(source.endpoint.url)
+    own = address_towards(source.endpoint.url)
 
     async def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
     squatter = await asyncio.start_server(refuse, own, port(nodes[taken]))
-    async with squatter, _agent(fleet, own, tmp_path) as process:
+    async with squatter, another_agent.running(fleet, own, tmp_path) as process:
         yield Second(own, taken, process)
-
-
-@asynccontextmanager
-async def _agent(fleet: Fleet, own: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    config = folder / "agent.yaml"
-    head = {"apiVersion": "vnode.dev/v1alpha1", "kind": "AgentConfiguration", "ports": PORTS}
-    config.write_text(yaml.safe_dump(head))
-    words = ["agent", "--kubeconfig", str(fleet.folder / "c1" / "vnode.kubeconfig")]
-    words += ["--cluster-name", "c1", "--advertise-address", own, "--config", str(config)]
-    with (folder / "agent.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "vnode", *words),
-            stderr=log,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-
-    try:
-        await _until_ready(own)
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
-
-
-async def _until_ready(own: str) -> None:
-    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
-        while True:
-            try:
-                async with session.get(f"http://{own}:{PORTS['health']}/readyz") as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-
-            await asyncio.sleep(0.2)  # a process that starts has no event
 
 
 async def until_led_from(source: Client, where: str) -> dict[str, Object]:
@@ -113,14 +70,8 @@ async def until_led_from(source: Client, where: str) -> dict[str, Object]:
 
 async def pods_of(fleet: Fleet, where: str, at: int) -> tuple[int, str]:
     """What a kubelet API says of its pods, asked as the API server asks."""
-    pki = fleet.folder / "c1" / "pki"
-    shown = certificates.load(
-        pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
-    )
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    connector = aiohttp.TCPConnector(ssl=shown.show(context))
+    shown = certificates.kubelet_client(fleet.folder / "c1" / "pki")
+    connector = aiohttp.TCPConnector(ssl=shown.show(certificates.unverified()))
     async with (
         aiohttp.ClientSession(connector=connector) as session,
         session.get(f"https://{where}:{at}/pods") as answer,
@@ -136,9 +87,7 @@ async def test_the_nodes_point_at_whoever_leads_and_logs_work_at_once(
     assert first != second.address
     for name in ("one", "two"):
         await source.create(kinds.PODS, kit.pod(name), "default")
-        await kit.until_one(
-            source, kinds.PODS, name, "default", lambda o: kit.phase(o) == "Running"
-        )
+        await kit.until_running(source, name)
 
     other = next(name for name in before if name != second.taken)
     assert (await pods_of(fleet, second.address, port(before[other])))[0] == 200

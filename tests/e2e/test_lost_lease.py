@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -39,13 +38,8 @@ class Stream:
     def __init__(self, fleet: Fleet, node: Object, pod: str) -> None:
         self._address = endpoints.address(fleet, "c1")
         self._trusting = endpoints.trusting(fleet, "c1")
-        pki = fleet.folder / "c1" / "pki"
-        shown = certificates.load(
-            pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
-        )
-        self._showing = shown.show(ssl.create_default_context())
-        self._showing.check_hostname = False
-        self._showing.verify_mode = ssl.CERT_NONE
+        shown = certificates.kubelet_client(fleet.folder / "c1" / "pki")
+        self._showing = shown.show(certificates.unverified())
         port = objects.status(node)["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         self._kubelet = f"https://{self._address}:{port}"
         self._pod = pod
@@ -122,9 +116,7 @@ async def test_an_agent_that_loses_its_lease_goes_on_to_serve_and_writes_nothing
     fleet: Fleet, source: Client, home: str
 ) -> None:
     await source.create(kinds.PODS, kit.pod("before"), "default")
-    pod = await kit.until_one(
-        source, kinds.PODS, "before", "default", lambda o: kit.phase(o) == "Running"
-    )
+    pod = await kit.until_running(source, "before")
     node = await source.get(kinds.NODES, objects.spec(pod)["nodeName"])
     stream = Stream(fleet, node, "before")
     async with stream.flowing():
@@ -138,9 +130,7 @@ async def test_an_agent_that_loses_its_lease_goes_on_to_serve_and_writes_nothing
 
         lease = await until_held(source, by_stranger=False)
         led = datetime.fromisoformat(objects.spec(lease)["acquireTime"]).replace(microsecond=0)
-        await kit.until_one(
-            source, kinds.PODS, "between", "default", lambda o: kit.phase(o) == "Running"
-        )
+        await kit.until_running(source, "between")
         target = await kit.until_one(
             source,
             kinds.TARGETS,

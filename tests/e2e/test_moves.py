@@ -1,5 +1,5 @@
 """Pods that run are moved on a real fleet: back where they were planned, out of a drained cluster,
-and to a new plan.
+and to a new plan, which quotas bound.
 
 Disruption budgets of the source are kept all the time: a real API server refuses evictions.
 """
@@ -7,18 +7,27 @@ Disruption budgets of the source are kept all the time: a real API server refuse
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from tests import kit
-from tests.e2e import test_placement as placement
-from tests.e2e.test_placement import Policy, Rooms, deploy, until_there
+from tests.e2e.places import (
+    Policy,
+    Rooms,
+    amend,
+    deploy,
+    policy,
+    rooms,
+    until_there,
+    until_told,
+)
+from tests.e2e.test_quotas import set_quota
 from vnode.api import kinds
 from vnode.api.kinds import Kind
 from vnode.kube.client import Client
 
-policy, rooms = placement.policy, placement.rooms
+__all__ = ["policy", "rooms"]
+
 BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 
@@ -36,8 +45,12 @@ async def budget(source: Client) -> AsyncIterator[None]:
     await source.delete(BUDGETS, "web", "default")
 
 
-async def amend(source: Client, **spec: Any) -> None:
-    await source.patch(kinds.PLACEMENT_POLICIES, "web", {"spec": spec}, "default")
+@pytest.fixture
+async def quotas(c3: Client) -> AsyncIterator[None]:
+    """Ends the quotas of c3 with the test."""
+    yield
+    for quota in await c3.list(kinds.RESOURCE_QUOTAS, "default"):
+        await c3.discard(kinds.RESOURCE_QUOTAS, quota)
 
 
 @pytest.mark.usefixtures("budget")
@@ -56,12 +69,7 @@ async def test_pods_go_back_are_drained_and_rebalanced(
 
     await rooms(4, 50)
     await until_there(source, seconds=90, c2=4, c3=2)
-    await kit.until_event(
-        source,
-        "default",
-        "reason=Moved,involvedObject.kind=PlacementPolicy",
-        "(failback): 4 of 6 run in c3, planned 2; c2 has room",
-    )
+    await until_told(source, "Moved", "(failback): 4 of 6 run in c3, planned 2; c2 has room")
 
     await amend(source, drain=[{"cluster": "c2", "maxReplicas": 1}])
     await until_there(source, seconds=90, c2=1, c3=5)
@@ -88,3 +96,33 @@ async def test_pods_go_back_are_drained_and_rebalanced(
     )
     await until_there(source, c2=4, c3=2)
     await kit.until_gone(source, kinds.REBALANCES, "default")
+
+
+async def test_a_policy_that_reschedules_moves_pods_when_it_changes(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    heavy, light = {"cluster": "c2", "weight": 2}, {"cluster": "c3", "weight": 1}
+    await policy(heavy, light, reschedule={"when": ["PolicyChanged"]})
+    await deploy(source, 6)
+    await until_there(source, c2=4, c3=2)
+    await amend(source, targets=[{**heavy, "weight": 1}, {**light, "weight": 2}])
+    await until_there(source, seconds=90, c2=2, c3=4)
+    await until_told(source, "Moved", "(reschedule): 3 of 6 run in c2, planned 2; c3 has room")
+
+
+@pytest.mark.usefixtures("quotas")
+async def test_a_drain_fills_no_quota_and_tells_that_it_waits(
+    source: Client, c3: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    await set_quota(c3, "few", {"pods": "3"})
+    await policy({"cluster": "c2", "weight": 1}, {"cluster": "c3", "weight": 1})
+    await deploy(source, 4)
+    await until_there(source, c2=2, c3=2)
+    await amend(source, drain=[{"cluster": "c2"}])
+    await until_there(source, seconds=90, c2=1, c3=3)
+    await until_told(source, "MoveWaits", "deployment/default/web: 1 pods wait to be moved (drain)")
+    await until_there(source, c2=1, c3=3)
+    await set_quota(c3, "few", {"pods": "9"})
+    await until_there(source, seconds=90, c3=4)

@@ -83,9 +83,7 @@ async def test_a_lost_target_is_not_ready_and_says_why_and_returns(
         assert ready["reason"] == "Unreachable"
         annotations = {keys.ELECT: ""}
         await source.create(kinds.PODS, kit.pod("meanwhile", annotations=annotations), "default")
-        proxy = await kit.until_one(
-            source, kinds.PODS, "meanwhile", "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(source, "meanwhile")
         assert objects.spec(proxy)["nodeName"] == C2
         target = await source.get(kinds.TARGETS, "c3", "default")
         assert not kit.is_ready(target)

@@ -39,9 +39,7 @@ def says(policy: Object, type_: str, status: str, text: str = "") -> bool:
 
 async def delegate_of(source: Client, target: Client, name: str) -> Object:
     """The delegate of a pod, once both run."""
-    proxy = await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running"
-    )
+    proxy = await kit.until_running(source, name)
     selector = f"{keys.PARENT_UID}={objects.uid(proxy)}"
     (delegate,) = await target.list(kinds.PODS, "default", label_selector=selector)
     return delegate

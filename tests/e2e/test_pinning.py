@@ -23,9 +23,7 @@ def required(**term: Any) -> Object:
 
 
 async def until_running(source: Client, name: str) -> Object:
-    return await kit.until_one(
-        source, kinds.PODS, name, "default", lambda pod: kit.phase(pod) == "Running"
-    )
+    return await kit.until_running(source, name)
 
 
 @pytest.mark.parametrize(

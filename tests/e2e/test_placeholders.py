@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from tests import kit
-from tests.e2e.test_placement import C2, PLACE, Policy, Rooms, deploy, policy, rooms, until_there
+from tests.e2e.places import (
+    C2,
+    Policy,
+    Rooms,
+    deploy,
+    offer_places,
+    place_pod,
+    policy,
+    rooms,
+    until_there,
+    until_told,
+)
+from tests.kit import Fleet
 from vnode.api import keys, kinds, objects, placeholders
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -24,9 +37,7 @@ async def grow(c2: Client) -> AsyncIterator[Grow]:
 
     async def offer(count: int | None) -> None:
         node = max(objects.name(node) for node in await c2.list(kinds.NODES))
-        said = None if count is None else str(count)
-        status = {"capacity": {PLACE: said}, "allocatable": {PLACE: said}}
-        await c2.patch(kinds.NODES, node, {"status": status}, subresource="status")
+        await offer_places(c2, node, count)
 
     yield offer
     await offer(None)
@@ -88,14 +99,8 @@ async def test_placeholders_wait_for_room_and_never_run(
     await until_placeholders(
         c2, 2, lambda chaperon: keys.COULD_START in condition(chaperon).get("message", "")
     )
-    guest = kit.pod("guest")
-    resources = objects.spec(guest)["containers"][0]["resources"]
-    resources["requests"][PLACE] = "1"
-    resources["limits"] = {PLACE: "1"}
-    await source.create(kinds.PODS, guest, "default")
-    guest = await kit.until_one(
-        source, kinds.PODS, "guest", "default", lambda pod: kit.phase(pod) == "Running", 60
-    )
+    await source.create(kinds.PODS, place_pod("guest"), "default")
+    guest = await kit.until_running(source, "guest", seconds=60)
     assert objects.node_name(guest) == C2, "placeholders hold no room"
     await until_placeholders(
         c2, 2, lambda chaperon: delegate.rejection(objects.status(chaperon)) is not None
@@ -117,3 +122,76 @@ async def test_placeholders_wait_for_room_and_never_run(
         await kit.until_gone(target, kinds.POD_CHAPERONS, "default", seconds=60)
         selector = keys.PARENT_UID
         await kit.until_gone(target, kinds.PODS, "default", label_selector=selector, seconds=60)
+
+
+class NodePool:
+    """A pool of nodes of c2, which an autoscaler grows for pods that find no room there."""
+
+    def __init__(self, fleet: Fleet, c2: Client) -> None:
+        self._fleet = fleet
+        self._c2 = c2
+        self.nodes: list[str] = []
+
+    async def scale_up(self, size: int) -> None:
+        """Add one node with so many places as soon as as many pods wait for them."""
+        await kit.until(
+            self._c2,
+            kinds.PODS,
+            lambda pods: sum(map(_is_unschedulable, pods.values())) >= size,
+            namespace="default",
+            seconds=60,
+        )
+        name = (await asyncio.to_thread(self._fleet.run, "add-node", "c2")).strip()
+        self.nodes.append(name)
+        labels = {"metadata": {"labels": {"example.com/pool": "burst"}}}
+        await self._c2.patch(kinds.NODES, name, labels)
+        await offer_places(self._c2, name, size)
+
+    async def remove(self) -> None:
+        for name in self.nodes:
+            await self._c2.delete(kinds.NODES, name)
+
+
+def _is_unschedulable(pod: Object) -> bool:
+    return condition(pod).get("reason") == "Unschedulable" and not objects.is_terminating(pod)
+
+
+@pytest.fixture
+async def pool(fleet: Fleet, source: Client, c2: Client) -> AsyncIterator[NodePool]:
+    """A pool that has no nodes yet; they go with the test, after its pods."""
+    found = NodePool(fleet, c2)
+    yield found
+    for deployment in await source.list(kinds.DEPLOYMENTS, "default"):
+        await source.delete(kinds.DEPLOYMENTS, objects.name(deployment), "default")
+
+    await kit.until_gone(c2, kinds.POD_CHAPERONS, "default", seconds=60)
+    await found.remove()
+
+
+async def test_pods_go_back_when_their_placeholders_have_made_a_pool_grow(
+    source: Client, c2: Client, policy: Policy, rooms: Rooms, pool: NodePool
+) -> None:
+    await rooms(2, 8)
+    await policy(
+        {"cluster": "c2", "weight": 2},
+        {"cluster": "c3", "weight": 1},
+        overflow={"afterUnschedulableFor": "6s"},
+        failback={"mode": "Placeholder", "stabilization": "6s", "maxConcurrent": 2},
+    )
+    await deploy(source, 6)
+    pods = await until_there(source, c2=2, c3=4)
+    overflowed = {objects.name(pod) for pod in pods.values() if placeholders.of(pod)}
+    assert len(overflowed) == 2
+
+    await pool.scale_up(2)
+    await until_there(source, seconds=90, c2=4, c3=2)
+    await kit.until(  # they end once the pods that replace them are ready
+        source,
+        kinds.PODS,
+        lambda pods: overflowed.isdisjoint(map(objects.name, pods.values())),
+        namespace="default",
+    )
+    await until_told(source, "Moved", "(failback): 4 of 6 run in c3, planned 2; c2 has room")
+    await until_placeholders(c2, 0, lambda _chaperon: True)
+    there = await c2.list(kinds.PODS, "default")
+    assert sum(objects.node_name(pod) in pool.nodes for pod in there) == 2

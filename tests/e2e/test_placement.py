@@ -3,115 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-
-import pytest
 
 from tests import kit
+from tests.e2e.places import Policy, Rooms, amend, deploy, policy, rooms, until_there
 from tests.fleets import vnode
 from tests.kit import Fleet
-from vnode.api import keys, kinds, names, objects
+from vnode.api import keys, kinds, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-PLACE = "example.com/place"
-C2, C3 = (names.virtual_node("default", name) for name in ("c2", "c3"))
-
-Policy = Callable[..., Awaitable[None]]
-Rooms = Callable[[int, int], Awaitable[None]]
-
-
-@pytest.fixture
-async def policy(source: Client) -> AsyncIterator[Policy]:
-    """Creates the PlacementPolicy `web`, and waits until it is in force."""
-
-    async def create(*targets: Object, **spec: Any) -> None:
-        body = {
-            "apiVersion": kinds.PLACEMENT_POLICIES.api_version,
-            "kind": kinds.PLACEMENT_POLICIES.kind,
-            "metadata": {"name": "web"},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}, "targets": targets, **spec},
-        }
-        await source.create(kinds.PLACEMENT_POLICIES, body, "default")
-        await kit.until_one(
-            source,
-            kinds.PLACEMENT_POLICIES,
-            "web",
-            "default",
-            lambda obj: kit.has_condition(obj, "Accepted"),
-        )
-
-    yield create
-    await source.delete(kinds.PLACEMENT_POLICIES, "web", "default")
-
-
-@pytest.fixture
-async def rooms(source: Client, c2: Client, c3: Client) -> AsyncIterator[Rooms]:
-    """Has c2 and c3 offer so many places, and waits until their source knows."""
-
-    async def offer(target: Client, virtual: str, count: int | None) -> None:
-        node = min(objects.name(node) for node in await target.list(kinds.NODES))
-        said = None if count is None else str(count)
-        status = {"capacity": {PLACE: said}, "allocatable": {PLACE: said}}
-        await target.patch(kinds.NODES, node, {"status": status}, subresource="status")
-
-        def knows(node: Object) -> bool:
-            allocatable = objects.status(node).get("allocatable") or {}
-            return bool(allocatable.get(PLACE, "0") == (said or "0"))
-
-        await kit.until_one(source, kinds.NODES, virtual, "", knows)
-
-    async def put(first: int, second: int) -> None:
-        await offer(c2, C2, first)
-        await offer(c3, C3, second)
-
-    yield put
-    await offer(c2, C2, None)
-    await offer(c3, C3, None)
-
-
-async def deploy(source: Client, replicas: int) -> None:
-    """Create a Deployment whose pods take a place each."""
-    template = kit.pod("web")
-    resources = objects.spec(template)["containers"][0]["resources"]
-    resources["requests"][PLACE] = "1"
-    resources["limits"] = {PLACE: "1"}
-    await source.create(kinds.DEPLOYMENTS, kit.deployment("web", replicas, template), "default")
+__all__ = ["policy", "rooms"]
 
 
 async def scale(source: Client, replicas: int) -> None:
     await source.patch(kinds.DEPLOYMENTS, "web", {"spec": {"replicas": replicas}}, "default")
 
 
-def there(pods: dict[str, Object]) -> dict[str, int]:
-    """Count by virtual node the pods that run; those that do not are under ""."""
-    live = [pod for pod in pods.values() if not objects.is_terminating(pod)]
-    return dict(Counter(objects.node_name(p) if kit.phase(p) == "Running" else "" for p in live))
-
-
-async def until_there(source: Client, seconds: float = 40, **expected: int) -> dict[str, Object]:
-    """Wait until so many pods run behind c2 and c3, and so many wait."""
-    nodes = {"c2": C2, "c3": C3, "waiting": ""}
-    wanted = {nodes[name]: count for name, count in expected.items()}
-    return await kit.until(
-        source,
-        kinds.PODS,
-        lambda pods: there(pods) == wanted,
-        namespace="default",
-        label_selector="app=web",
-        seconds=seconds,
-    )
-
-
 async def until_costs_are_written(source: Client) -> None:
-    await kit.until(
+    await kit.until_pods(
         source,
-        kinds.PODS,
+        "web",
         lambda pods: all(keys.DELETION_COST in objects.annotations(p) for p in pods.values()),
-        namespace="default",
-        label_selector="app=web",
     )
 
 
@@ -186,6 +98,28 @@ async def until_places_are_explained(fleet: Fleet, source: Client, pods: dict[st
     )
 
 
+async def test_fill_takes_the_prepaid_cluster_first_and_then_the_next(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(50, 50)
+    await policy({"cluster": "c3", "maxReplicas": 3}, {"cluster": "c2"}, mode="Fill")
+    await deploy(source, 2)
+    await until_there(source, c3=2)
+    await scale(source, 5)
+    await until_there(source, c3=3, c2=2)
+
+
+async def test_any_goes_where_there_is_room_within_the_clusters_of_the_policy(
+    source: Client, policy: Policy, rooms: Rooms
+) -> None:
+    await rooms(2, 50)
+    await policy(mode="Any", clusters={"exclude": ["c3"]})
+    await deploy(source, 3)
+    await until_there(source, c2=2, waiting=1)
+    await amend(source, clusters={"exclude": None})
+    await until_there(source, c2=2, c3=1)
+
+
 async def test_a_job_stays_together(source: Client, policy: Policy) -> None:
     await policy(mode="Single")
     template = kit.pod("web", restartPolicy="Never")
@@ -206,11 +140,7 @@ async def test_a_job_stays_together(source: Client, policy: Policy) -> None:
         },
     }
     await source.create(kinds.JOBS, job, "default")
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda pods: len(pods) == 5 and all(map(objects.node_name, pods.values())),
-        namespace="default",
-        label_selector="app=web",
+    pods = await kit.until_pods(
+        source, "web", lambda pods: len(pods) == 5 and all(map(objects.node_name, pods.values()))
     )
     assert len({objects.node_name(pod) for pod in pods.values()}) == 1

@@ -44,13 +44,7 @@ async def test_a_deployment_spreads_over_the_targets(
     await source.create(
         kinds.DEPLOYMENTS, kit.deployment("spread", 12, kit.pod("spread")), "default"
     )
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, 12),
-        namespace="default",
-        label_selector="app=spread",
-    )
+    pods = await kit.until_pods(source, "spread", lambda all_: kit.running(all_, 12))
     nodes = [objects.spec(pod)["nodeName"] for pod in pods.values()]
     assert nodes.count(C2) == nodes.count(C3) == 6
     for client, node in ((c2, C2), (c3, C3)):
@@ -163,9 +157,7 @@ async def test_a_rejected_pod_runs_as_soon_as_a_target_has_room(source: Client, 
     node = objects.name((await c3.list(kinds.NODES))[0])
     await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"late": "yes"}}})
     try:
-        proxy = await kit.until_one(
-            source, kinds.PODS, "patient", "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(source, "patient")
         assert objects.spec(proxy)["nodeName"] == C3
     finally:
         await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"late": None}}})
@@ -187,9 +179,7 @@ async def test_a_pod_older_than_its_target_is_held_until_its_delegate_ends(
     node = objects.name((await c3.list(kinds.NODES))[0])
     await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"older": "yes"}}})
     try:
-        proxy = await kit.until_one(
-            source, kinds.PODS, "older", "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(source, "older")
     finally:
         await c3.patch(kinds.NODES, node, {"metadata": {"labels": {"older": None}}})
 
@@ -241,9 +231,7 @@ async def test_a_proxy_on_a_real_node_is_its_kubelets(source: Client) -> None:
 
 async def test_constraints_for_the_proxy_choose_the_target(source: Client) -> None:
     for target, node in (("c2", C2), ("c3", C3)):
-        constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-        annotations = {keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints}
-        proxy = await run_pod(source, kit.pod(f"only-{target}", annotations=annotations))
+        proxy = await run_pod(source, kit.pod_in(target, f"only-{target}"))
         assert objects.spec(proxy)["nodeName"] == node
 
 

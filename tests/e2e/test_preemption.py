@@ -74,9 +74,7 @@ async def create(source: Client, name: str, class_: str, app: str, **selector: s
 
 
 async def until_running(source: Client, name: str) -> Object:
-    return await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running", seconds=40
-    )
+    return await kit.until_running(source, name, seconds=40)
 
 
 async def left(source: Client) -> list[str]:

@@ -111,9 +111,7 @@ async def test_what_we_say_of_scopes_and_limits_is_what_the_api_server_says(
     )
     await source.create(kinds.PODS, kit.pod("second"), "default")
     for name in ("first", "second"):
-        proxy = await kit.until_one(
-            source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running"
-        )
+        proxy = await kit.until_running(source, name)
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c2"
 
     await source.create(kinds.PODS, kit.pod("third"), "default")
@@ -121,14 +119,10 @@ async def test_what_we_say_of_scopes_and_limits_is_what_the_api_server_says(
     assert len(await c2.list(kinds.PODS, "default")) == 2
     ending = kit.pod("ending", activeDeadlineSeconds=600)
     await source.create(kinds.PODS, ending, "default")
-    await kit.until_one(
-        source, kinds.PODS, "ending", "default", lambda p: kit.phase(p) == "Running"
-    )
+    await kit.until_running(source, "ending")
     # The place of a pod that ends is the next one's, once the quota controller has seen that.
     await source.delete(kinds.PODS, "first", "default")
-    await kit.until_one(
-        source, kinds.PODS, "third", "default", lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_running(source, "third", seconds=60)
 
 
 async def test_a_candidate_that_waits_for_a_node_keeps_its_share_of_the_quota(
@@ -157,6 +151,4 @@ async def test_a_candidate_that_waits_for_a_node_keeps_its_share_of_the_quota(
         assert objects.name(candidate).startswith("huge")
 
     await source.delete(kinds.PODS, "huge", "default")
-    await kit.until_one(
-        source, kinds.PODS, "small", "default", lambda p: kit.phase(p) == "Running", seconds=60
-    )
+    await kit.until_running(source, "small", seconds=60)

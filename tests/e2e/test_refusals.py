@@ -35,14 +35,7 @@ async def test_an_exceeded_quota_is_told_and_another_target_takes_the_pod(
             source, kinds.PODS, "over-quota", "default", lambda p: "exceeded quota" in message(p)
         )
         await c3.delete(QUOTAS, "none", "default")
-        proxy = await kit.until_one(
-            source,
-            kinds.PODS,
-            "over-quota",
-            "default",
-            lambda p: kit.phase(p) == "Running",
-            seconds=70,
-        )
+        proxy = await kit.until_running(source, "over-quota", seconds=70)
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
     finally:
         for target in (c2, c3):
@@ -107,9 +100,7 @@ async def test_a_class_that_targets_lack_is_named_and_no_candidate_is_made_until
 
         await c3.create(kinds.RUNTIME_CLASSES, sandbox)
         await c3.create(kinds.PRIORITY_CLASSES, urgent)
-        proxy = await kit.until_one(
-            source, kinds.PODS, "classy", "default", lambda p: kit.phase(p) == "Running", seconds=30
-        )
+        proxy = await kit.until_running(source, "classy", seconds=30)
         assert objects.spec(proxy)["nodeName"] == "admiralty-default-c3"
         (delegate,) = await c3.list(kinds.PODS, "default")
         assert objects.spec(delegate)["priority"] == 7

@@ -25,24 +25,15 @@ async def start(source: Client, name: str) -> None:
 
 async def until_some_are_bound(source: Client, name: str) -> None:
     """The burst is under way, and not over."""
-    await kit.until(
+    await kit.until_pods(
         source,
-        kinds.PODS,
+        name,
         lambda all_: sum("nodeName" in objects.spec(pod) for pod in all_.values()) >= 3,
-        namespace="default",
-        label_selector=f"app={name}",
     )
 
 
 async def assert_each_runs_once(source: Client, targets: list[Client], name: str) -> None:
-    pods = await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, COUNT),
-        namespace="default",
-        label_selector=f"app={name}",
-        seconds=60,
-    )
+    pods = await kit.until_pods(source, name, lambda all_: kit.running(all_, COUNT), seconds=60)
     parents: Counter[str] = Counter()
     for target in targets:
         selector = f"{keys.PREFIX}app={name}"
@@ -115,14 +106,7 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
     fleet: Fleet, source: Client, c2: Client, c3: Client
 ) -> None:
     await start(source, "steady")
-    await kit.until(
-        source,
-        kinds.PODS,
-        lambda all_: kit.running(all_, COUNT),
-        namespace="default",
-        label_selector="app=steady",
-        seconds=60,
-    )
+    await kit.until_pods(source, "steady", lambda all_: kit.running(all_, COUNT), seconds=60)
     before = await versions(source, c2, c3)
     for cluster in ("c1", "c2", "c3"):
         fleet.run("stop", cluster, "agent", "--kill")
@@ -130,9 +114,7 @@ async def test_a_restarted_agent_writes_nothing_that_did_not_change(
 
     proxy = kit.pod("after-restart")
     await source.create(kinds.PODS, proxy, "default")
-    await kit.until_one(
-        source, kinds.PODS, "after-restart", "default", lambda p: kit.phase(p) == "Running"
-    )
+    await kit.until_running(source, "after-restart")
     assert await versions(source, c2, c3) == before
     await source.delete(kinds.PODS, "after-restart", "default")
     await assert_each_runs_once(source, [c2, c3], "steady")

@@ -46,12 +46,9 @@ def node_ports(obj: Object) -> list[int]:
 
 
 async def run(source: Client, name: str, target: str = "c2") -> Object:
-    constraints = f"nodeSelector: {{{keys.TARGET_NAME}: {target}}}"
-    pod = kit.pod(name, annotations={keys.ELECT: "", keys.PROXY_CONSTRAINTS: constraints})
+    pod = kit.pod_in(target, name)
     await source.create(kinds.PODS, pod, "default")
-    return await kit.until_one(
-        source, kinds.PODS, name, "default", lambda p: kit.phase(p) == "Running"
-    )
+    return await kit.until_running(source, name)
 
 
 def fresh(name: str) -> str:

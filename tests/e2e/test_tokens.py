@@ -40,13 +40,16 @@ def held(secret: Object, name: str) -> str:
 
 
 async def asks(fleet: Fleet, source: Client, namespace: str) -> SplitResult:
-    """A Target that asks for tokens; where the source's API server is."""
+    """A Target that asks for tokens from its first connection; where the source's API server is."""
+    reach, _name = kubeconfigs.read(fleet.kubeconfig("c1"))
+    address = urlsplit(reach.server)
+    annotations = {keys.TOKENS: f"source={address.hostname}:{address.port}"}
+    metadata = {"name": "bad", "namespace": namespace, "annotations": annotations}
+    spec = own.named("vnode-target-bad")
+    await source.create(kinds.TARGETS, {"metadata": metadata, "spec": spec})
     done = own.connect(fleet, namespace, "c2")
     assert not done.code, done.err
     await own.assert_connects(source, namespace)
-    reach, _name = kubeconfigs.read(fleet.kubeconfig("c1"))
-    address = urlsplit(reach.server)
-    await ask(source, namespace, f"source={address.hostname}:{address.port}")
     return address
 
 

@@ -79,8 +79,6 @@ async def test_a_pod_that_the_default_scheduler_bound_to_a_virtual_node_runs(
         ],
     }
     await source.create(kinds.PODS, kit.pod("unelected", annotations={}, **constraints), "default")
-    pod = await kit.until_one(
-        source, kinds.PODS, "unelected", "default", lambda p: kit.phase(p) == "Running"
-    )
+    pod = await kit.until_running(source, "unelected")
     assert objects.spec(pod)["schedulerName"] == "default-scheduler"
     assert objects.spec(pod)["nodeName"] == C2

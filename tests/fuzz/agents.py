@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import ssl
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Final
 import aiohttp
 import yaml
 
+from tests import certificates
 from tests.fuzz import measuring
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -94,8 +94,7 @@ class AgentProcess:
 
     def client(self, *, certificate: bool) -> aiohttp.ClientSession:
         """Open connections to the agent's TLS ports, with the candidate scheduler's certificate."""
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context = certificates.unverified()
         if certificate:
             certificate_file, key_file = (self._credentials / name for name in _CREDENTIALS)
             context.load_cert_chain(certificate_file, key_file)

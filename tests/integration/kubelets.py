@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 import trustme
 
+from tests import certificates
 from tests.kit import ROOT, Fleet, phase, run, until_one
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
@@ -168,7 +168,7 @@ async def virtual_node(
     there = target or endpoint.from_kubeconfig_file(fleet.kubeconfig("c2"))
     async with fleet.client("c1") as source, Client(there, name="c2") as remote:
         link = _link(name, remote)
-        address = _address_towards(source.endpoint.url)
+        address = address_towards(source.endpoint.url)
         every = Links()
         every.add(link)
 
@@ -251,7 +251,7 @@ def _certificate(address: str) -> Callable[[], Pair]:
     return lambda: Pair(chain, made.private_key_pem.bytes())
 
 
-def _address_towards(url: str) -> str:
+def address_towards(url: str) -> str:
     """The address of this machine at which that API server can reach it."""
     where = urlsplit(url)
     with socket.create_connection((where.hostname, where.port)) as connection:
@@ -260,9 +260,7 @@ def _address_towards(url: str) -> str:
 
 def with_token(base: Endpoint, token: str) -> Endpoint:
     """The same API server without our client certificate, as the owner of that token."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = certificates.unverified()
 
     async def authorization() -> str | None:
         return f"Bearer {token}"

@@ -11,6 +11,7 @@ import pytest
 
 from hack.fleetlib import addresses
 from hack.fleetlib import fleet as fleets
+from tests import certificates
 from tests.faults.fault_profile import FaultProfile
 from tests.faults.proxy import FaultProxy, Upstream
 from tests.kit import Fleet
@@ -153,7 +154,7 @@ async def test_a_change_that_cannot_be_is_told_from_what_is_wrong(
 async def test_a_wrong_token_is_denied_and_not_quoted(client: Client) -> None:
     endpoint = dataclasses.replace(
         client.endpoint,
-        ssl=_anonymous(),
+        ssl=certificates.unverified(),
         authorization=credentials.Constant("Bearer s3cr3t-t0k3n"),
     )
     async with Client(endpoint, name="stranger") as stranger:
@@ -162,14 +163,6 @@ async def test_a_wrong_token_is_denied_and_not_quoted(client: Client) -> None:
 
     assert caught.value.status == 401
     assert "s3cr3t" not in str(caught.value)
-
-
-def _anonymous() -> ssl.SSLContext:
-    """TLS without the administrator's certificate. The server's is not what is tested."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:1", "https://no-such-host.invalid"])

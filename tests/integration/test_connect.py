@@ -112,7 +112,7 @@ async def test_connecting_again_changes_nothing(pair: Pair) -> None:
     pair.connect()
     before = await pair.kubeconfig()
     again = pair.connect()
-    assert again.out.count("unchanged") == 3
+    assert again.out.count("unchanged") == 7
     assert "created" not in again.out
     assert "issued" not in again.out
     assert await pair.kubeconfig() == before

@@ -35,7 +35,10 @@ KEPT = "example.com/kept"  # as a Job keeps its pods, to see how they end
 def ending(client: Client, link: Link) -> Termination:
     links: Any = SimpleNamespace(get=lambda _node: link)
     mirror: Any = StatusWriter(client, SimpleNamespace(), SystemClock())  # type: ignore[arg-type]
-    return Termination(client, links, mirror, lambda _node: True, SystemClock())
+    moved_none: Any = SimpleNamespace(
+        mark=lambda _proxy: {}, waits=lambda _proxy, _chaperon: (False, None)
+    )
+    return Termination(client, links, mirror, lambda _node: True, SystemClock(), moved_none)
 
 
 async def ending_pod(client: Client, namespace: str) -> Object:

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests import certificates
-from tests.certificates import CLIENT, SERVER, KeyAndCertificate, issue
+from tests.certificates import CLIENT, SERVER, KeyAndCertificate, issue, unverified
 from tests.integration import kubelets
 from tests.integration.kubelets import Setting
 from tests.kit import Fleet
@@ -38,13 +38,6 @@ async def node(fleet: Fleet) -> AsyncIterator[Setting]:
     """A virtual node without pods."""
     async with kubelets.virtual_node(fleet, f"v{os.urandom(3).hex()}") as setting:
         yield setting
-
-
-def unverified() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 @asynccontextmanager
@@ -237,10 +230,7 @@ async def test_reading_rights_open_no_stream_but_rights_to_create_do(node: Setti
 
 async def test_a_certificate_of_the_clusters_ca_is_an_identity(node: Setting, fleet: Fleet):
     pki = fleet.folder / "c1" / "pki"
-    context = unverified()
-    context.load_cert_chain(
-        pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
-    )
+    context = certificates.kubelet_client(pki).show(unverified())
 
     assert (await ask(node, "/pods", context=context))[0] == 200
 

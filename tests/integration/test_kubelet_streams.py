@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -276,15 +275,9 @@ async def test_another_uid_is_another_pod(node: Setting, fleet: Fleet, route: st
 
 async def _upgraded(node: Setting, fleet: Fleet, line: str) -> bytes:
     """The head of the answer to a request for SPDY, asked as the API server asks."""
-    pki = fleet.folder / "c1" / "pki"
-    client = certificates.load(
-        pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key"
-    )
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    client = certificates.kubelet_client(fleet.folder / "c1" / "pki")
     reader, writer = await asyncio.open_connection(
-        node.address, node.port, ssl=client.show(context)
+        node.address, node.port, ssl=client.show(certificates.unverified())
     )
     protocol = "portforward.k8s.io" if "portForward" in line else "v4.channel.k8s.io"
     head = [

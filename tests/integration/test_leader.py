@@ -12,6 +12,7 @@ from vnode.kube.client import Client
 from vnode.runtime.leader import Elector, LeaseTiming
 
 QUICK = LeaseTiming(duration=4.0, renew_deadline=3.0, retry_period=0.3)
+LONG = LeaseTiming(duration=60.0, renew_deadline=40.0, retry_period=0.3)
 LEADER_SCRIPT = """
 import asyncio, sys
 from vnode.kube import endpoint
@@ -52,14 +53,14 @@ class Term:
             self.ended.set()
 
 
-def elector(client: Client, lease: str, identity: str) -> Elector:
-    return Elector(client, "default", lease, identity, timing=QUICK)
+def elector(client: Client, lease: str, identity: str, timing: LeaseTiming = QUICK) -> Elector:
+    return Elector(client, "default", lease, identity, timing=timing)
 
 
-async def test_one_leads_and_when_it_ends_the_other_follows_at_once(bare_fleet: kit.Fleet) -> None:
+async def test_one_leads_for_longer_than_its_lease_lasts(bare_fleet: kit.Fleet) -> None:
     first, second = Term(), Term()
     async with bare_fleet.client("c1") as client:
-        name = f"handover-{secrets.token_hex(4)}"
+        name = f"renewed-{secrets.token_hex(4)}"
         one, two = elector(client, name, "one"), elector(client, name, "two")
         async with asyncio.TaskGroup() as group:
             leading = group.create_task(one.run(first))
@@ -68,8 +69,23 @@ async def test_one_leads_and_when_it_ends_the_other_follows_at_once(bare_fleet: 
             await asyncio.sleep(QUICK.duration + 1)
             assert one.is_leader
             assert not second.began.is_set()
+            following.cancel()
             leading.cancel()
-            async with asyncio.timeout(QUICK.retry_period * 2.2 + 2):
+
+
+async def test_when_one_ends_the_other_follows_long_before_the_lease_ends(
+    bare_fleet: kit.Fleet,
+) -> None:
+    first, second = Term(), Term()
+    async with bare_fleet.client("c1") as client:
+        name = f"handover-{secrets.token_hex(4)}"
+        one, two = (elector(client, name, identity, LONG) for identity in ("one", "two"))
+        async with asyncio.TaskGroup() as group:
+            leading = group.create_task(one.run(first))
+            await first.began.wait()
+            following = group.create_task(two.run(second))
+            leading.cancel()
+            async with asyncio.timeout(LONG.duration / 2):
                 await second.began.wait()
 
             assert first.ended.is_set()

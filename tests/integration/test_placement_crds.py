@@ -59,6 +59,16 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
         "failback": {"mode": "Probe", "stabilization": "90s", "maxConcurrent": "25%"},
         "drain": [{"cluster": "b", "maxReplicas": 1, "until": "2126-01-31T06:00:00Z"}],
         "reschedule": {"when": ["PolicyChanged", "ClusterJoined", "LabelsChanged"]},
+        "failover": {
+            "tolerationSeconds": 60,
+            "purge": "Graceful",
+            "gracePeriodSeconds": 90,
+            "maxEvictionsPerMinute": 5,
+            "preserve": [
+                {"annotation": "example.com/at", "fromAnnotation": "example.com/at"},
+                {"annotation": "ip", "fromStatus": "podIPs[0].ip"},
+            ],
+        },
     }
     created = await create(client, kind, namespace, spec)
     assert created["spec"] == spec
@@ -82,11 +92,30 @@ async def test_the_mode_is_spread_by_default(client: Client, namespace: str) -> 
         ({"mode": "Any", "targets": [{**A, "weight": 1}]}, "in the modes Spread and Fill only"),
         ({"mode": "Single", "targets": [{**A, "minReplicas": 1}]}, "modes Spread and Fill only"),
         ({"mode": "Single", "overflow": {}}, "overflow means something in the modes Spread"),
-        ({"mode": "Any", "drain": [A]}, "failback, drain and reschedule mean something in the"),
-        ({"mode": "Single", "failback": {}}, "failback, drain and reschedule mean something in"),
+        ({"mode": "Any", "drain": [A]}, "failback, drain and reschedule mean nothing in the mode"),
+        ({"mode": "Single", "failback": {"mode": "Never"}}, "in the mode Single no pod overflows"),
+        ({"mode": "Single", "failback": {"stabilization": "1m"}}, "no pod overflows: leave out"),
         ({"failback": {"maxConcurrent": 0}}, "greater than or equal to 1"),
         ({"failback": {"maxConcurrent": "0%"}}, "should match"),
         ({"drain": [A, A]}, "Duplicate value"),
+        (
+            {"failover": {"purge": "Immediate", "gracePeriodSeconds": 1}},
+            "gracePeriodSeconds means nothing with purge Immediate",
+        ),
+        ({"failover": {"purge": "Never", "tolerationSeconds": 1}}, "mean nothing with purge Never"),
+        (
+            {"failover": {"preserve": [{"annotation": "a"}]}},
+            "give exactly one of fromAnnotation and fromStatus",
+        ),
+        (
+            {"failover": {"preserve": [{"annotation": "vnode.dev/a", "fromStatus": "podIP"}]}},
+            "targets get no annotation of vnode or Admiralty",
+        ),
+        (
+            {"failover": {"preserve": [{"annotation": "a", "fromStatus": "podIPs["}]}},
+            "should match",
+        ),
+        ({"failover": {"maxEvictionsPerMinute": 0}}, "greater than or equal to 1"),
         ({"drain": [{**A, "until": "soon"}]}, "must be of type date-time"),
         ({"mode": "Pack"}, 'supported values: "Spread", "Fill", "Single", "Any"'),
         ({"targets": [{**A, "weight": -1}]}, "greater than or equal to 0"),

@@ -18,11 +18,13 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
+from vnode.placement.collection import PlacementPolicies
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.runtime.supervisor import supervise
+from vnode.targets.target_lister import TargetLister
 
 
 @asynccontextmanager
@@ -32,7 +34,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         client,
         kinds.PODS,
         namespace=namespace,
-        indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
+        indexes=proxy_state.INDEXES,
     )
     links, events = Links(), EventRecorder(client, "vnode")
     links.add(link)
@@ -49,6 +51,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         events=events,
         clock=SystemClock(),
         overrides=NoOverrides(),
+        policies=PlacementPolicies(client, TargetLister(client)),
     )
     async with supervise() as tasks:
         for name, run in (("pods", proxies), ("events", events), ("proxies", controller)):

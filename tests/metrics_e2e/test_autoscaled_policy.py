@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests import kit
+from tests import kit, placement_policies
 from tests.kit import Fleet
 from tests.metrics_e2e.test_usage import AUTOSCALERS, USAGE
 from vnode.api import keys, kinds, names, objects
@@ -34,21 +34,9 @@ async def third(source: Client) -> AsyncIterator[None]:
 async def policy(source: Client, third: None) -> AsyncIterator[None]:
     """The placement policy, in force."""
     targets = [{"cluster": name, "weight": weight} for name, weight in WEIGHTS.items()]
-    kind = kinds.PLACEMENT_POLICIES
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": NAME},
-        "spec": {"selector": {"matchLabels": {"app": NAME}}, "targets": targets},
-    }
-    await source.create(kind, body, "default")
-    await kit.until_one(source, kind, NAME, "default", _is_accepted)
+    await placement_policies.create(source, NAME, targets=targets)
     yield
-    await source.delete(kind, NAME, "default")
-
-
-def _is_accepted(policy: Object) -> bool:
-    return (objects.condition(policy, "Accepted") or {}).get("status") == "True"
+    await placement_policies.delete(source, NAME)
 
 
 def autoscaler(least: int, most: int, utilization: int) -> Object:
@@ -81,9 +69,7 @@ async def until_divided(source: Client, **expected: int) -> dict[str, Object]:
         running = [objects.node_name(pod) for pod in live if kit.phase(pod) == "Running"]
         return len(running) == len(live) and Counter(running) == wanted
 
-    return await kit.until(
-        source, kinds.PODS, is_so, namespace="default", label_selector=LABEL, seconds=180
-    )
+    return await kit.until_pods(source, NAME, is_so, seconds=180)
 
 
 async def test_an_autoscaler_grows_and_shrinks_a_workload_by_its_plan(
@@ -94,12 +80,10 @@ async def test_an_autoscaler_grows_and_shrinks_a_workload_by_its_plan(
         await until_divided(source, c2=2, c3=1, third=1)
         await source.create(AUTOSCALERS, autoscaler(4, 8, 50), "default")
         await until_divided(source, c2=4, c3=2, third=2)
-        await kit.until(
+        await kit.until_pods(
             source,
-            kinds.PODS,
+            NAME,
             lambda pods: all(keys.DELETION_COST in objects.annotations(p) for p in pods.values()),
-            namespace="default",
-            label_selector=LABEL,
         )
         calmer = autoscaler(4, 8, 300)
         await source.patch(AUTOSCALERS, NAME, {"spec": calmer["spec"]}, "default")

@@ -7,10 +7,10 @@ import io
 import itertools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import pytest
@@ -27,15 +27,23 @@ from vnode.agent import config
 from vnode.api import keys, taints, virtual_constraints
 from vnode.api.clock import SystemClock
 from vnode.cli import main
+from vnode.issuing import request as issuing
 from vnode.overrides import policy
 from vnode.placement import decoding
 from vnode.placement.moves import rebalance_status
 from vnode.scheduling import registry
 from vnode.scheduling.plugin import Handle, Plugin
 from vnode.targets import model, source_rbac
+from vnode.targetsets import spec as target_sets
 from vnode.webhook import mutate
 
-_OTHERS = (keys.KUEUE, "core.kubeadmiral.io", "policy.karmada.io")
+_OTHERS = (
+    keys.KUEUE,
+    "core.kubeadmiral.io",
+    "policy.karmada.io",
+    "authentication.open-cluster-management.io",
+    "cluster.open-cluster-management.io",
+)
 AGENT_CONFIGURATION = "AgentConfiguration"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _SHELL_ENDS = ("&", "|", ">", ">>", "&&", ";")
@@ -183,6 +191,16 @@ def test_the_whole_candidates_section_is_documented_with_its_defaults() -> None:
     assert f"| `keepRejected` | {config.AgentConfig().candidates.keep_rejected} |" in page
 
 
+_DECODERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
+    "AuthTokenRequest": issuing.decode,
+    "TargetSet": target_sets.decode,
+    "ClusterTargetSet": target_sets.decode,
+    "ClusterPlacementPolicy": decoding.decode,
+    "PlacementPolicy": decoding.decode,
+    "Rebalance": rebalance_status.decode,
+}
+
+
 @pytest.mark.parametrize(
     ("block", "document"),
     [(b, d) for b, d in documents() if d["kind"] != AGENT_CONFIGURATION],
@@ -205,13 +223,18 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             )
         case "OverridePolicy" | "ClusterOverridePolicy":
             assert not policy.parse(document).problem
-        case "ClusterQueue" | "LocalQueue" | "PropagationPolicy":  # of others
+        case (  # of others
+            "ClusterQueue"
+            | "LocalQueue"
+            | "PropagationPolicy"
+            | "ManagedClusterSet"
+            | "ManagedClusterSetBinding"
+            | "ManagedServiceAccount"
+        ):
             assert document["apiVersion"].partition("/")[0] in _OTHERS
-        case "PlacementPolicy" | "ClusterPlacementPolicy":
-            assert decoding.decode(document)
-        case "Rebalance":
-            assert rebalance_status.decode(document)
-        case "Role" | "RoleBinding":
+        case kind if kind in _DECODERS:
+            assert _DECODERS[kind](document)
+        case "Role" | "RoleBinding" | "ClusterRole":
             pass  # an API server takes it, or tests/docs would fail
         case other:
             pytest.fail(f"{block}: no check for kind {other}")

@@ -24,6 +24,7 @@ ALLOWED: Final = {
     ("pods/source/scheduler.py", "_cycle"),  # each catches all that goes wrong with its own pod
     ("cli/agent.py", "_serve"),  # the process itself
     ("runtime/loop_thread.py", "start"),  # whoever asked for it waits for its end
+    ("runtime/finishing.py", "finish"),  # waits for it, also when it is cancelled
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -18,7 +18,7 @@ from vnode.pods import changes, delegate
 from vnode.pods.chaperons import build
 from vnode.pods.source import candidates, feedback, proxy_state
 from vnode.runtime.links import TargetKey
-from vnode.targets.connection import trim_chaperon
+from vnode.targets.kept_chaperons import trim_chaperon
 
 PARENT = Identity("c1", "uid-of-c1")
 

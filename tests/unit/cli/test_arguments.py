@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from vnode.cli.main import cli
+from vnode.cli.replace import command
 
 NOWHERE = {
     "clusters": [{"name": "it", "cluster": {"server": "https://192.0.2.1"}}],
@@ -41,3 +43,23 @@ def test_an_agent_is_told_that_its_address_is_none(address: str, kubeconfig: str
     words = ["agent", "--kubeconfig", kubeconfig, "--context", "it", "--advertise-address", address]
     expected = str(CliRunner().invoke(cli, words).exception)
     assert expected.startswith(f"{address!r} is not an IP address: pass --advertise-address")
+
+
+def test_the_flags_of_replace_target_are_of_the_drain_or_of_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+
+    async def note(*arguments: object) -> None:
+        given.extend(arguments)
+
+    monkeypatch.setattr(command, "replace_target", note)
+    words = ["replace-target", "c2", "--target-context", "new", "--lost", "--force"]
+    words += ["--timeout", "5m", "--agent-namespace", "agents", "--no-renew"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    _source, _target, former, options, connecting, _report = given
+    assert (former, options.name, options.lost, options.rules.force) == (None, "c2", True, True)
+    assert (options.grace, options.limit, options.per_minute) == (None, 300, 60)
+    assert (connecting.renew, connecting.confirm_cluster) == (False, True)
+    assert connecting.agent_namespace == options.agent_namespace == "agents"

@@ -13,10 +13,11 @@ from vnode.api import keys, objects
 from vnode.api.objects import Object
 from vnode.cli import manifests
 from vnode.cli.doctor import cluster_checks, connection_checks
-from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts
+from vnode.cli.doctor.facts import ClusterFacts, ConnectionFacts, ProfileFacts
 from vnode.cli.doctor.findings import Finding, Level, lines
 from vnode.runtime.certs import keypairs
-from vnode.targets.expiry import CredentialExpiry
+from vnode.targets.expiry import CredentialExpiry, Renewal
+from vnode.targets.model import ProfileReference
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CA = base64.b64encode(keypairs.make_authority(NOW, timedelta(days=9)).certificate).decode()
@@ -82,6 +83,30 @@ def connection(**more: Any) -> ConnectionFacts:
 def worst(findings: list[Finding], check: str) -> Finding:
     [found] = [finding for finding in findings if finding.check == check]
     return found
+
+
+def not_renewed() -> Object:
+    target = ready()
+    told = {"type": "CredentialsLast", "status": "False", "reason": "NotRenewed", "message": "why"}
+    target["status"]["conditions"].append(told)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "text"),
+    [
+        ({"renewal": Renewal(NOW + timedelta(hours=1))}, Level.OK, "vnode renews it on 2026-01-02"),
+        ({"renewal": Renewal(None, "no right")}, Level.FAIL, "cannot renew it: no right"),
+        ({"renewal": Renewal(NOW), "target": not_renewed()}, Level.FAIL, "why"),
+        ({"renewal": Renewal(NOW - timedelta(hours=1))}, Level.WARN, "has not renewed it since"),
+        ({"renewal": None}, Level.WARN, "ends on"),
+    ],
+)
+def test_a_token_that_renews_itself_may_end_soon(facts: Object, level: Level, text: str) -> None:
+    end = CredentialExpiry("token", NOW + timedelta(hours=2))
+    found = worst(connection_checks.check(connection(end=end, **facts)), "credentials")
+    assert found.level is level
+    assert text in found.text
 
 
 def test_a_cluster_where_all_is_well_has_no_complaint() -> None:
@@ -271,3 +296,40 @@ def test_a_cure_stands_below_its_finding() -> None:
     assert printed[0] == "here"
     assert printed[1].split() == ["FAIL", "clock", "90", "s", "behind"]
     assert printed[2].strip() == "cure: use NTP"
+
+
+def by_profile(**more: Any) -> list[Finding]:
+    """The findings about a Target that names a ClusterProfile."""
+    facts = ProfileFacts(ProfileReference("fleet", "c2"), **more)
+    return connection_checks.check(connection(profile=facts, tried=bool(facts.provider)))
+
+
+def test_a_profile_that_is_not_there_is_a_failure() -> None:
+    assert worst(by_profile(failure="there is none"), "profile").level is Level.FAIL
+
+
+def test_without_the_agents_configuration_nothing_is_run() -> None:
+    offered = {"status": {"accessProviders": [{"name": "reader"}]}}
+    found = by_profile(profile=offered)
+    assert worst(found, "profile").level is Level.OK
+    assert worst(found, "provider").level is Level.SKIP
+    assert "it offers reader" in worst(found, "provider").text
+    assert worst(found, "plugin").level is Level.SKIP
+    assert worst(found, "its condition").level is Level.OK
+    assert worst(by_profile(profile={}), "provider").level is Level.FAIL
+
+
+def test_provider_and_plugin_are_told_with_the_agents_configuration() -> None:
+    found = by_profile(profile={}, provider="reader")
+    assert {worst(found, check).level for check in ("provider", "plugin")} == {Level.OK}
+    assert worst(found, "connection").level is Level.OK
+    found = by_profile(profile={}, provider="reader", plugin_failure="exit 1")
+    assert worst(found, "plugin").level is Level.FAIL
+    assert worst(by_profile(profile={}, refusal="unknown"), "provider").level is Level.FAIL
+
+
+def test_what_the_inventory_says_of_a_control_plane_is_a_warning() -> None:
+    told = {"type": "ControlPlaneHealthy", "status": "False", "message": "no heartbeat"}
+    found = worst(by_profile(profile={"status": {"conditions": [told]}}), "profile")
+    assert found.level is Level.WARN
+    assert "no heartbeat" in found.text

@@ -115,3 +115,28 @@ async def test_placement_policies_read_no_pods(server: APIServer) -> None:
 
 def test_a_shell_completes_the_resource() -> None:
     assert [item.value for item in candidates(["get", "o"])] == ["overrides"]
+
+
+async def test_rebalances_say_whose_pods_they_are_for_and_how_far_they_are(
+    server: APIServer,
+) -> None:
+    named = [{"kind": "Deployment", "name": f"w{number}"} for number in range(5)]
+    moving = {"phase": "Progressing", "workloads": 5, "moved": 2, "remaining": 0, "message": "on"}
+    for name, spec, status in (
+        ("all", {}, {}),
+        ("one", {"policy": "web"}, moving),
+        ("some", {"workloads": named}, {**moving, "phase": "Failed"}),
+    ):
+        metadata = {"name": name, "namespace": "team-a"}
+        server.add(kinds.REBALANCES, {"metadata": metadata, "spec": spec, "status": status})
+
+    _, every, one, some = await listed(server, views.REBALANCES)
+    assert every[:6] == ["team-a", "all", *["<none>"] * 4]
+    assert every[7:] == ["all", "<none>"]
+    assert one[:6] == ["team-a", "one", "Progressing", "5", "2", "0"]
+    assert one[7:] == ["placementpolicy/web", "on"]
+    shown = "deployment/w0, deployment/w1, deployment/w2 and 2 more on"
+    assert some[2] == "Failed"
+    assert " ".join(some[7:]) == shown
+    [heading, *_] = await listed(server, views.REBALANCES, namespace="team-a", how="table")
+    assert heading == ["NAME", "STATUS", "WORKLOADS", "MOVED", "REMAINING", "AGE"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vnode.api.errors import ConfigError
 from vnode.cli import kubeconfigs
-from vnode.cli.connect import connect, desired
+from vnode.cli.connect import desired
 from vnode.cli.kubeconfigs import ClusterEndpoint
 from vnode.kube import endpoint
 
@@ -112,14 +112,3 @@ def test_every_name_is_a_dns_label_or_refused(text):
 )
 def test_addresses_that_mean_the_machine_itself(server, local):
     assert ClusterEndpoint(server, None).is_local is local
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("24h", 86400), ("365d", 31536000)])
-def test_lifetimes(text, seconds):
-    assert connect.seconds(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5m", "-1h", "1y", "1.5h", "600"])
-def test_lifetimes_that_are_none_are_refused(text):
-    with pytest.raises(ConfigError, match="--token-lifetime"):
-        connect.seconds(text)

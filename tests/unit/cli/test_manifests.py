@@ -23,6 +23,9 @@ KINDS = [
     kinds.PLACEMENT_POLICIES,
     kinds.CLUSTER_PLACEMENT_POLICIES,
     kinds.REBALANCES,
+    kinds.AUTH_TOKEN_REQUESTS,
+    kinds.TARGET_SETS,
+    kinds.CLUSTER_TARGET_SETS,
 ]
 
 
@@ -107,7 +110,7 @@ def test_sources_may_not_touch_pods_themselves():
 
 def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
-    [hook] = manifests.webhook("other", reinvocation="IfNeeded", timeout=5)["webhooks"]
+    hook, authors = manifests.webhook("other", reinvocation="IfNeeded", timeout=5)["webhooks"]
     assert hook["clientConfig"] == {
         "service": {"name": "vnode", "namespace": "other", "port": 443, "path": "/mutate--v1-pod"}
     }
@@ -116,7 +119,8 @@ def test_the_webhook_calls_the_service_or_a_url_and_has_no_bundle():
     assert (but["operator"], but["values"]) == ("NotIn", ["other"])
     assert (hook["reinvocationPolicy"], hook["timeoutSeconds"]) == ("IfNeeded", 5)
     for url in ("https://192.0.2.1:9443", "https://192.0.2.1:9443/mutate--v1-pod"):
-        [hook] = manifests.webhook("other", url)["webhooks"]
+        hook, authors = manifests.webhook("other", url)["webhooks"]
+        assert authors["clientConfig"] == {"url": "https://192.0.2.1:9443/record-author"}
         assert hook["clientConfig"] == {"url": "https://192.0.2.1:9443/mutate--v1-pod"}
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.apiserver.server import APIServer
+from tests.decisions import of_profiles
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Denied
+from vnode.api.errors import ConfigError, Denied, NotFound
 from vnode.api.objects import Object, Objects
 from vnode.cli.plan import planning, reading, rendering
 from vnode.cli.plan.planning import ClusterView, PlanRequest, PolicyPlan
 from vnode.nodes import virtual
 from vnode.runtime.links import TargetKey
+from vnode.scheduling.placement.decided import DecisionKind, DecisionReference
 
 SHARES = [{"cluster": name, "weight": weight} for name, weight in (("a", 40), ("b", 40), ("c", 20))]
 WEB = {"matchLabels": {"app": "web"}}
@@ -239,3 +242,38 @@ async def test_the_cluster_is_read_without_what_is_no_proxy_pod(clock: Clock) ->
         "web-0",
         "web",
     ]
+
+
+def test_a_plan_is_for_the_clusters_decided_and_tells_what_is_wrong_with_the_decision() -> None:
+    named = {"kind": "PlacementDecision", "apiGroup": "multicluster.x-k8s.io", "name": "gpu"}
+    nodes = [node(name) for name in "abc"]
+    for each in nodes[:2]:
+        name = objects.name(each)
+        each["metadata"]["annotations"] = {keys.CLUSTER_PROFILE: f"fleet/{name}"}
+
+    profiles = [f"fleet/{node_of(name)}" for name in "bx"]
+    decided = of_profiles("gpu", *profiles, namespace="team-a")
+    seen = replace(view(nodes=nodes), decisions=[decided])
+    following = policy(clusters={"decisionRef": named})
+    made = plan(following, seen, replicas=3)
+    assert [each.cluster for each in made.accounts[0].targets if each.planned] == [node_of("b")]
+    assert made.notes[0] == (
+        "placementdecision/team-a/gpu is for clusters without a virtual node: "
+        "fleet/admiralty-x; create a Target or ClusterTarget for each"
+    )
+    made = plan(following, view(nodes=nodes), replicas=3)
+    assert made.accounts[0].targets == ()
+    assert "there is no PlacementDecision" in made.notes[0]
+
+
+async def test_decisions_are_read_where_the_policy_names_them(clock: Clock) -> None:
+    server = APIServer("c1", clock)
+    server.add(kinds.PLACEMENT_DECISIONS, of_profiles("gpu", "a", namespace="team-a"))
+    server.add(kinds.PLACEMENT_DECISIONS, of_profiles("gpu", "b", namespace="other"))
+    named = DecisionReference(DecisionKind.PLACEMENT_DECISION, "team-a", "gpu")
+    seen = await reading.read_cluster(server.client(), "team-a", named)
+    assert [objects.namespace(each) for each in seen.decisions] == ["team-a"]
+    named = DecisionReference(DecisionKind.PLACEMENT, "team-a", "gpu")
+    server.fail(NotFound(404, "NotFound", ""), verb="list", kind=kinds.OCM_PLACEMENT_DECISIONS)
+    assert not (await reading.read_cluster(server.client(), "team-a", named)).decisions
+    assert not (await reading.read_cluster(server.client(), "team-a")).decisions

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from vnode.api import keys, kinds, names
+from tests.apiserver.server import APIServer
+from vnode.api import account_users, keys, kinds, names
+from vnode.api.clock import SystemClock
+from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.cli import completion, identity
+from vnode.cli import completion
 from vnode.cli.remove import disconnect, target_side
 from vnode.cli.remove.remote_cleanup import RemoteObjects
+from vnode.cli.remove.report import RemovalReport
+from vnode.cli.remove.uninstall import UninstallOptions, uninstall
 
 ACCOUNT = "system:serviceaccount:team:c1"
 
@@ -30,9 +35,9 @@ def test_a_source_is_found_by_whom_it_lets_in(spec: Object, user: str, fits: boo
 
 
 def test_service_accounts_are_told_from_users() -> None:
-    assert identity.account_of(ACCOUNT) == ("team", "c1")
-    assert identity.account_of("jane") is None
-    assert identity.account_of(ACCOUNT + ":more") is None
+    assert account_users.account_of(ACCOUNT) == ("team", "c1")
+    assert account_users.account_of("jane") is None
+    assert account_users.account_of(ACCOUNT + ":more") is None
 
 
 @pytest.mark.parametrize(
@@ -81,4 +86,16 @@ def test_commands_options_and_resources_are_completed() -> None:
 
     assert names("dis") == {"disconnect"}
     assert {"--context", "--kubeconfig"} <= names("get", "targets", "--")
-    assert names("get", "t") == {"targets"}
+    assert names("get", "ta") == {"targets"}
+
+
+async def test_nothing_is_removed_while_accounts_in_targets_are_left() -> None:
+    server = APIServer("c1", SystemClock())
+    metadata = {"namespace": "team", "name": "queue", "finalizers": [keys.ISSUED_TOKEN]}
+    server.add(kinds.AUTH_TOKEN_REQUESTS, {"metadata": metadata, "spec": {}})
+    options = UninstallOptions("vnode", keep=True, crds=True, seconds=1)
+    report = RemovalReport(say=lambda _text: None)
+    with pytest.raises(ConfigError, match="authtokenrequest/team/queue, of 1, has an account"):
+        await uninstall(server.client(), options, report)
+
+    assert not [each for each in server.requests if each.verb not in ("get", "list")]

@@ -93,9 +93,9 @@ class World:
     def event(self, _about, _type, _reason, text):
         self.messages.append(text)
 
-    def connect(self, name, namespace=""):
+    def connect(self, name, namespace="", server=None):
         target = TargetKey(namespace, name)
-        link = links.link_to(self.server, target, US, self.clock, cluster_uid="c2")
+        link = links.link_to(server or self.server, target, US, self.clock, cluster_uid="c2")
         self.links.add(link)
         return link
 

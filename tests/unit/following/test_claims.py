@@ -164,6 +164,14 @@ async def test_a_namespace_is_made_once(clock):
 
 
 @pytest.mark.looptime
+async def test_a_cluster_that_replaces_another_gets_its_namespaces_at_once(clock):
+    target, other = Target(clock), Target(clock)
+    await target.namespaces.ensure("a", target.link)
+    await target.namespaces.ensure("a", other.link)
+    assert other.made == ["a"]
+
+
+@pytest.mark.looptime
 async def test_a_namespace_that_is_there_is_left_alone(clock):
     target = Target(clock)
     there = target.server.add(kinds.NAMESPACES, {"metadata": {"name": "a"}})

@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from tests.apiserver.server import APIServer
 from tests.unit.following.follower_world import (
     MAP,
     N1,
@@ -16,7 +17,7 @@ from tests.unit.following.follower_world import (
     refused,
     world,
 )
-from vnode.api import keys
+from vnode.api import keys, kinds
 from vnode.api.errors import ConfigError, Conflict, Denied, Invalid, Unreachable
 from vnode.following.follower import TIMEOUT
 from vnode.following.reference_index import Key
@@ -90,6 +91,17 @@ async def test_what_is_not_ours_but_the_same_is_not_worth_a_word(world):
     world.put(content("now", uid="foreign"))
     assert await ensure(world) == ""
     assert world.messages == []
+
+
+async def test_what_was_in_the_way_in_a_cluster_is_made_in_the_one_that_replaces_it(world):
+    world.put(content("now", uid="foreign"))
+    await ensure(world)
+    replacing = APIServer("c3", world.clock)
+    replacing.add(kinds.NAMESPACES, {"metadata": {"name": "ns"}})
+    world.links.remove(world.links.get(N1))
+    world.connect("n1", server=replacing)
+    await ensure(world)
+    assert replacing.find(kinds.CONFIG_MAPS, "m", "ns")
 
 
 async def test_a_copy_of_another_cluster_of_our_name_is_not_ours(world):

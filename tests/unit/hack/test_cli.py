@@ -17,7 +17,7 @@ def test_all_that_up_can_be_told():
     options = parsed(
         *("c1", "c2", "--nodes", "3", "--node-cpu", "4", "--node-pods", "2000", "--agents"),
         *("--connect", "c1:c2", "--connect", "c2:c1", "--no-candidate-scheduler"),
-        *("--apiserver-arg=--v=4", "--agent-arg=--config=f"),
+        *("--apiserver-arg=--v=4", "--agent-arg=--config=f", "--inventory"),
     )
     assert list(options.names) == ["c1", "c2"]
     assert (options.clusters.nodes, options.clusters.size.cpu) == (3, "4")
@@ -26,6 +26,8 @@ def test_all_that_up_can_be_told():
     assert (options.agents, options.candidate_scheduler) == (True, False)
     assert options.clusters.api_server_arguments == ("--v=4",)
     assert options.agent_arguments == ("--config=f",)
+    assert options.inventory
+    assert "secretreader" in options.programs()
     options.check()
 
 
@@ -57,6 +59,7 @@ def test_a_number_of_nodes_is_not_negative(number, capsys):
         (("c1", "c1"), "same name"),
         (("c1", "--agents", "--connect", "c1:c2"), "not started here"),
         (("c1", "--connect", "c1:c1"), "needs --agents"),
+        (("c1", "--agents", "--inventory"), "add --connect"),
         (("c1", "--real-node", "c2"), "not started here"),
         (("c1", "--agents", "--bare", "c2"), "--bare names 'c2'"),
         (("c1", "--services"), "add --real-node"),

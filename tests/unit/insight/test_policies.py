@@ -96,3 +96,14 @@ def test_the_reason_of_the_place_is_told_with_the_decision() -> None:
     decision = next(chapter for chapter in built.chapters if chapter.title == "Decision")
     assert [line.text for line in decision.lines][1:] == [why]
     assert f"{WORKLOAD} has 3 replicas" in rendering.as_text(built, NOW, 200)
+
+
+def test_a_decision_that_cannot_be_used_is_told() -> None:
+    undecided = {"type": "Decided", "status": "False", "message": "placement/x is for no clusters"}
+    of_web = policy(**counted())
+    of_web["status"]["conditions"].append(undecided)
+    assert policies.message(of_web) == undecided["message"]
+    built = story.build(facts(pod(), target(), policies=[of_web]))
+    assert undecided["message"] in rendering.as_text(built, NOW, 200)
+    undecided["status"] = "True"
+    assert policies.undecided(of_web) == ""

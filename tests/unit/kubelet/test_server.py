@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ import pytest
 from aiohttp import web
 from cryptography import x509
 
-from tests import answering, virtual_nodes
+from tests import answering, certificates, virtual_nodes
 from tests.certificates import KeyAndCertificate, issue
 from vnode.kube.client import Client
 from vnode.kube.store import Store
@@ -72,9 +71,7 @@ class Served:
         return port
 
     async def connect(self, port: int):
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context = certificates.unverified()
         return await asyncio.open_connection(self.address, port, ssl=context)
 
     async def refused(self, port: int) -> None:

@@ -19,7 +19,7 @@ from vnode.nodes import virtual
 from vnode.nodes.controller import NodeController
 from vnode.runtime import write_limits
 from vnode.runtime.expectations import LOST_AFTER
-from vnode.runtime.links import Links, TargetKey
+from vnode.runtime.links import ClusterDescription, Links, TargetKey
 
 pytestmark = pytest.mark.looptime
 
@@ -174,3 +174,21 @@ async def test_labels_that_keep_changing_do_not_keep_the_status_back(clock):
         await asyncio.sleep(2 / write_limits.NODES.rate)
         assert world.node["status"]["capacity"] == {"cpu": "999m"}
         assert objects.labels(world.node)["team"] == "999"
+
+
+async def test_what_an_inventory_says_is_shown_at_once(clock):
+    async with following(clock) as world:
+        world.show()
+        told = ClusterDescription(
+            {"vnode.dev/property.a": "b"}, {"vnode.dev/cluster-profile": "f/c"}
+        )
+        world.link.describe(told)
+        await asyncio.sleep(1)
+        assert objects.labels(world.node)["vnode.dev/property.a"] == "b"
+        assert objects.annotations(world.node)["vnode.dev/cluster-profile"] == "f/c"
+        assert objects.annotations(world.node)[keys.KUBELET_PORT] == "10251"
+        writes = len(world.writes)
+        world.show()
+        world.link.describe(told)
+        await asyncio.sleep(30)
+        assert len(world.writes) == writes

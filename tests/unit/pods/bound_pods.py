@@ -16,6 +16,7 @@ from tests import background
 from tests.apiserver import links
 from tests.apiserver.server import APIServer
 from tests.permitted import MANIFESTS
+from tests.unit.pods.policies import Fixed
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
 from vnode.api.identity import Identity
@@ -28,6 +29,7 @@ from vnode.pods.source import proxy_state
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
+from vnode.scheduling.placement.policy import Policy
 
 SPACE: Final = "shop"
 US: Final = Identity("c1", "uid-of-c1")
@@ -133,7 +135,9 @@ class World:
         namespace: str = SPACE,
         label_required: bool = False,
         overrides: Overrides | None = None,
+        policy: Policy | None = None,
     ) -> None:
+        self.policies = Fixed(policy)
         self.source = APIServer("c1", clock)
         self.targets = [BoundTarget(f"c{number + 2}", clock, namespace) for number in range(count)]
         self.links = Links()
@@ -147,7 +151,7 @@ class World:
             kinds.PODS,
             field_selector=f"spec.schedulerName={keys.PROXY_SCHEDULER}",
             trim=proxy_state.trim,
-            indexes={proxy_state.NODE_INDEX: proxy_state.node_of},
+            indexes=proxy_state.INDEXES,
         )
         self.namespaces = Informer(client, kinds.NAMESPACES)
         self.controller = ProxyController(
@@ -163,6 +167,7 @@ class World:
             events=self.events,
             clock=clock,
             overrides=overrides or NoOverrides(),
+            policies=self.policies,
         )
 
     async def _bring(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:

@@ -124,7 +124,7 @@ class Source:
             binder=Binder(
                 self._client,
                 self.links,
-                framework,
+                framework.binding_cycle,
                 lookup=lookup,
                 allowed=self._allow,
                 clock=clock,

@@ -17,7 +17,7 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.runtime.links import TargetKey
+from vnode.runtime.links import CONNECTING, LinkHealth, TargetKey
 
 LATENCY: Final = 0.005  # seconds, each way
 US: Final = Identity("c1", "uid-of-c1")
@@ -92,6 +92,11 @@ class Target:
             summary["metadata"]["annotations"].update(said)
 
         self.server.change(kinds.CLUSTER_SUMMARIES, keys.SUMMARY_NAME, "", change)
+
+    def connect(self) -> None:
+        """Be connected anew, as when an agent starts; it is not known yet whether this answers."""
+        health = LinkHealth(False, CONNECTING, "connecting to the target", self._clock.now())
+        self.link.set_health(health)
 
     def set_healthy(self, healthy: bool) -> None:
         links.set_healthy(self.link, healthy, self._clock)

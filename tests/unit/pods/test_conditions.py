@@ -72,6 +72,15 @@ def test_what_an_eviction_wrote_on_the_proxy_stays():
     assert pod["metadata"]["annotations"] == {}
 
 
+def test_no_target_says_that_a_pod_of_the_source_awaits_its_replacement():
+    """Another source's policy may have moved the delegate, which is a proxy there."""
+    waits = condition(keys.AWAITS_REPLACEMENT)
+    assert fed(proxy(READY), chaperon(READY, waits)) == {"Ready": READY}
+    pod = proxy(READY, waits, gates=[keys.AWAITS_REPLACEMENT])
+    assert fed(pod, chaperon(READY))[keys.AWAITS_REPLACEMENT] == waits
+    assert carried_out(pod, sent(pod, chaperon(READY))) == {}
+
+
 def test_an_eviction_in_the_target_is_told_once_and_the_sources_own_counts():
     theirs = {**EVICTED, "reason": "PreemptionByScheduler"}
     assert fed(proxy(READY), chaperon(READY, theirs))["DisruptionTarget"] == theirs

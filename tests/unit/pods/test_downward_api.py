@@ -16,7 +16,7 @@ from vnode.api import keys, objects
 from vnode.api.identity import Identity
 from vnode.pods import changes, chaperons, delegate
 from vnode.pods.source import proxy_state
-from vnode.targets.connection import trim_chaperon
+from vnode.targets.kept_chaperons import trim_chaperon
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 PARENT = Identity("c1", "uid-of-c1")

@@ -8,13 +8,13 @@ import gzip
 import itertools
 import logging
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from aiohttp import web
 
+from tests import certificates
 from tests.certificates import issue
 from vnode.runtime import serving
 from vnode.runtime.certs.contexts import ReplaceableContext
@@ -300,8 +300,7 @@ async def test_of_too_many_handshakes_the_oldest_ends_and_a_caller_gets_through(
             assert await reader.read() == b"", "ended, long before the handshake's own end"
 
         assert not any(reader.at_eof() for reader, _writer in silent[12:])
-        known = ssl.create_default_context()
-        known.check_hostname, known.verify_mode = False, ssl.CERT_NONE
+        known = certificates.unverified()
         caller = await asyncio.open_connection("127.0.0.1", server.port, ssl=known)
         port.opened.append(caller[1])
         for _ in range(2):

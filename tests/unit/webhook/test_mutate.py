@@ -15,7 +15,8 @@ from tests.permitted import MANIFESTS
 from vnode.api import documents, keys
 from vnode.api.errors import ConfigError
 from vnode.api.saved_manifest import SavedManifests
-from vnode.webhook import mutate
+from vnode.scheduling.placement.failover import Failover, PreservedValue
+from vnode.webhook import election, mutate
 
 FINALIZER = keys.PREFIX + "default-c2"
 BASE = [
@@ -33,11 +34,15 @@ def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any
     }
 
 
-def proxied(original: dict[str, Any], finalizers: tuple[str, ...] = (FINALIZER,)) -> dict[str, Any]:
+def proxied(
+    original: dict[str, Any],
+    finalizers: tuple[str, ...] = (FINALIZER,),
+    *,
+    failover: Failover | None = None,
+) -> dict[str, Any]:
     before = copy.deepcopy(original)
-    patched: dict[str, Any] = jsonpatch.apply_patch(
-        original, mutate.proxy_patch(original, "default", finalizers, MANIFESTS)
-    )
+    patch = mutate.proxy_patch(original, "default", finalizers, MANIFESTS, failover=failover)
+    patched: dict[str, Any] = jsonpatch.apply_patch(original, patch)
     assert original == before
     return patched
 
@@ -228,14 +233,14 @@ def owned(kind: str, annotations: dict[str, str]) -> dict[str, Any]:
 
 def test_who_is_never_a_proxy() -> None:
     elect = {keys.ELECT: ""}
-    assert mutate.is_exempt(pod({**elect, keys.NO_ELECT: ""}))
-    assert mutate.is_exempt(pod(elect, nodeName="n1"))
-    assert mutate.is_exempt(owned("DaemonSet", elect))
-    assert mutate.is_exempt(owned("PodChaperon", {}))
-    assert not mutate.is_exempt(owned("PodChaperon", elect))
-    assert not mutate.is_exempt(owned("PodChaperon", {keys.FORWARD: ""}))
-    assert mutate.is_exempt(owned("PodChaperon", {keys.FORWARD: "", keys.NO_ELECT: ""}))
-    assert not mutate.is_exempt(owned("ReplicaSet", {}))
+    assert election.is_exempt(pod({**elect, keys.NO_ELECT: ""}))
+    assert election.is_exempt(pod(elect, nodeName="n1"))
+    assert election.is_exempt(owned("DaemonSet", elect))
+    assert election.is_exempt(owned("PodChaperon", {}))
+    assert not election.is_exempt(owned("PodChaperon", elect))
+    assert not election.is_exempt(owned("PodChaperon", {keys.FORWARD: ""}))
+    assert election.is_exempt(owned("PodChaperon", {keys.FORWARD: "", keys.NO_ELECT: ""}))
+    assert not election.is_exempt(owned("ReplicaSet", {}))
 
 
 _word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
@@ -294,6 +299,73 @@ def test_twice_is_once_and_what_is_not_named_survives(
 
 def test_only_a_delegate_is_elected_by_its_wish_to_travel_on() -> None:
     traveller = pod({keys.FORWARD: ""})
-    assert not mutate.elects_itself(traveller)
+    assert not election.elects_itself(traveller)
     traveller["metadata"]["ownerReferences"] = [{"kind": "PodChaperon"}]
-    assert mutate.elects_itself(traveller)
+    assert election.elects_itself(traveller)
+
+
+# --- failover: Kubernetes leaves the eviction to vnode
+
+
+def _lasting(seconds: int | None, *failures: str) -> list[dict[str, Any]]:
+    """Tolerations as the API server gives them to pods without."""
+    base = {"operator": "Exists", "effect": "NoExecute"}
+    more = {} if seconds is None else {"tolerationSeconds": seconds}
+    return [{"key": f"node.kubernetes.io/{name}", **base, **more} for name in failures]
+
+
+BOTH = ("not-ready", "unreachable")
+
+
+@pytest.mark.parametrize("seconds", [300, None])
+def test_a_pod_that_fails_over_by_its_policy_is_not_evicted_by_kubernetes(
+    seconds: int | None,
+) -> None:
+    original = pod(tolerations=[] if seconds is None else _lasting(seconds, *BOTH))
+    result = proxied(original, failover=Failover())
+    assert result["spec"]["tolerations"] == [*BASE, *_lasting(None, *BOTH)]
+    assert keys.FAILOVER in result["metadata"]["annotations"]
+    assert proxied(result, failover=Failover()) == result
+    assert proxied(result) == result  # another replica does not know the policy yet
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        _lasting(30, *BOTH),
+        _lasting(None, *BOTH),
+        [*_lasting(300, "not-ready"), *_lasting(5, "unreachable")],
+    ],
+)
+def test_what_a_user_says_of_failed_nodes_counts(own: list[dict[str, Any]]) -> None:
+    result = proxied(pod(tolerations=own), failover=Failover())
+    assert result["spec"]["tolerations"] == [*BASE, *own]
+    assert keys.FAILOVER not in result["metadata"]["annotations"]
+
+
+def test_a_proxy_that_tolerates_everything_is_left_alone() -> None:
+    text = "tolerations: [{operator: Exists}]"
+    original = pod({keys.PROXY_CONSTRAINTS: text}, tolerations=_lasting(300, *BOTH))
+    result = proxied(original, failover=Failover())
+    assert keys.FAILOVER not in result["metadata"]["annotations"]
+    assert result["spec"]["tolerations"][-2:] == _lasting(300, *BOTH)
+
+
+def test_the_annotation_alone_has_nobody_fail_over_sooner_or_later_than_the_default() -> None:
+    result = proxied(pod({keys.FAILOVER: ""}, tolerations=_lasting(30, *BOTH)))
+    assert keys.FAILOVER not in result["metadata"]["annotations"]
+    assert result["spec"]["tolerations"] == [*BASE, *_lasting(30, *BOTH)]
+
+
+def test_a_pod_of_a_replica_set_waits_for_the_state_of_the_one_that_it_replaces() -> None:
+    failover = Failover(preserve=(PreservedValue("example.com/at", "example.com/at"),))
+    gates = [{"name": "example.com/mine"}]
+    for kind, expected in (("ReplicaSet", [*gates, {"name": keys.AWAITS_STATE}]), ("Job", gates)):
+        original = pod({keys.PRESERVED_FROM: "a"}, schedulingGates=gates)
+        original["metadata"]["ownerReferences"] = [{"kind": kind}]
+        result = proxied(original, failover=failover)
+        assert result["spec"]["schedulingGates"] == expected
+        assert keys.PRESERVED_FROM not in result["metadata"]["annotations"]
+        saved = json.loads(result["metadata"]["annotations"][keys.SOURCE_POD_MANIFEST])
+        assert saved["spec"]["schedulingGates"] == gates
+        assert proxied(result, failover=failover) == result

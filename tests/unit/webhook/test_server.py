@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -16,9 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.permitted import MANIFESTS
-from vnode.api import keys
+from vnode.api import keys, selectors
 from vnode.api.errors import Unreachable
+from vnode.placement.matching import PolicyIndex
+from vnode.scheduling.placement.failover import Failover
+from vnode.scheduling.placement.policy import Mode, Policy
 from vnode.webhook import server
+
+ANY = Policy("placementpolicy/all", "plain", selectors.Selector(), mode=Mode.ANY)
+
+
+class PolicyCollection(PolicyIndex):
+    """Policies in force."""
+
+    def __init__(self, *policies: Policy) -> None:
+        super().__init__(policies)
+
+    def __bool__(self) -> bool:
+        return True
 
 
 async def annotations_of(namespace: str) -> Mapping[str, str] | None:
@@ -66,6 +82,17 @@ async def test_an_elected_pod_gets_a_patch(version: str) -> None:
         request["request"]["object"], json.loads(base64.b64decode(response["patch"]))
     )
     assert patched["metadata"]["finalizers"] == [f"{keys.PREFIX}plain-c2"]
+
+
+async def test_a_pod_fails_over_if_the_policy_of_its_namespace_says_so() -> None:
+    for failover, expected in ((Failover(), True), (None, False)):
+        policies = PolicyCollection(replace(ANY, failover=failover))
+        asked = server.Webhook(annotations_of, lambda _: ["x/c2"], MANIFESTS, policies)
+        for namespace, elected in (("plain", True), ("elsewhere", False)):
+            request = review({keys.ELECT: ""}, namespace)
+            body = await asked.review(json.dumps(request).encode())
+            patch = base64.b64decode(json.loads(body)["response"]["patch"]).decode()
+            assert ("vnode.dev~1failover" in patch) is (expected and elected)
 
 
 async def test_a_namespace_elects_its_pods_but_for_those_that_opt_out() -> None:

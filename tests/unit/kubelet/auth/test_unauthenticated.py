@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from tests import certificates
 from tests.certificates import issue
 from vnode.kubelet import listener
 from vnode.kubelet.auth.gate import Gate
@@ -59,9 +59,7 @@ class Port:
 
     async def connect(self) -> Streamed:
         """Open a TLS connection."""
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context = certificates.unverified()
         streamed = await asyncio.open_connection("127.0.0.1", self.served.port, ssl=context)
         self._opened.append(streamed[1])
         return streamed

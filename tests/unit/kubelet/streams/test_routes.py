@@ -55,3 +55,38 @@ async def test_what_a_command_says_that_has_ended_at_once_is_heard(
     assert said.startswith(b"HTTP/1.1 101 ")
     assert said.endswith(b"\r\n\r\n" + b"x" * size)
     assert asked == 1
+
+
+async def test_a_command_is_run_with_a_new_token_where_the_former_one_is_refused() -> None:
+    shown: list[str] = []
+
+    async def target(request: web.Request) -> web.StreamResponse:
+        shown.append(request.headers["Authorization"])
+        if shown[-1] != "Bearer new":
+            return web.Response(status=401)
+
+        assert request.transport is not None
+        request.transport.write(ANSWER + b"works")
+        request.transport.close()
+        return web.Response()
+
+    class Renewed:
+        header = "Bearer old"
+
+        async def __call__(self) -> str | None:
+            return self.header
+
+        async def rejected(self, header: str | None) -> bool:
+            assert header == "Bearer old"
+            self.header = "Bearer new"
+            return True
+
+    async with node(target, authorization=Renewed()) as at, asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection(at.host, at.port)
+        writer.write(ASKED)
+        said = await reader.read(-1)
+        writer.close()
+        await writer.wait_closed()
+
+    assert said.endswith(b"works")
+    assert shown == ["Bearer old", "Bearer new"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler_plugins.priority_sort import PrioritySort
 from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod
 from vnode.api.objects import Object
 from vnode.pods.source.binding import Binder
 from vnode.runtime.links import Links
+from vnode.scheduling.binding_cycle import BindingCycle
 from vnode.scheduling.cycle import CycleState
-from vnode.scheduling.framework import Framework
 from vnode.scheduling.plugin import BindPlugin, Handle, NoArgs, PreBindPlugin, ReservePlugin
 from vnode.scheduling.queued_pod import QueuedPod
 from vnode.scheduling.status import SUCCESS, Status, unschedulable
@@ -45,10 +44,9 @@ class Recorder(ReservePlugin, PreBindPlugin, BindPlugin):
 
 async def bind(recorder: Recorder) -> bool:
     clock = ManualClock()
-    sort = PrioritySort(NoArgs(), recorder.handle)
-    framework = Framework([(sort, 0), (recorder, 0)], recorder.handle.waiting, clock)
+    cycle = BindingCycle([recorder], recorder.handle.waiting, clock)
     none: Any = None
-    binder = Binder(none, Links(), framework, lookup=lambda _key: None, allowed=none, clock=clock)
+    binder = Binder(none, Links(), cycle, lookup=lambda _key: None, allowed=none, clock=clock)
     return await binder.bind(QueuedPod(pod("p"), "p", 0, 0.0), "a", CycleState())
 
 

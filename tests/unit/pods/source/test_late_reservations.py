@@ -182,3 +182,37 @@ async def test_a_reservation_stands_though_it_is_what_makes_its_target_full(cloc
         target.set_room(cpu="0")
         reserves(target, target.candidate("p"))
         await source.until_bound("p")
+
+
+async def test_a_reserved_candidate_stays_if_a_former_leader_has_bound_its_pod(clock):
+    """Our informer does not have the binding yet, and the pod may not be there by our filters."""
+    target = Target("c2", clock, is_silent)
+    source = Source(clock, target)
+    async with source.running():
+        source.add("p")
+        await asyncio.sleep(5)
+        source.server.silence_watches(kinds.PODS)
+        source.change("p", spec={"nodeName": target.node})
+        source.cordon(target)
+        reserves(target, target.candidate("p"))
+        await asyncio.sleep(5)
+        assert not objects.is_terminating(target.candidate("p"))
+
+
+async def test_a_term_that_ends_awaits_the_bindings_that_it_has_asked_for(clock):
+    target = Target("c2", clock, reserves)
+    source = Source(clock, target)
+    asked = asyncio.Event()
+
+    def tell(_request):
+        asked.set()
+        return True
+
+    source.server.fail(
+        None, verb="create", kind=kinds.PODS, subresource="binding", when=tell, delay=2.0
+    )
+    async with source.running():
+        source.add("p")
+        await asked.wait()
+
+    assert source.node_of("p") == target.node

@@ -22,7 +22,7 @@ from vnode.api.objects import Object
 from vnode.overrides.overrides import PolicyOverrides
 from vnode.pods import changes, chaperons, overriding
 from vnode.pods.source import feedback, proxy_state
-from vnode.targets.connection import trim_chaperon
+from vnode.targets.kept_chaperons import trim_chaperon
 
 pytestmark = pytest.mark.looptime
 MIRROR: Object = {

@@ -1,0 +1,47 @@
+"""The routes of several virtual nodes in one process."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import AsyncExitStack
+from typing import cast
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from tests import virtual_nodes
+from vnode.kubelet.auth.gate import Gate
+from vnode.kubelet.delegates import ServedNode
+from vnode.kubelet.routes import Routes
+from vnode.kubelet.streams.disconnects import DisconnectWatch
+from vnode.kubelet.streams.routes import Streams
+from vnode.runtime.links import Links
+
+
+def routes_of(node: str, streams: Streams) -> Routes:
+    served = ServedNode(node, Links(), virtual_nodes.find, lambda _node: [])
+    return Routes(served, cast("Gate", virtual_nodes.Open()), streams)
+
+
+async def test_nodes_share_their_routes_and_each_answers_for_itself() -> None:
+    disconnects = DisconnectWatch()
+    streams = Streams(disconnects)
+    async with AsyncExitStack() as stack:
+        stack.callback(disconnects.close)
+        for name in ("admiralty-c2", "admiralty-c3"):
+            server = TestServer(routes_of(name, streams).application())
+            client = await stack.enter_async_context(TestClient(server))
+            answer = await client.get("/metrics")
+            assert f'node="{name}"' in await answer.text()
+
+
+async def test_a_node_costs_few_objects() -> None:
+    """A process may have hundreds; each had 600 objects for the paths alone."""
+    disconnects = DisconnectWatch()
+    streams = Streams(disconnects)
+    routes_of("admiralty-c2", streams).application()  # what all share
+    gc.collect()
+    before = len(gc.get_objects())
+    more = [routes_of(f"admiralty-c{n}", streams).application() for n in range(3, 13)]
+    made = len(gc.get_objects()) - before
+    disconnects.close()
+    assert made < 100 * len(more)

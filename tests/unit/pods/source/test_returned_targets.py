@@ -1,0 +1,113 @@
+"""A target that answers again is first told which of its pods are to end."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from tests.permitted import all_namespaces
+from tests.unit.pods.bound_pods import RUNNING, World
+from vnode.api import kinds
+from vnode.api.clock import Clock
+from vnode.api.errors import ServerError
+from vnode.api.identity import Identity
+from vnode.kube.store import Store
+from vnode.pods.source.event_handlers import EventHandlers
+from vnode.pods.source.returned_targets import ReturnedTargets
+from vnode.runtime.links import UNREACHABLE, LinkHealth, Links, TargetKey
+from vnode.scheduling.cache import Cache
+
+pytestmark = pytest.mark.looptime
+
+PODS = ("a", "b", "c")
+
+
+@pytest.fixture
+async def world(clock: Clock) -> World:
+    return World(clock)
+
+
+async def lose(world: World) -> list[int]:
+    """Have pods deleted while their target is out of reach; how many ends it knows of when told."""
+    told: list[int] = []
+    returned = world.controller.returned
+    returned.subscribe(lambda _node: told.append(world.target.writes.count(("delete", ""))))
+    world.target.set_answering(False)
+    for name in PODS:
+        await world.delete(name)
+
+    await asyncio.sleep(100)
+    assert world.target.node not in returned
+    return told
+
+
+async def test_it_is_told_of_all_pods_that_are_to_end_before_others_go_there(world: World) -> None:
+    for name in (*PODS, "stays"):
+        world.target.add(world.add(name), **RUNNING)
+
+    async with world.running():
+        told = await lose(world)
+        world.target.set_answering(True)
+        assert world.target.node in world.controller.returned
+        await asyncio.sleep(1)
+        assert told == [len(PODS)]
+        assert world.target.node not in world.controller.returned
+
+
+async def test_a_request_that_fails_keeps_others_away_once_only(world: World) -> None:
+    for name in PODS:
+        world.target.add(world.add(name), **RUNNING)
+
+    async with world.running():
+        told = await lose(world)
+        world.target.server.fail(ServerError(500, "", "no leader"), verb="delete", times=2)
+        world.target.set_answering(True)
+        await asyncio.sleep(10)
+        assert len(told) == 1
+        assert world.target.server.count("delete", kinds.POD_CHAPERONS) == len(PODS) + 2
+
+
+async def test_a_target_whose_pods_all_stay_is_not_waited_for(world: World) -> None:
+    world.target.add(world.add(), **RUNNING)
+    async with world.running():
+        world.target.set_answering(False)
+        await asyncio.sleep(100)
+        world.target.set_answering(True)
+        assert world.target.node not in world.controller.returned
+
+
+async def test_no_pod_is_sent_to_a_target_that_has_yet_to_be_told(clock: Clock) -> None:
+    link = links.link_to(APIServer("c2", clock), TargetKey("ns", "c2"), Identity("c1", "us"), clock)
+    known, node = Links(), {"metadata": {"name": link.node_name}, "spec": {}, "status": {}}
+    known.add(link)
+    store = Store()
+    store.put(node)
+    nodes: Any = SimpleNamespace(store=store, subscribe=lambda _handler: None)
+    woken: list[str] = []
+    queue: Any = SimpleNamespace(move=lambda event: woken.append(event.kind.name))
+    cache, returned = Cache(), ReturnedTargets()
+    handlers = EventHandlers(nodes, all_namespaces(), known, cache, queue)
+    handlers.open()
+    handlers.await_ends(returned)
+    link.on_health(lambda: returned.observe(link, lambda: ["shop/a"]))
+
+    def why_not() -> str:
+        (info,) = cache.snapshot(clock.monotonic()).nodes
+        assert info.virtual.healthy is not bool(info.virtual.unhealthy_reason)
+        return info.virtual.unhealthy_reason
+
+    async with links.connected(link):
+        for answers, reason in ((False, UNREACHABLE), (True, "Ready")):
+            link.set_health(LinkHealth(answers, reason, "no answer", clock.now()))
+
+        handlers._update(link.node_name)
+        assert "told to end first" in why_not()
+        woken.clear()
+        returned.told("shop/a")
+        assert why_not() == ""
+        assert woken == ["TARGET_HEALTH"]
