@@ -51,9 +51,10 @@ async def test_finalizers_keep_an_object_until_the_last_is_removed(
         with pytest.raises(Invalid):
             await client.patch(CHAPERONS, "c", finalizers("a.b/c", "a.b/d", "a.b/e"), pod_namespace)
 
-        await client.patch(CHAPERONS, "c", finalizers("a.b/c"), pod_namespace)
+        one = await client.patch(CHAPERONS, "c", finalizers("a.b/c"), pod_namespace)
         assert (await events.next())[0] == "MODIFIED"
-        await client.patch(CHAPERONS, "c", finalizers(), pod_namespace)
+        none = await client.patch(CHAPERONS, "c", finalizers(), pod_namespace)
+        assert objects.resource_version(none) == objects.resource_version(one)
         type_, last = await events.next()
         assert (type_, objects.finalizers(last)) == ("DELETED", ["a.b/c"])
 

@@ -23,6 +23,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
+_GONE: Final = ""  # the version of an object that is no more
 _DIGITS: Final = 20  # of an etcd revision at most; a hostile target may send millions
 LOST_AFTER: Final = 180.0  # seconds; a silent watch is noticed in half of that
 
@@ -75,8 +76,14 @@ class Expectations:
         return after
 
     def expect(self, key: Hashable, before: Object, after: Object) -> None:
-        """Note a write that changed `before` into `after`; the same version means no event."""
+        """Note a write that changed `before` into `after`; the same version means no event.
+
+        But an object that ends with its last finalizer is answered with the version that it had.
+        """
         old, new = objects.resource_version(before), objects.resource_version(after)
+        if old == new and objects.finalizers(before) and not objects.finalizers(after):
+            new = _GONE
+
         if old != new:
             self._writes.pop(key, None)  # to be the last
             self._writes[key] = _Write(old, new, asyncio.get_running_loop().time())

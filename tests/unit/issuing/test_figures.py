@@ -62,6 +62,19 @@ async def test_tokens_are_counted_from_their_issue_to_their_revocation(clock: Cl
     assert first_end() == 0
 
 
+async def test_a_revocation_is_counted_once_however_late_the_end_is_seen(clock: Clock) -> None:
+    world, before = IssuingWorld(clock), counted()
+    world.request()
+    async with world.running():
+        world.target.fail(None, delay=5, verb="delete", kind=kinds.SERVICE_ACCOUNTS)
+        await world.delete()
+        await asyncio.sleep(2)  # its Secret is gone, which wakes the request once more
+        world.source.silence_watches(kinds.AUTH_TOKEN_REQUESTS)
+        await asyncio.sleep(10)
+        assert world.find() == {}
+        assert counted()["revoked"] - before["revoked"] == 1
+
+
 async def test_attempts_that_fail_are_counted(clock: Clock) -> None:
     world, before = IssuingWorld(clock), counted()
     world.target.fail(Denied(403, "", "no"), kind=kinds.SERVICE_ACCOUNTS)

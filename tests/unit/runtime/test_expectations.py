@@ -40,6 +40,19 @@ async def test_a_write_that_changed_nothing_has_no_echo():
     assert not expectations.pending("a", at("7"))
 
 
+async def test_an_object_that_ends_with_its_last_finalizer_is_awaited_to_go(clock):
+    server = APIServer("c1", clock)
+    metadata = {"name": "a", "namespace": "n", "finalizers": ["a.b/c"]}
+    server.add(kinds.CONFIG_MAPS, {"metadata": metadata})
+    client, expectations = server.client("agent"), Expectations()
+    held = await client.delete(kinds.CONFIG_MAPS, "a", "n")
+    body = {"metadata": {"finalizers": []}}
+    await expectations.patch(client, kinds.CONFIG_MAPS, held, body)
+    assert expectations.pending("n/a", held)
+    made_anew = server.add(kinds.CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "n"}})
+    assert not expectations.pending("n/a", made_anew)
+
+
 async def test_an_echo_that_does_not_come_for_minutes_never_will():
     woken = []
     expectations = Expectations(woken.append)
