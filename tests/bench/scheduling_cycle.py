@@ -109,7 +109,7 @@ def measure(nodes: int, policies: Policies = NO_POLICIES, **spec: Any) -> float:
         pending = {**pod(number, **spec), "status": {"phase": "Pending"}}
         cache.set_pod(pending)
         start = time.process_time()
-        result = framework.schedule(pending, cache.snapshot(0.0))
+        result = framework.schedule(pending, cache.snapshot())
         cache.assume(pending, result.feasible[0].name, 0.0)
         taken.append(time.process_time() - start)
 

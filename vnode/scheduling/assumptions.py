@@ -6,8 +6,10 @@ must not meet, the second one's check sees the first, however long both then wai
 
 from __future__ import annotations
 
+import asyncio
+
 from vnode.api import objects
-from vnode.api.clock import Clock
+from vnode.api.clock import Clock, happens_within
 from vnode.api.objects import Object
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.events import ClusterEvent, EventKind
@@ -26,6 +28,20 @@ class Assumptions:
         self._cache = cache
         self._queue = queue
         self._clock = clock
+        self._awaited: float | None = None  # the next lapse that `run` knows of
+        self._sooner = asyncio.Event()  # set when one is due before that
+
+    async def run(self) -> None:
+        """End promises whose time is over, and try pods again for what is left, until cancelled."""
+        while True:
+            now = self._clock.monotonic()
+            for node in self._cache.lapse(now):
+                self._queue.move(ClusterEvent(EventKind.TARGET_FREE, node))
+
+            self._awaited = self._cache.next_lapse()
+            self._sooner.clear()
+            wait = None if self._awaited is None else self._awaited - now
+            await happens_within(self._sooner, wait)
 
     @property
     def generation(self) -> int:
@@ -42,7 +58,7 @@ class Assumptions:
             if not status.is_success:
                 return status
 
-        self._cache.assume(pod, node, self._clock.monotonic())
+        self._assume(pod, node)
         return SUCCESS
 
     def confirm(self, pod: Object, node: str) -> Status:
@@ -50,11 +66,16 @@ class Assumptions:
         status = self._check(pod, node)
         uid = objects.uid(pod)
         if status.is_success and not self._cache.has(uid, node):
-            self._cache.assume(pod, node, self._clock.monotonic())
-            self._cache.observe(uid, node)
+            self._assume(pod, node)
+            self.observe(uid, node)
             self._cache.quotas.settle(uid, node)
 
         return status
+
+    def observe(self, uid: str, node: str) -> None:
+        """Note that the target itself counts the pod: its next report has it."""
+        self._cache.observe(uid, node, self._clock.monotonic())
+        self._note_lapse()
 
     def forget(self, uid: str, node: str) -> None:
         """Withdraw an assumption, and try the pods again that it may have kept away.
@@ -64,6 +85,16 @@ class Assumptions:
         if self._cache.forget(uid, node):
             self._queue.move(ClusterEvent(EventKind.POD_FORGOTTEN, node), by=uid)
 
+    def _assume(self, pod: Object, node: str) -> None:
+        self._cache.assume(pod, node, self._clock.monotonic())
+        self._note_lapse()
+
+    def _note_lapse(self) -> None:
+        """Wake `run` if a promise ends before those that it knows."""
+        moment = self._cache.next_lapse()
+        if moment is not None and (self._awaited is None or moment < self._awaited):
+            self._sooner.set()
+
     def _check(self, pod: Object, node: str) -> Status:
-        snapshot = self._cache.snapshot(self._clock.monotonic())
+        snapshot = self._cache.snapshot()
         return self._framework.check(pod, snapshot, node)

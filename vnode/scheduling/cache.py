@@ -2,27 +2,22 @@
 
 Targets report their free resources at most once a second, while the scheduler places hundreds of
 pods a second. So each promise is subtracted from the last report of its target until a later report
-includes it. A promise that nobody confirms stops counting after a while: book-keeping must not keep
-a pod from a target for long, and the candidate in the target decides in the end.
+includes it (`promises`).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
 from vnode.scheduling.placements import Placement, Placements
+from vnode.scheduling.promises import Promises
 from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
 from vnode.scheduling.workload_counts import Workloads
-
-PROMISE_SECONDS: Final = 15.0
-"""How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
 
 
 @dataclass(slots=True)
@@ -35,8 +30,6 @@ class _NodeInfo:
     # The target's last report, if there ever was one.
     free: Resources | None = None
     largest: Resources | None = None
-    # The sum over the promises of this node.
-    promised: Resources = field(default_factory=dict)
     # Built from the fields above when it is read; None after a change.
     info: VirtualNodeInfo | None = None
 
@@ -48,25 +41,16 @@ class _Placed:
     counted: bool  # terminating pods hold their resources and do not count for spreading
 
 
-@dataclass(frozen=True, slots=True)
-class _Promise:
-    until: float
-    requests: Resources
-
-
 class Cache:
     """Keeps the scheduler's state, read as snapshots. Times are the clock's monotonic seconds."""
 
-    def __init__(self, promise_seconds: float = PROMISE_SECONDS) -> None:
+    def __init__(self) -> None:
         self.quotas = Quotas()
-        self._promise_seconds = promise_seconds
         self._node_infos: dict[str, _NodeInfo] = {}
         # Pod UID -> node that it is on, or on its way to. No empty dicts.
         self._placed: dict[str, dict[str, _Placed]] = {}
-        # By (uid, node), the one that lapses soonest first; a subset of `_placed`.
-        self._promises: OrderedDict[tuple[str, str], _Promise] = OrderedDict()
-        # Promises that the target's next report includes. A subset of `_promises`.
-        self._observed: set[tuple[str, str]] = set()
+        # Of pods and nodes in `_placed`.
+        self._promises = Promises()
         self._placements = Placements()
         self.workloads = Workloads(lambda uid: self._placed.get(uid, ()))
         # The nodes of the last snapshot; None if any of them changed.
@@ -97,35 +81,40 @@ class Cache:
     def update_free(self, name: str, free: Resources | None, largest: Resources | None) -> bool:
         """Set what the target reports as free now; None if it reports no such thing.
 
-        Promises that were `observe`d before are taken to be in the report. Return True if an amount
-        grew since the last report, or cannot be compared: a pod may fit that did not.
+        Promises that were `observe`d before are taken to be in the report. Return True if there is
+        more left than before, or it cannot be compared: a pod may fit that did not.
         """
         node_info = self._node_info(name)
-        grew = _grew(node_info.free, free) or _grew(node_info.largest, largest)
+        before, largest_before = self._left(name), node_info.largest
         node_info.free, node_info.largest = free, largest
-        for key in [observed for observed in self._observed if observed[1] == name]:
-            self._settle(key)
-
+        self._promises.reported(name)
         self._changed(node_info)
-        return grew
+        return _grew(before, self._left(name)) or _grew(largest_before, largest)
 
     def assume(self, pod: Object, node: str, now: float) -> None:
         """Count the pod on the node that it is on its way to, and promise it its requests."""
         uid = objects.uid(pod)
-        self._settle((uid, node))
         self._place(uid, node, pod)
-        requests = self._placed[uid][node].requests
-        self._promises[uid, node] = _Promise(now + self._promise_seconds, requests)
-        node_info = self._node_infos[node]
-        node_info.promised = resources.add(node_info.promised, requests)
+        self._promises.make(uid, node, self._placed[uid][node].requests, now)
         self.quotas.promise(pod, node)
-        self._changed(node_info)
+        self._changed(self._node_infos[node])
         self.workloads.assume(uid)
 
-    def observe(self, uid: str, node: str) -> None:
+    def observe(self, uid: str, node: str, now: float) -> None:
         """Note that the target itself counts the pod: reserved or bound, its next report has it."""
-        if (uid, node) in self._promises:
-            self._observed.add((uid, node))
+        self._promises.observe(uid, node, now)
+
+    def next_lapse(self) -> float | None:
+        """Return when the next promise lapses; None if there is none."""
+        return self._promises.next_lapse()
+
+    def lapse(self, now: float) -> set[str]:
+        """End the promises whose time is over; return their nodes, which have more left."""
+        nodes = self._promises.lapse(now)
+        for node in nodes:
+            self._changed(self._node_infos[node])
+
+        return nodes
 
     def has(self, uid: str, node: str) -> bool:
         """Return whether the pod is counted on the node: bound to it, or on its way."""
@@ -165,13 +154,10 @@ class Cache:
 
         return self.workloads.remove(uid)
 
-    def snapshot(self, now: float) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return the state at this moment; costs nothing where nothing changed."""
-        while self._promises and next(iter(self._promises.values())).until <= now:
-            self._settle(next(iter(self._promises)))
-
         if self._snapshot_nodes is None:
-            infos = (_info(self._node_infos[name]) for name in sorted(self._node_infos))
+            infos = (self._info(name) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)
 
         return Snapshot(self._snapshot_nodes, self._placements, self.workloads, self.quotas)
@@ -208,7 +194,7 @@ class Cache:
         if placed is None:
             return
 
-        self._settle((uid, node))
+        self._promises.settle(uid, node)
         self.quotas.settle(uid, node)
         self._uncount(placed)
         del nodes[node]
@@ -225,14 +211,6 @@ class Cache:
 
         self._changed(node_info)
 
-    def _settle(self, key: tuple[str, str]) -> None:
-        """Stop counting a promise, if there is one."""
-        if promise := self._promises.pop(key, None):
-            self._observed.discard(key)
-            node_info = self._node_infos[key[1]]
-            node_info.promised = resources.subtract(node_info.promised, promise.requests)
-            self._changed(node_info)
-
     def _node_info(self, name: str) -> _NodeInfo:
         return self._node_infos.setdefault(name, _NodeInfo(virtual=None, requested={}))
 
@@ -246,19 +224,20 @@ class Cache:
         self._snapshot_nodes = None
         self._generation += 1
 
+    def _left(self, name: str) -> Resources | None:
+        """Return what a target reported, less its promises; None if it reported nothing."""
+        free, promised = self._node_infos[name].free, self._promises.on(name)
+        return resources.subtract(free, promised) if free is not None and promised else free
 
-def _info(node_info: _NodeInfo) -> VirtualNodeInfo | None:
-    """Return the node as it is now; None if its target is not known."""
-    if node_info.info is None and node_info.virtual is not None:
-        free = node_info.free
-        if free is not None and node_info.promised:
-            free = resources.subtract(free, node_info.promised)
+    def _info(self, name: str) -> VirtualNodeInfo | None:
+        """Return the node as it is now; None if its target is not known."""
+        node_info = self._node_infos[name]
+        if node_info.info is None and node_info.virtual is not None:
+            node_info.info = VirtualNodeInfo(
+                node_info.virtual, node_info.requested, self._left(name), node_info.largest
+            )
 
-        node_info.info = VirtualNodeInfo(
-            node_info.virtual, node_info.requested, free, node_info.largest
-        )
-
-    return node_info.info
+        return node_info.info
 
 
 def _grew(old: Resources | None, new: Resources | None) -> bool:

@@ -46,6 +46,7 @@ async def test_an_object_that_ends_with_its_last_finalizer_is_awaited_to_go(cloc
     server.add(kinds.CONFIG_MAPS, {"metadata": metadata})
     client, expectations = server.client("agent"), Expectations()
     held = await client.delete(kinds.CONFIG_MAPS, "a", "n")
+    assert held is not None
     body = {"metadata": {"finalizers": []}}
     await expectations.patch(client, kinds.CONFIG_MAPS, held, body)
     assert expectations.pending("n/a", held)

@@ -38,7 +38,7 @@ def cache_of(**free: dict[str, int]) -> Cache:
 
 
 def nominated(asked: dict[str, float], uid: str = "p", **free: dict[str, int]) -> tuple[str, ...]:
-    snapshot = cache_of(**free).snapshot(0)
+    snapshot = cache_of(**free).snapshot()
     return framework().schedule(pod(uid, cpu="1"), snapshot, asked).nominated
 
 
@@ -71,6 +71,6 @@ def test_a_plugin_that_targets_may_overcome_keeps_no_pod_off() -> None:
     lonely = pod("p", labels={"app": "x"}, affinity={"podAntiAffinity": terms})
     cache.set_pod(pod("q", labels={"app": "x"}, node="a"))
     profile = framework(plugins=["InterPodAffinity"])
-    assert framework().schedule(lonely, cache.snapshot(0)).excluded == {"a"}
-    assert profile.schedule(lonely, cache.snapshot(0)).excluded == set()
-    assert profile.schedule(lonely, cache.snapshot(0)).nominated == ("a",)
+    assert framework().schedule(lonely, cache.snapshot()).excluded == {"a"}
+    assert profile.schedule(lonely, cache.snapshot()).excluded == set()
+    assert profile.schedule(lonely, cache.snapshot()).nominated == ("a",)

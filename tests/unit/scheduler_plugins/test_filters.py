@@ -37,7 +37,7 @@ def run(framework: Framework, candidate: dict[str, Any], *nodes: VirtualNode) ->
     for node in nodes:
         cache.update_node(node)
 
-    return framework.schedule(candidate, cache.snapshot(0))
+    return framework.schedule(candidate, cache.snapshot())
 
 
 def why(framework: Framework, candidate: dict[str, Any], node: VirtualNode) -> str:
@@ -138,7 +138,7 @@ def free(cpu: int, largest: int | None = None, **extra: int) -> Cache:
 def test_a_pod_must_fit_into_the_whole_and_into_some_node(
     framework: Framework, cache: Cache, reason: str
 ) -> None:
-    result = framework.schedule(pod("p", cpu="2"), cache.snapshot(0))
+    result = framework.schedule(pod("p", cpu="2"), cache.snapshot())
     assert (result.statuses["a"].message if result.statuses else "") == reason
 
 
@@ -148,7 +148,7 @@ def test_a_target_that_does_not_say_what_is_free_has_what_our_pods_leave(
     cache = Cache()
     cache.update_node(virtual_node("a", allocatable={"cpu": 3000}))
     cache.set_pod(pod("other", cpu="2", node="a"))
-    snapshot = cache.snapshot(0)
+    snapshot = cache.snapshot()
     assert framework.schedule(pod("p", cpu="1"), snapshot).feasible
     assert framework.schedule(pod("p", cpu="1001m"), snapshot).statuses["a"].reasons == (
         "Insufficient cpu",

@@ -54,7 +54,7 @@ def world(*placed: Object) -> Cache:
 
 
 def passing(plugin: InterPodAffinity, cache: Cache, candidate: Object) -> set[str]:
-    state, snapshot = CycleState(), cache.snapshot(0)
+    state, snapshot = CycleState(), cache.snapshot()
     outcome = plugin.pre_filter(state, candidate, snapshot)
     if outcome.is_skip:
         return {node.name for node in snapshot}
@@ -92,7 +92,7 @@ def test_reasons_are_the_phrases_of_kube_scheduler(
     plugin: InterPodAffinity, candidate: Object, node: str, reason: str
 ) -> None:
     placed = pod("x", labels=WEB, node="a", affinity=far(term(DATABASE)))
-    state, snapshot = CycleState(), world(placed).snapshot(0)
+    state, snapshot = CycleState(), world(placed).snapshot()
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     chosen = snapshot.get(node)
     assert chosen is not None
@@ -166,7 +166,7 @@ def test_a_term_is_about_its_own_namespace_unless_it_says_so(
 def test_a_namespace_selector_is_a_reason_with_a_cure(plugin: InterPodAffinity) -> None:
     selector = {"matchLabels": {"team": "a"}}
     candidate = pod("p", affinity=far(term(WEB, namespaceSelector=selector)))
-    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
+    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot())
     assert "list the namespaces instead" in outcome.message
 
 
@@ -182,7 +182,7 @@ def test_a_term_without_a_selector_selects_nothing(plugin: InterPodAffinity) -> 
 def test_preferences_score_by_the_pods_at_a_place(
     plugin: InterPodAffinity, kind: str, best: set[str]
 ) -> None:
-    snapshot = world(pod("x", labels=WEB, node="a")).snapshot(0)
+    snapshot = world(pod("x", labels=WEB, node="a")).snapshot()
     state, candidate = CycleState(), pod("p", affinity=wished(kind, 10, term(WEB)))
     assert plugin.pre_score(state, candidate, snapshot, list(snapshot)).is_success
     scores = {node.name: plugin.score(state, candidate, node) for node in snapshot}
@@ -192,7 +192,7 @@ def test_preferences_score_by_the_pods_at_a_place(
 
 
 def test_pods_without_affinity_cost_nothing(plugin: InterPodAffinity) -> None:
-    snapshot = world(pod("x", labels=WEB, node="a")).snapshot(0)
+    snapshot = world(pod("x", labels=WEB, node="a")).snapshot()
     assert plugin.pre_filter(CycleState(), pod("p", labels=WEB), snapshot).is_skip
     assert plugin.pre_score(CycleState(), pod("p"), snapshot, list(snapshot)).is_skip
 
@@ -217,8 +217,6 @@ def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
                 there[uid] = node
 
     counted = {
-        node: n
-        for _, nodes in cache.snapshot(0).placements.repelling()
-        for node, n in nodes.items()
+        node: n for _, nodes in cache.snapshot().placements.repelling() for node, n in nodes.items()
     }
     assert counted == {node: list(there.values()).count(node) for node in set(there.values())}

@@ -49,7 +49,7 @@ class World:
             self.cache.update_free(name, amounts, amounts)
 
     def cycle(self, one: dict[str, Any], **asked: float) -> CycleResult:
-        return self.framework.schedule(one, self.cache.snapshot(self.clock.monotonic()), asked)
+        return self.framework.schedule(one, self.cache.snapshot(), asked)
 
 
 def of_web(uid: str, node: str = "", since: str = "") -> dict[str, Any]:
@@ -136,7 +136,7 @@ def test_a_maximum_that_was_lowered_keeps_a_reserved_pod_out() -> None:
 
     world.policy.policy = spread(entry("a", maximum=1))
     world.cache.set_pod(of_web("q", node="a"))
-    refusal = world.framework.check(of_web("p"), world.cache.snapshot(0), "a")
+    refusal = world.framework.check(of_web("p"), world.cache.snapshot(), "a")
     assert refusal.message == "at its maximum of 1 by placementpolicy/web"
 
 

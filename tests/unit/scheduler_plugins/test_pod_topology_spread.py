@@ -48,7 +48,7 @@ def passing(
     plugin: PodTopologySpread, cache: Cache, *constraints: dict[str, Any], **fields: Any
 ) -> set[str]:
     candidate = pod("p", labels=WEB, topologySpreadConstraints=list(constraints), **fields)
-    state, snapshot = CycleState(), cache.snapshot(0)
+    state, snapshot = CycleState(), cache.snapshot()
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     return {node.name for node in snapshot if plugin.filter(state, candidate, node).is_success}
 
@@ -71,7 +71,7 @@ def test_reasons_are_the_phrase_of_kube_scheduler(
     plugin: PodTopologySpread, node: str, detail: str
 ) -> None:
     candidate = pod("p", labels=WEB, topologySpreadConstraints=[constraint()])
-    state, snapshot = CycleState(), world(a=["x"]).snapshot(0)
+    state, snapshot = CycleState(), world(a=["x"]).snapshot()
     assert plugin.pre_filter(state, candidate, snapshot).is_success
     chosen = snapshot.get(node)
     assert chosen is not None
@@ -119,7 +119,7 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
     spec: dict[str, Any] = {"topologySpreadConstraints": [listed]}
     for revision, expected in (("1", {"c"}), ("2", {"a", "b", "c"})):
         candidate = pod("p", labels={**WEB, "rev": revision}, **spec)
-        state, snapshot = CycleState(), cache.snapshot(0)
+        state, snapshot = CycleState(), cache.snapshot()
         plugin.pre_filter(state, candidate, snapshot)
         passed = {n.name for n in snapshot if plugin.filter(state, candidate, n).is_success}
         assert passed == expected
@@ -128,14 +128,14 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
 def test_a_pod_without_hard_constraints_is_not_filtered(plugin: PodTopologySpread) -> None:
     soft = pod("p", topologySpreadConstraints=[constraint(whenUnsatisfiable="ScheduleAnyway")])
     for candidate in (pod("p"), soft):
-        assert plugin.pre_filter(CycleState(), candidate, world().snapshot(0)).is_skip
+        assert plugin.pre_filter(CycleState(), candidate, world().snapshot()).is_skip
 
 
 def test_soft_constraints_prefer_the_emptier_domain(plugin: PodTopologySpread) -> None:
     cache = world(a=["x", "y"], c=["z"])
     soft = constraint(whenUnsatisfiable="ScheduleAnyway")
     candidate = pod("p", labels=WEB, topologySpreadConstraints=[soft])
-    state, snapshot = CycleState(), cache.snapshot(0)
+    state, snapshot = CycleState(), cache.snapshot()
     assert plugin.pre_score(state, candidate, snapshot, snapshot.nodes).is_success
     scores = {node.name: plugin.score(state, candidate, node) for node in snapshot}
     plugin.normalize_score(state, candidate, scores)
@@ -145,7 +145,7 @@ def test_soft_constraints_prefer_the_emptier_domain(plugin: PodTopologySpread) -
 def test_an_unreadable_selector_is_a_rejection(plugin: PodTopologySpread) -> None:
     wrong = {"matchExpressions": [{"key": "a", "operator": "Is"}]}
     candidate = pod("p", topologySpreadConstraints=[constraint(labelSelector=wrong)])
-    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot(0))
+    outcome = plugin.pre_filter(CycleState(), candidate, world().snapshot())
     assert outcome.is_rejected
 
 
@@ -159,7 +159,7 @@ def test_the_skew_never_exceeds_its_limit_whatever_node_is_chosen(skew: int, pod
         cache.assume(pod(f"q{number}", labels=WEB), allowed[number % len(allowed)], 0)
 
     counts = {"a": 0, "b": 0, "c": 0}
-    for node in cache.snapshot(0):
+    for node in cache.snapshot():
         counts[node.name] = node.requested.get("pods", 0)
 
     assert abs(counts["a"] + counts["b"] - counts["c"]) <= skew

@@ -33,7 +33,7 @@ def scores(plugin: str, cache: Cache, candidate: dict[str, Any], **args: object)
         defaults.WEIGHTS,
         Handle(namespace_refusal=any_namespace, clock=ManualClock()),
     )
-    result = framework.schedule(candidate, cache.snapshot(0))
+    result = framework.schedule(candidate, cache.snapshot())
     assert result.status.is_success, result.status
     return {scored.name: scored.scores.get(plugin, -1) for scored in result.feasible}
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from scheduler_plugins import defaults
+from tests import background
 from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
+from vnode.api.clock import Clock
 from vnode.scheduling import registry
 from vnode.scheduling.assumptions import Assumptions
 from vnode.scheduling.cache import Cache
@@ -23,8 +26,8 @@ ROOM = {"cpu": 1000, "pods": 100}
 class World:
     """Two nodes with room for one pod each."""
 
-    def __init__(self) -> None:
-        self.clock, self.cache = ManualClock(), Cache()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock, self.cache = clock or ManualClock(), Cache()
         framework = registry.build(
             Profile(),
             Registry(defaults.PLUGINS),
@@ -40,7 +43,7 @@ class World:
             self.cache.update_free(name, ROOM, ROOM)
 
     def free(self, node: str) -> int:
-        info = self.cache.snapshot(self.clock.monotonic()).get(node)
+        info = self.cache.snapshot().get(node)
         assert info is not None
         assert info.free is not None
         return info.free["cpu"]
@@ -123,3 +126,46 @@ async def test_a_forgotten_pod_wakes_others_and_not_itself(world: World) -> None
     assert world.queue.place("q") == "unschedulable"
     world.assumptions.forget("p", "a")
     assert (world.queue.place("p"), world.queue.place("q")) == ("unschedulable", "backoff")
+
+
+async def until_tried_again(world: World, seconds: float) -> str | None:
+    async with background.running(world.assumptions.run()):
+        await asyncio.sleep(seconds - 0.01)
+        assert world.queue.place("q") == "unschedulable"
+        await asyncio.sleep(0.02)
+        return world.queue.place("q")
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("observed", "seconds"), [(False, 15), (True, 5)])
+async def test_a_promise_that_lapses_wakes_pods_that_did_not_fit(
+    clock: Clock, observed: bool, seconds: float
+) -> None:
+    world = World(clock)
+    world.queue.add(pod("q"))
+    await world.queue.pop()
+    world.assumptions.assume(pod("p", cpu="1"), "a")
+    assert world.free("a") == 0
+    world.queue.reject("q", {"a": frozenset({"NodeResourcesFit"})})
+    if observed:
+        world.assumptions.observe("p", "a")
+
+    assert await until_tried_again(world, seconds) == "active"
+    assert world.free("a") == 1000
+
+
+@pytest.mark.looptime
+async def test_a_promise_that_is_made_meanwhile_lapses_in_its_time(clock: Clock) -> None:
+    world = World(clock)
+    async with background.running(world.assumptions.run()):
+        await asyncio.sleep(1)
+        world.assumptions.assume(pod("p", cpu="1"), "a")
+        await asyncio.sleep(1)
+        world.assumptions.assume(pod("q", cpu="1"), "b")
+        world.assumptions.observe("q", "b")
+        await asyncio.sleep(4.99)
+        assert (world.free("a"), world.free("b")) == (0, 0)
+        await asyncio.sleep(0.02)
+        assert (world.free("a"), world.free("b")) == (0, 1000)
+        await asyncio.sleep(9)
+        assert world.free("a") == 1000

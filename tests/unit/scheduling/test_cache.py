@@ -13,14 +13,14 @@ from vnode.scheduling.snapshot import VirtualNodeInfo
 WEB = selectors.from_labels({"app": "web"})
 
 
-def info(cache: Cache, name: str = "a", now: float = 0.0) -> VirtualNodeInfo:
-    found = cache.snapshot(now).get(name)
+def info(cache: Cache, name: str = "a") -> VirtualNodeInfo:
+    found = cache.snapshot().get(name)
     assert found is not None
     return found
 
 
 def cache_with_free(cpu: int = 1000) -> Cache:
-    cache = Cache(promise_seconds=15)
+    cache = Cache()
     cache.update_node(virtual_node("a"))
     cache.update_free("a", {"cpu": cpu, "pods": 10}, {"cpu": cpu, "pods": 10})
     return cache
@@ -32,7 +32,7 @@ def test_a_promise_counts_until_a_word_of_the_target_includes_it() -> None:
     assert info(cache).free == {"cpu": 700, "pods": 9}
     cache.update_free("a", {"cpu": 1000, "pods": 10}, None)
     assert info(cache).free == {"cpu": 700, "pods": 9}
-    cache.observe("p", "a")
+    cache.observe("p", "a", now=1)
     assert info(cache).free == {"cpu": 700, "pods": 9}
     cache.update_free("a", {"cpu": 650, "pods": 9}, None)
     assert info(cache).free == {"cpu": 650, "pods": 9}
@@ -52,18 +52,45 @@ def test_only_a_word_of_more_is_news_for_pods_that_did_not_fit() -> None:
 def test_a_promise_that_nobody_confirms_lapses() -> None:
     cache = cache_with_free()
     cache.assume(pod("p", cpu="300m"), "a", now=0)
-    assert info(cache, now=14.9).free == {"cpu": 700, "pods": 9}
-    assert info(cache, now=15).free == {"cpu": 1000, "pods": 10}
+    assert cache.next_lapse() == 15
+    assert cache.lapse(now=14.9) == set()
+    assert info(cache).free == {"cpu": 700, "pods": 9}
+    assert cache.lapse(now=15) == {"a"}
+    assert info(cache).free == {"cpu": 1000, "pods": 10}
+    assert cache.next_lapse() is None
+
+
+def test_a_promise_lapses_soon_when_the_last_report_had_the_pod_already() -> None:
+    cache = cache_with_free()
+    cache.assume(pod("p", cpu="300m"), "a", now=0)
+    cache.assume(pod("q", cpu="300m"), "a", now=0)
+    cache.update_free("a", {"cpu": 700, "pods": 9}, None)
+    cache.observe("p", "a", now=1)
+    cache.observe("p", "a", now=4)
+    assert cache.next_lapse() == 6
+    assert cache.lapse(now=6) == {"a"}
+    assert info(cache).free == {"cpu": 400, "pods": 8}
+    assert cache.next_lapse() == 15
+
+
+def test_a_report_of_the_same_is_news_if_it_ends_a_promise() -> None:
+    cache = cache_with_free()
+    cache.assume(pod("p", cpu="300m"), "a", now=0)
+    report = {"cpu": 700, "pods": 9}
+    assert not cache.update_free("a", report, report)
+    cache.observe("p", "a", now=1)
+    assert cache.update_free("a", report, report)
+    assert not cache.update_free("a", report, report)
 
 
 def test_forgetting_gives_everything_back() -> None:
     cache = cache_with_free()
     cache.assume(pod("p", cpu="300m", owner="o"), "a", now=0)
-    assert cache.snapshot(0).placements.owned("o") == {"a": 1}
+    assert cache.snapshot().placements.owned("o") == {"a": 1}
     cache.forget("p", "a")
     cache.forget("p", "a")
     assert info(cache).free == {"cpu": 1000, "pods": 10}
-    assert not cache.snapshot(0).placements.owned("o")
+    assert not cache.snapshot().placements.owned("o")
 
 
 def test_a_binding_keeps_the_promise_and_ends_those_of_other_nodes() -> None:
@@ -83,7 +110,7 @@ def test_a_finished_pod_is_nowhere_and_a_terminating_one_only_holds_its_resource
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cache.set_pod(pod("t", node="a", owner="o"))
     cache.set_pod(terminating)
-    assert not cache.snapshot(0).placements.owned("o")
+    assert not cache.snapshot().placements.owned("o")
     assert info(cache).requested["pods"] == 1
     cache.set_pod(pod("t", node="a", owner="o", phase="Succeeded"))
     assert info(cache).requested["pods"] == 0
@@ -91,14 +118,14 @@ def test_a_finished_pod_is_nowhere_and_a_terminating_one_only_holds_its_resource
 
 def test_a_snapshot_is_shared_until_something_changes() -> None:
     cache = cache_with_free()
-    before = cache.snapshot(0).nodes
+    before = cache.snapshot().nodes
     cache.set_pod(pod("p"))
-    assert cache.snapshot(0).nodes is before
+    assert cache.snapshot().nodes is before
     cache.set_pod(pod("p", node="a"))
-    after = cache.snapshot(0).nodes
+    after = cache.snapshot().nodes
     assert after is not before
     cache.set_pod(pod("p", node="a"))
-    assert cache.snapshot(0).nodes is after
+    assert cache.snapshot().nodes is after
 
 
 def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
@@ -106,7 +133,7 @@ def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
     cache.set_pod(pod("p", node="a"))
     cache.remove_node("a")
     cache.remove_node("never there")
-    assert len(cache.snapshot(0)) == 0
+    assert len(cache.snapshot()) == 0
     cache.update_node(virtual_node("a"))
     assert info(cache).requested == {"pods": 1}
     assert info(cache).free is None
@@ -115,7 +142,7 @@ def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
 def test_selectors_are_counted_by_namespace_as_pods_come_and_go() -> None:
     cache = cache_with_free()
     cache.set_pod(pod("p", node="a", labels={"app": "web"}))
-    placements = cache.snapshot(0).placements
+    placements = cache.snapshot().placements
     assert placements.matching("default", WEB) == {"a": 1}
     cache.set_pod(pod("q", node="a", labels={"app": "web"}))
     cache.set_pod(pod("r", node="a", labels={"app": "db"}))
@@ -143,14 +170,14 @@ def test_counts_always_agree_with_the_pods_that_are_there(
     cache = cache_with_free()
     cache.update_node(virtual_node("b"))
     model: dict[tuple[str, str], str] = {}
-    cache.snapshot(0).placements.matching("default", WEB)
+    cache.snapshot().placements.matching("default", WEB)
     for action, uid, node, app in steps:
         made = pod(uid, cpu="100m", labels={"app": app}, owner="o")
         if action == "assume":
             cache.assume(made, node, now=0)
             model[uid, node] = app
         elif action == "observe":
-            cache.observe(uid, node)
+            cache.observe(uid, node, now=0)
         elif action == "free":
             cache.update_free(node, {"cpu": 5000, "pods": 50}, None)
         elif action == "forget":
@@ -165,7 +192,7 @@ def test_counts_always_agree_with_the_pods_that_are_there(
             cache.set_pod(made) if action == "finish" else cache.remove_pod(uid)
             model = {k: v for k, v in model.items() if k[0] != uid}
 
-    snapshot = cache.snapshot(0)
+    snapshot = cache.snapshot()
     assert snapshot.placements.owned("o") == Counter(node for _, node in model)
     web = Counter(node for (_, node), app in model.items() if app == "web")
     assert snapshot.placements.matching("default", WEB) == web
@@ -176,5 +203,6 @@ def test_counts_always_agree_with_the_pods_that_are_there(
             promised = (5000 if info.free["cpu"] > 1000 else 1000) - info.free["cpu"]
             assert 0 <= promised <= 100 * there
 
-    lapsed = cache.snapshot(now=100)
-    assert all(n.free is None or n.free["cpu"] in (1000, 5000) for n in lapsed)
+    cache.lapse(now=100)
+    assert cache.next_lapse() is None
+    assert all(n.free is None or n.free["cpu"] in (1000, 5000) for n in cache.snapshot())

@@ -140,7 +140,7 @@ def world(*names: str) -> Snapshot:
     for name in names:
         cache.update_node(virtual_node(name))
 
-    return cache.snapshot(0)
+    return cache.snapshot()
 
 
 class LoopTime(ManualClock):

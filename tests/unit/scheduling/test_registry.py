@@ -74,7 +74,7 @@ def test_a_third_party_plugin_is_found_by_its_entry_point_and_decides() -> None:
         cache.update_node(virtual_node(name, labels={"example.com/price": price}))
 
     cache.update_node(virtual_node("d"))
-    result = framework.schedule(pod("p"), cache.snapshot(0))
+    result = framework.schedule(pod("p"), cache.snapshot())
     assert [scored.name for scored in result.feasible] == ["b", "a"]
     assert result.feasible[1].scores["CheapestTarget"] == 50 * 50
     assert result.statuses["c"].message == "costs 50, more than 40"

@@ -174,7 +174,7 @@ class Mover:
 
     def _is_connecting(self, view: MovableWorkload) -> bool:
         """Tell whether it is not known yet which of the policy's clusters answer."""
-        nodes = self._cache.snapshot(self._clock.monotonic()).nodes
+        nodes = self._cache.snapshot().nodes
         connecting = [node for node in nodes if node.virtual.connecting]
         return bool(connecting and view.policy.shares(connecting))
 
@@ -187,7 +187,7 @@ class Mover:
     ) -> MoveContext:
         """Look at the clusters."""
         now = self._clock.monotonic()
-        snapshot = self._cache.snapshot(now)
+        snapshot = self._cache.snapshot()
         able, free = self._takers(template, snapshot, _PLUGIN)
         requests = resources.pod_requests(template)
         clusters = workload_state.clusters_of(view.policy, view.workload, snapshot, able, requests)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vnode.api.clock import TICK
-from vnode.scheduling.cache import PROMISE_SECONDS
 from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
+from vnode.scheduling.promises import PROMISE_SECONDS
 
 OWNER: Final = 60.0
 """Seconds after the end of a pod in which its owner makes another one, if it is to."""

@@ -154,7 +154,7 @@ class DeletionCosts:
             for uid, member in workload.members.items()
             if member.node and _is_of_replica_set(member.pod)
         }
-        snapshot = self._cache.snapshot(self._clock.monotonic())
+        snapshot = self._cache.snapshot()
         shares = policy.shares(snapshot.nodes, _sizes(snapshot) if policy.by_capacity else None)
         costs = deletion_cost.costs(
             (

@@ -102,6 +102,7 @@ class ProxyScheduler:
         self._proxies.subscribe(self._on_proxy)
         self._links.subscribe(self._on_link, self._on_link_gone)
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._assumptions.run(), name="promises")
             while True:
                 queued = await self._queue.pop()
                 self._cycle(queued, group)
@@ -167,7 +168,7 @@ class ProxyScheduler:
         if state is CandidateState.RESERVED or (
             state is CandidateState.COMMITTED and candidates.has_place(new)
         ):
-            self._cache.observe(uid, link.node_name)
+            self._assumptions.observe(uid, link.node_name)
 
         if candidates.is_answered(new) and self._cache.quotas.settle(uid, link.node_name):
             self._queue.move(ClusterEvent(EventKind.TARGET_QUOTA, link.node_name))
@@ -210,7 +211,7 @@ class ProxyScheduler:
         """Run one scheduling cycle; the pod goes on in a task if there is anything to wait for."""
         pod, now = queued.pod, self._clock.monotonic()
         with metrics.SCHEDULING_CYCLE_SECONDS.time():
-            result = self._framework.schedule(pod, self._cache.snapshot(now), queued.asked)
+            result = self._framework.schedule(pod, self._cache.snapshot(), queued.asked)
 
         if result.status.code is Code.ERROR:
             log.error("scheduling %s failed: %s", objects.key(pod), result.status.message)

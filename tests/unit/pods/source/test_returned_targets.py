@@ -97,7 +97,7 @@ async def test_no_pod_is_sent_to_a_target_that_has_yet_to_be_told(clock: Clock) 
     link.on_health(lambda: returned.observe(link, lambda: ["shop/a"]))
 
     def why_not() -> str:
-        (info,) = cache.snapshot(clock.monotonic()).nodes
+        (info,) = cache.snapshot().nodes
         assert info.virtual.healthy is not bool(info.virtual.unhealthy_reason)
         return info.virtual.unhealthy_reason
 

@@ -1,0 +1,98 @@
+"""Keeps what was promised to pods on their way, until their targets' reports include it.
+
+A promise ends with the first report after the target was seen to count the pod (`observe`). Neither
+may come: a promise that nobody confirms stops counting after a while, and so does one of a pod that
+the last report already had. Book-keeping must not keep a pod from a target for long, and the
+candidate in the target decides in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from vnode.api import resources
+from vnode.api.clock import TICK
+from vnode.api.resources import Resources
+
+PROMISE_SECONDS: Final = 15.0
+"""How long an unconfirmed promise counts: some bursts' time from promise to reservation."""
+REPORT_SECONDS: Final = 5.0
+"""How long a promise counts of a pod that its target counts, which reports within a second or two.
+
+If no report has come by then, the last one had the pod already.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    until: float
+    requests: Resources
+
+
+class Promises:
+    """Keeps promises by the pod's UID and the node. Times are the clock's monotonic seconds."""
+
+    def __init__(self) -> None:
+        # The one that lapses soonest first.
+        self._promises: dict[tuple[str, str], _Promise] = {}
+        # Those that the target's next report includes, and when they lapse without one, soonest
+        # first. A subset of `_promises`.
+        self._observed: dict[tuple[str, str], float] = {}
+        # By node: the sum over its promises.
+        self._sums: dict[str, Resources] = {}
+
+    def on(self, node: str) -> Resources:
+        """Return the sum of what is promised on a node."""
+        return self._sums.get(node, {})
+
+    def make(self, uid: str, node: str, requests: Resources, now: float) -> None:
+        """Promise a pod its requests, in place of what it was promised there before."""
+        self.settle(uid, node)
+        self._promises[uid, node] = _Promise(now + PROMISE_SECONDS, requests)
+        self._sums[node] = resources.add(self.on(node), requests)
+
+    def observe(self, uid: str, node: str, now: float) -> None:
+        """Note that the target counts the pod."""
+        if (uid, node) in self._promises:
+            self._observed.setdefault((uid, node), now + REPORT_SECONDS)
+
+    def reported(self, node: str) -> None:
+        """End the promises of pods that a target counted before it made this report."""
+        for uid, _ in [observed for observed in self._observed if observed[1] == node]:
+            self.settle(uid, node)
+
+    def settle(self, uid: str, node: str) -> None:
+        """End a promise, if there is one."""
+        promise = self._promises.pop((uid, node), None)
+        if promise is None:
+            return
+
+        self._observed.pop((uid, node), None)
+        left = resources.subtract(self.on(node), promise.requests)
+        if any(left.values()):
+            self._sums[node] = left
+        else:
+            del self._sums[node]
+
+    def lapse(self, now: float) -> set[str]:
+        """End the promises whose time is over; return their nodes."""
+        nodes = set()
+        while (first := self._first()) and first[0] < now + TICK:
+            _, uid, node = first
+            self.settle(uid, node)
+            nodes.add(node)
+
+        return nodes
+
+    def next_lapse(self) -> float | None:
+        """Return when the next promise lapses; None if there is none."""
+        first = self._first()
+        return first[0] if first else None
+
+    def _first(self) -> tuple[float, str, str] | None:
+        """Return the promise that lapses next, and when."""
+        firsts = [(each.until, *key) for key, each in islice(self._promises.items(), 1)]
+        firsts += [(until, *key) for key, until in islice(self._observed.items(), 1)]
+        return min(firsts, default=None)
