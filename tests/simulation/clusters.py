@@ -36,6 +36,8 @@ class SimulatedCluster:
         self.dice = dice
         self.slow = 1.0
         self.down = 0  # by how many faults nobody can reach the API server
+        # What is to be done as soon as it can be reached, in the order in which it was to happen.
+        self._waiting: list[Callable[[], None]] = []
         self.server = APIServer(
             name,
             SystemClock(),
@@ -68,15 +70,24 @@ class SimulatedCluster:
         self.later(self.dice.expovariate(1 / 0.05), act)
 
     def _attempt(self, act: Callable[[], None]) -> None:
+        if self.down or self._waiting:
+            self._waiting.append(act)
+            if len(self._waiting) == 1:
+                self._retry()
+        else:
+            _do(act)
+
+    def _retry(self) -> None:
+        asyncio.get_running_loop().call_later(_AGAIN, self._catch_up)
+
+    def _catch_up(self) -> None:
         if self.down:
-            self.later(_AGAIN, act)
+            self._retry()
             return
 
-        try:
-            act()
-        except StatusError as error:
-            if error.code not in (404, 409):  # gone, or changed: so there is nothing to do
-                raise
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            _do(act)
 
     def set_status(self, pod: Object, status: Object) -> Object:
         """Write fields of a pod's status."""
@@ -132,3 +143,11 @@ def prepare_target(cluster: SimulatedCluster, cpus: Sequence[int]) -> None:
 def _ready(amounts: Object) -> Object:
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     return {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+
+
+def _do(act: Callable[[], None]) -> None:
+    try:
+        act()
+    except StatusError as error:
+        if error.code not in (404, 409):  # gone, or changed: so there is nothing to do
+            raise

@@ -25,6 +25,7 @@ from vnode.placement.matching import PolicyIndex
 from vnode.scheduling.placement import seats
 from vnode.scheduling.placement.moves import FailbackMode
 from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.unfinished_move import moved_for
 from vnode.scheduling.placement.workloads import workload_of
 
 _HEARD = 10.0  # seconds after which the agent knows of a change, where nothing fails
@@ -178,7 +179,7 @@ class PlacementRules:
             self._wrong("pods go to clusters of their policy", f"{key} is on {node}")
         elif share.maximum is not None and bound[node] > share.maximum:
             self._wrong("maximums are kept", f"{key}: {bound[node]} on {node}, {share}")
-        elif _is_together(group.policy) and bound[node] < max(bound.values()):
+        elif _is_together(group.policy, pod) and bound[node] < max(bound.values()):
             self._wrong("Single keeps pods together", f"{key} is on {node}: {dict(bound)}")
 
         if not objects.annotations(pod).get(keys.PLACED):
@@ -217,9 +218,12 @@ class PlacementRules:
             yield f"{group.workload} is in {dict(bound)}, planned is {dict(plan)}"
 
 
-def _is_together(policy: Policy) -> bool:
-    """Tell whether pods go where the others are: all but those that are being moved as one."""
-    return policy.mode is Mode.SINGLE and not policy.drains
+def _is_together(policy: Policy, pod: Object) -> bool:
+    """Tell whether a pod goes where the others are: all but those that are being moved as one.
+
+    That goes on when its reason is over, and the pods say so; in the end all are in one place.
+    """
+    return policy.mode is Mode.SINGLE and not policy.drains and moved_for(pod) is None
 
 
 def _lives(pod: Object) -> bool:
