@@ -13,7 +13,7 @@ from typing import Final
 from tests.simulation.drawing import draw
 from tests.simulation.simulation import Outcome, simulate
 
-_BATCH: Final = 20
+_BATCH: Final = 10
 
 
 def run_batch(seeds: range) -> list[Outcome]:

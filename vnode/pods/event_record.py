@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from vnode.api import objects
 from vnode.api.objects import Object
@@ -98,7 +100,7 @@ def write(entries: Iterable[EventEntry]) -> list[Object]:
     """Return the value of the field for a list of entries."""
     return [
         {
-            **asdict(entry),
+            **msgspec.to_builtins(entry),
             "first": objects.timestamp(entry.first),
             "last": objects.timestamp(entry.last),
         }
