@@ -7,6 +7,7 @@ import subprocess
 import uuid
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 
@@ -20,6 +21,8 @@ from vnode.kube.client import Client
 __all__ = ["home", "others_are_unaffected", "shared"]
 
 pytestmark = pytest.mark.usefixtures("others_are_unaffected")
+
+_AT_ONCE: Final = 8.0  # seconds on a busy machine; probes alone would see it after ten
 
 
 @pytest.fixture
@@ -53,10 +56,14 @@ async def test_a_secret_takes_effect_at_once_and_for_its_target_alone(
         (own.admin(fleet, "c2"), "Connected"),
     ):
         await own.put_secret(source, shared, kubeconfig)
-        await kit.until_one(source, kinds.TARGETS, "bad", shared, own.is_because(reason), seconds=2)
+        await kit.until_one(
+            source, kinds.TARGETS, "bad", shared, own.is_because(reason), seconds=_AT_ONCE
+        )
 
     await source.delete(kinds.SECRETS, "kubeconfig", shared)
-    await kit.until_one(source, kinds.TARGETS, "bad", shared, own.is_because("Invalid"), seconds=2)
+    await kit.until_one(
+        source, kinds.TARGETS, "bad", shared, own.is_because("Invalid"), seconds=_AT_ONCE
+    )
     await kit.until_one(
         source,
         kinds.NODES,
@@ -65,7 +72,7 @@ async def test_a_secret_takes_effect_at_once_and_for_its_target_alone(
         lambda node: (objects.condition(node, "Ready") or {}).get("status") == "False",
     )
     await own.put_secret(source, shared, own.admin(fleet, "c2"))
-    await own.assert_connects(source, shared, seconds=2)
+    await own.assert_connects(source, shared, seconds=_AT_ONCE)
     assert followed.returncode is None
     now = await source.get(kinds.PODS, "through-it-all", shared)
     assert (objects.uid(now), kit.phase(now)) == (objects.uid(pod), "Running")
@@ -84,7 +91,7 @@ async def test_a_changed_target_takes_effect_at_once(
     await kit.until_one(source, kinds.NODES, name, "", lambda n: "disk" in objects.labels(n))
     await own.put_target(source, shared, own.named(excludedLabelsRegexp="^disk="))
     await kit.until_one(
-        source, kinds.NODES, name, "", lambda n: "disk" not in objects.labels(n), seconds=2
+        source, kinds.NODES, name, "", lambda n: "disk" not in objects.labels(n), seconds=_AT_ONCE
     )
     assert followed.returncode is None
     await c2.patch(kinds.NODES, node, {"metadata": {"labels": {"disk": None}}})
