@@ -9,6 +9,7 @@ import yaml
 
 from tests.fleets import SOURCE, Result, vnode
 from tests.kit import Fleet
+from tests.rights import may
 from vnode.api import kinds, objects
 from vnode.cli import kubeconfigs, manifests
 from vnode.cli.connect import connector
@@ -31,32 +32,6 @@ def kubeconfig_with(fleet: Fleet, bearer: str, folder: Path) -> Path:
     file = folder / "kubeconfig"
     file.write_bytes(kubeconfigs.build(reach, bearer, "default"))
     return file
-
-
-async def may(client: Client, user: str, question: str) -> bool:
-    """Ask the API server: `VERB GROUP/RESOURCE[/SUBRESOURCE] [NAMESPACE] [NAME]`."""
-    verb, what, *where = question.split()
-    group, resource, *sub = what.split("/")
-    namespace, name = [*where, "", ""][:2]
-    attributes = {
-        "verb": verb,
-        "group": group,
-        "resource": resource,
-        "subresource": sub[0] if sub else "",
-        "namespace": "" if namespace == "-" else namespace,
-        "name": name,
-    }
-    review = {
-        "apiVersion": kinds.SUBJECT_ACCESS_REVIEWS.api_version,
-        "kind": kinds.SUBJECT_ACCESS_REVIEWS.kind,
-        "spec": {
-            "user": user,
-            "groups": ["system:serviceaccounts", "system:authenticated"],
-            "resourceAttributes": attributes,
-        },
-    }
-    answer = await client.create(kinds.SUBJECT_ACCESS_REVIEWS, review)
-    return bool(objects.status(answer)["allowed"])
 
 
 def test_the_first_run_creates_and_the_second_changes_nothing(

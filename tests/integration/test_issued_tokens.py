@@ -17,6 +17,7 @@ from tests import background, kit
 from tests.fleets import SOURCE, TARGET
 from tests.integration.test_webhook import own_address
 from tests.kit import Fleet
+from tests.rights import until_may
 from vnode.api import keys, kinds, objects
 from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import SystemClock
@@ -91,9 +92,13 @@ class Issuing:
 async def grant(
     client: Client, name: str, rules: list[Object], namespace: str, account: str
 ) -> None:
-    """Let a service account do that, everywhere."""
-    await client.create(kinds.CLUSTER_ROLES, {"metadata": {"name": name}, "rules": rules})
+    """Let a service account do that, everywhere; the API server knows of it then."""
+    known = {"apiGroups": ["test.vnode.dev"], "resources": [name], "verbs": ["get"]}
+    role = {"metadata": {"name": name}, "rules": [*rules, known]}
+    await client.create(kinds.CLUSTER_ROLES, role)
     await bind(client, name, name, namespace, account)
+    user = f"system:serviceaccount:{namespace}:{account}"
+    await until_may(client, user, f"get test.vnode.dev/{name}")
 
 
 async def bind(client: Client, name: str, role: str, namespace: str, account: str) -> None:
