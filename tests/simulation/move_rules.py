@@ -145,7 +145,12 @@ class MoveRules:
             what = f"{objects.key(pod)}: {len(workload.begun)} moves at once, {most} may be"
             self._wrong("moves keep to maxConcurrent", what)
 
-        starting = sum(self._lag < now - at < STARTING for at in workload.unready.values())
+        waiting = {objects.uid(p) for p in live if _is_unschedulable(p)}  # they do not start
+        starting = sum(
+            self._lag < now - at < STARTING
+            for uid, at in workload.unready.items()
+            if uid not in waiting
+        )
         if not self.schedule.faults and starting and starting + 1 > most:
             what = f"{objects.key(pod)} is moved, and {starting} others are not ready"
             self._wrong("moves wait for pods that start", what)
@@ -194,3 +199,7 @@ class MoveRules:
 
 def _is_ready(pod: Object) -> bool:
     return (objects.condition(pod, "Ready") or {}).get("status") == "True"
+
+
+def _is_unschedulable(pod: Object) -> bool:
+    return (objects.condition(pod, "PodScheduled") or {}).get("status") == "False"
