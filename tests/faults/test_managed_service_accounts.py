@@ -114,20 +114,21 @@ async def test_a_managed_service_account_connects_renews_and_ends(
     await rotate(source)
     second = await until_copied(source, first)
 
-    # Both end with the account. The add-on makes another, but takes its token for good: the API
-    # server remembers for ten seconds whose it was.
+    # Both tokens end with the account. The add-on makes the account again, but takes the token for
+    # good: an API server remembers for ten seconds whose it was. Without the Secret it makes one.
     await target.delete(kinds.SERVICE_ACCOUNTS, NAME, ADD_ON)
+    await source.delete(kinds.SECRETS, NAME, "c2")
+    third = await until_copied(source, first, second)
     for ended in (first, second):
         await check_refused(fleet, ended)
 
-    await source.delete(kinds.SECRETS, NAME, "c2")
-    third = await until_copied(source, first, second)
     await run(source, "renewed")
     await until_reason(source, "Ready", "Connected")
 
     await source.delete(ACCOUNTS, NAME, "c2")
+    await check_refused(fleet, third)
+    await source.create(kinds.PODS, kit.pod("late", nodeSelector=on(C2)), "default")
     await until_reason(source, "Ready", "Unauthorized")
     assert f'secrets "{COPY}" not found' in await until_reason(source, LAST, expiry.NOT_RENEWED)
-    await check_refused(fleet, third)
     pods = await target.list(kinds.PODS, "default")
     assert [kit.phase(pod) for pod in pods] == ["Running"] * 2
