@@ -39,6 +39,11 @@ MANAGER: Final = "open-cluster-management"
 """Of profiles: their manager, and their provider."""
 
 
+def get_programs() -> None:
+    """Build the programs, if that is still to be done, before a fleet runs for nothing."""
+    binaries.locate(["msa", "cp-creds"])
+
+
 def crd() -> Object:
     """Return the CRD of ManagedServiceAccounts, unmodified."""
     bases = gobuild.source(catalogue.MANAGED_SERVICE_ACCOUNT_MODULE) / "config/crd/bases"

@@ -16,7 +16,7 @@ from tests.faults.bound_tokens import PATIENCE, until_refused
 from tests.faults.conftest import started
 from tests.faults.pod_flow import on
 from tests.kit import Fleet
-from tests.managed_service_accounts import ACCOUNTS, ADD_ON, NAME, Hub, start_hub
+from tests.managed_service_accounts import ACCOUNTS, ADD_ON, NAME, Hub, get_programs, start_hub
 from vnode.api import kinds, names, objects
 from vnode.api.objects import Object
 from vnode.cli import kubeconfigs
@@ -33,6 +33,7 @@ LAST = conditions.CREDENTIALS_LAST
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A hub with one member, which the hub's agent of vnode does not know yet."""
+    get_programs()
     words = ("c1", "c2", "--nodes", "1", "--agents", "--bare", "c1")
     with started(tmp_path_factory, *words) as there:
         start_hub(there)
