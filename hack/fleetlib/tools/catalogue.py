@@ -15,6 +15,7 @@ HELM = "3.22.0"
 COREDNS = "1.14.7"
 PROMETHEUS = "3.15.0"
 CLUSTER_INVENTORY = "0.1.2"
+MANAGED_SERVICE_ACCOUNT = "0.10.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,25 @@ _PROMETHEUS_NAME = "prometheus-{version}.{os}-{arch}"
 
 CLUSTER_INVENTORY_MODULE = Module("sigs.k8s.io/cluster-inventory-api", f"v{CLUSTER_INVENTORY}")
 """Has the ClusterProfile CRD, and plugins that give credentials for one."""
+
+MANAGED_SERVICE_ACCOUNT_MODULE = Module(
+    "open-cluster-management.io/managed-serviceaccount", f"v{MANAGED_SERVICE_ACCOUNT}"
+)
+"""Has the ManagedServiceAccount CRD, its controllers, and the plugin for their credentials."""
+
+
+def _managed_service_account(name: str, package: str) -> Tool:
+    """Return a program of Open Cluster Management's add-on, which is released as an image only."""
+    return Tool(
+        name=name,
+        family="managed-serviceaccount",
+        version=MANAGED_SERVICE_ACCOUNT,
+        module=MANAGED_SERVICE_ACCOUNT_MODULE,
+        package=f"{MANAGED_SERVICE_ACCOUNT_MODULE.path}/{package}",
+        release=None,
+        on_request=True,
+    )
+
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -223,6 +243,8 @@ TOOLS: dict[str, Tool] = {
             release=None,
             on_request=True,
         ),
+        _managed_service_account("msa", "cmd"),
+        _managed_service_account("cp-creds", "cmd/clusterprofile-credentials-plugin"),
     )
 }
 
