@@ -92,9 +92,13 @@ class World:
             )
 
     @property
+    def node(self) -> Object:
+        return self.server.find(kinds.NODES, NAME) or {}
+
+    @property
     def taints(self) -> list[tuple[str, str]]:
         """Those of the virtual node, without vnode's own."""
-        listed = objects.spec(self.server.find(kinds.NODES, NAME))["taints"]
+        listed = objects.spec(self.node)["taints"]
         assert keys.PROVIDER_TAINT in listed
         return [(t["key"], t["effect"]) for t in listed if t != keys.PROVIDER_TAINT]
 
@@ -111,7 +115,7 @@ async def test_taints_follow_their_managed_cluster(clock: Any) -> None:
         world.taint()
         await asyncio.sleep(2)
         assert world.taints == []
-        assert keys.MEMBER_TAINTS not in objects.annotations(world.server.find(kinds.NODES, NAME))
+        assert keys.MEMBER_TAINTS not in objects.annotations(world.node)
 
 
 async def test_a_kind_that_comes_later_is_noticed(clock: Any) -> None:
