@@ -26,6 +26,10 @@ MATRIX: Final[dict[str, Object]] = {
         "targetSets": {"enabled": True},
         "controllerManager": {"config": {"inventory": {"namespaces": ["fleet"]}}},
     },
+    "managed clusters": {
+        "managedClusterTaints": {"enabled": True},
+        "controllerManager": {"config": {"inventory": {"managedClusterTaints": True}}},
+    },
     "agent elsewhere": {
         "debug": {"controllerManager": True, "candidateScheduler": True},
         "webhook": {"url": "https://192.0.2.1:9443/", "reinvocationPolicy": "IfNeeded"},

@@ -139,6 +139,7 @@ STARTING_STATES = {
         + "kubectl --kubeconfig karmada.kubeconfig apply -f karmada-members.yaml",
         _WITHOUT_KARMADA,
     ),
+    "docs/inventory-ocm.md": StartingState(_without("clusterrolebinding/vnode-managed-clusters")),
     "docs/kueue.md": StartingState(
         _CONNECTED + _without("job/crunch"), after=_without("job/crunch")
     ),

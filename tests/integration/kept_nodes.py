@@ -18,6 +18,7 @@ from vnode.kube.client import Client
 from vnode.kube.store import Store
 from vnode.nodes import controller as nodes
 from vnode.nodes.controller import NodeController
+from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.runtime.links import Link, LinkHealth, Links, TargetKey
 
 SUMMARY = {
@@ -107,7 +108,9 @@ async def target(client: Client, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 @asynccontextmanager
-async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncIterator[Any]:
+async def running(
+    client: Client, links: Links, targets: FixedTargets, members: ManagedClusters | None = None
+) -> AsyncIterator[Any]:
     known = nodes.informer(client)
     controller = NodeController(
         client,
@@ -116,6 +119,7 @@ async def running(client: Client, links: Links, targets: FixedTargets) -> AsyncI
         targets,
         advertise_address="10.1.2.3",
         port_of=lambda _name: 10251,
+        managed_clusters=members,
         clock=SystemClock(),
     )
     async with asyncio.TaskGroup() as group:

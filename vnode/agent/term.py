@@ -18,6 +18,7 @@ from vnode.following.following import Following
 from vnode.issuing.controller import TokenIssuing
 from vnode.kube.events import EventRecorder
 from vnode.nodes.controller import NodeController
+from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
@@ -201,6 +202,7 @@ class Term:
 
     def _make_nodes(self) -> NodeController:
         shared, kubelet = self._shared, self._kubelet
+        tainting = shared.options.config.inventory.managed_cluster_taints
         nodes = NodeController(
             shared.client,
             shared.nodes,
@@ -209,6 +211,7 @@ class Term:
             advertise_address=shared.options.address,
             port_of=kubelet.port_of,
             certificate_health=lambda: kubelet.certificate.health,
+            managed_clusters=ManagedClusters(shared.client) if tainting else None,
             clock=shared.clock,
         )
         kubelet.subscribe(nodes.refresh)

@@ -41,6 +41,7 @@ PUBLISHED_BY: Final = OWN_PREFIX + "published-by"  # on PlacementDecisions: the 
 CLUSTER_PROFILE: Final = OWN_PREFIX + "cluster-profile"  # on virtual nodes: namespace/name
 CLUSTER_DISPLAY_NAME: Final = OWN_PREFIX + "cluster-display-name"  # annotation of virtual nodes
 CLUSTER_PROPERTIES: Final = OWN_PREFIX + "cluster-properties"  # annotation of those: JSON
+MEMBER_TAINTS: Final = OWN_PREFIX + "member-taints"  # annotation of those: JSON
 CLUSTER_MANAGER: Final = OWN_PREFIX + "cluster-manager"  # label of virtual nodes
 CLUSTER_SET: Final = OWN_PREFIX + "clusterset"  # likewise
 CLUSTER_VERSION: Final = OWN_PREFIX + "cluster-version"  # likewise

@@ -105,6 +105,7 @@ CRDS: Final = Kind(
 CLUSTER_PROFILES: Final = Kind(INVENTORY, "v1alpha1", "clusterprofiles", "ClusterProfile")
 PLACEMENT_DECISIONS: Final = Kind(INVENTORY, "v1alpha1", "placementdecisions", "PlacementDecision")
 OCM_PLACEMENT_DECISIONS: Final = Kind(OCM, "v1beta1", "placementdecisions", "PlacementDecision")
+MANAGED_CLUSTERS: Final = Kind(OCM, "v1", "managedclusters", "ManagedCluster", namespaced=False)
 MUTATING_WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io",
     "v1",

@@ -24,12 +24,13 @@ from typing import Final
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import NotFound
-from vnode.api.objects import Object
+from vnode.api.objects import Object, Objects
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
-from vnode.nodes import virtual, written
+from vnode.nodes import managed_clusters, member_taints, virtual, written
 from vnode.nodes.known_targets import KnownTargets
 from vnode.nodes.lease_renewal import LeaseRenewal
+from vnode.nodes.managed_clusters import ManagedClusters
 from vnode.nodes.missing_links import MissingLinks
 from vnode.nodes.written import Written
 from vnode.runtime import supervisor, write_limits
@@ -55,7 +56,8 @@ class NodeController:
 
     `port_of` returns the port of the kubelet API of a virtual node, None while it has none.
     `certificate_health` returns the health of that API's certificate from a signer or files, None
-    without one. `nodes` is an `informer` that the caller runs, in every replica.
+    without one. Nodes have the taints of their `managed_clusters`, if these are given. `nodes` is
+    an `informer` that the caller runs, in every replica.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class NodeController:
         advertise_address: str,
         port_of: Callable[[str], int | None],
         certificate_health: Callable[[], LinkHealth | None] = lambda: None,
+        managed_clusters: ManagedClusters | None = None,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -77,6 +80,7 @@ class NodeController:
         self._address = advertise_address
         self._port_of = port_of
         self._certificate_health = certificate_health
+        self._members = managed_clusters
         self._clock = clock
         self._controller: Controller[str] = Controller(
             "virtual-nodes", self._reconcile, workers=4, lane=self._namespace_of, total=16
@@ -98,6 +102,9 @@ class NodeController:
             self._nodes.subscribe(self._on_node)
             self._links.subscribe(self._on_link, lambda link: self.refresh(link.node_name))
             tasks.start(self._leases.run(), "node-leases")
+            if self._members is not None:
+                self._members.watch(tasks.keyed(), self._on_member)
+
             await self._controller.run()
 
     def refresh(self, node_name: str) -> None:
@@ -135,6 +142,12 @@ class NodeController:
         link.summaries.subscribe(lambda _old, _new: self._controller.add(name))
         self._controller.add(name)
 
+    def _on_member(self, name: str | None) -> None:
+        """Reconcile the Nodes of a ManagedCluster whose taints changed, all Nodes for None."""
+        for link in self._links:
+            if name is None or managed_clusters.name_of(link.description) == name:
+                self.refresh(link.node_name)
+
     async def _reconcile(self, name: str) -> float | None:
         node, target = self._nodes.store.get(name), self._wanted.get(name)
         with logs.context(node=name):
@@ -158,9 +171,12 @@ class NodeController:
             if objects.uid(node) != self._last_written(node).uid:
                 await self._recall(name)
 
-            node = await self._taint(node)
             may_write = self._limiter.wait(name) == 0  # asked once, or labels might starve status
-            described = await self._describe(node, target, link, may_write=may_write)
+            tainted = await self._taint(node, link, may_write=may_write)
+            if tainted is None:
+                return self._limiter.wait(name)
+
+            described = await self._describe(tainted, target, link, may_write=may_write)
             if described is None:
                 return self._limiter.wait(name)
 
@@ -193,15 +209,44 @@ class NodeController:
         now, monotonic = self._clock.now(), self._clock.monotonic()
         self._written[name] = written.recall(node, now, monotonic)
 
-    async def _taint(self, node: Object) -> Object:
-        taints = virtual.tainted(node)
-        if taints is None:
+    async def _taint(self, node: Object, link: Link | None, *, may_write: bool) -> Object | None:
+        """Add our taint, and those of the ManagedCluster; None if these differ and must wait.
+
+        They and their record are one write: an agent that ends in between knows both or neither.
+        """
+        own, members = virtual.tainted(node), self._member_taints(link)
+        present = own or objects.spec(node).get("taints") or []
+        merged = member_taints.merge(node, present, members) if members is not None else None
+        if merged is None and own is None:
             return node
 
-        version = {"resourceVersion": objects.resource_version(node)}
-        body = {"metadata": version, "spec": {"taints": taints}}
+        if merged is not None and not may_write and own is None:
+            return None
+
+        metadata: Object = {"resourceVersion": objects.resource_version(node)}
+        taints = present
+        if merged is not None and may_write:
+            self._limiter.written(objects.name(node))
+            taints, record = merged
+            metadata["annotations"] = {keys.MEMBER_TAINTS: record or None}
+
+        body = {"metadata": metadata, "spec": {"taints": taints}}
         after = await self._client.patch(kinds.NODES, objects.name(node), body)
         return self._expect(node, after)
+
+    def _member_taints(self, link: Link | None) -> Objects | None:
+        """Return the taints of the Node's ManagedCluster, None if they are not known.
+
+        They go if the agent's configuration asks for none, or the inventory names no ManagedCluster
+        any more; for that the link must have been described, as it is before it is in step.
+        """
+        if link is None:
+            return None
+
+        if not managed_clusters.name_of(link.description) and not link.summaries.synced.is_set():
+            return None
+
+        return self._members.taints_of(link.description) if self._members is not None else []
 
     async def _describe(
         self, node: Object, target: TargetKey, link: Link | None, *, may_write: bool

@@ -9,6 +9,7 @@ from tests.permitted import any_namespace
 from tests.unit.scheduling.worlds import ManualClock, pod, virtual_node
 from vnode.api import keys
 from vnode.api.class_names import ClassNames
+from vnode.nodes import member_taints
 from vnode.scheduling import registry
 from vnode.scheduling.cache import Cache
 from vnode.scheduling.config import Profile
@@ -99,6 +100,15 @@ def test_an_untolerated_taint_is_named(framework: Framework) -> None:
     node = virtual_node("a", taints=[TAINT])
     assert why(framework, pod("p"), node) == "TaintToleration: had untolerated taint {k: v}"
     assert why(framework, pod("p", tolerations=[{"key": "k", "value": "v"}]), node) == ""
+
+
+def test_a_taint_of_a_managed_cluster_takes_new_pods_only_with_a_toleration(
+    framework: Framework,
+) -> None:
+    tainted = {"spec": {"taints": [{"key": "full", "value": "yes", "effect": "NoSelect"}]}}
+    node = virtual_node("a", taints=member_taints.of_cluster(tainted))
+    assert why(framework, pod("p"), node) == "TaintToleration: had untolerated taint {full: yes}"
+    assert why(framework, pod("p", tolerations=[{"key": "full", "operator": "Exists"}]), node) == ""
 
 
 def test_node_selector_and_required_affinity_must_both_match(framework: Framework) -> None:

@@ -68,6 +68,9 @@ class InventoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server to which a provider's credentials are sent."""
     providers: tuple[AccessProvider, ...] = ()
     """In order of preference."""
+    managed_cluster_taints: bool = msgspec.field(name="managedClusterTaints", default=False)
+    """Whether taints of ManagedClusters are taints of virtual nodes; the agent needs the right to
+    read these, which it has not by default."""
 
     def believes(self, namespace: str) -> bool:
         """Tell whether profiles of that namespace are believed."""

@@ -1,0 +1,206 @@
+"""Taints of ManagedClusters reach their virtual nodes, and no fault of the inventory takes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests import background
+from tests.apiserver import links
+from tests.apiserver.server import APIServer
+from vnode.api import keys, kinds, objects
+from vnode.api.errors import Denied
+from vnode.api.identity import Identity
+from vnode.api.objects import Object
+from vnode.kube.informer import Informer
+from vnode.nodes import virtual
+from vnode.nodes.controller import NodeController
+from vnode.nodes.managed_clusters import ManagedClusters
+from vnode.runtime import write_limits
+from vnode.runtime.links import ClusterDescription, Links, TargetKey
+
+pytestmark = pytest.mark.looptime
+
+TARGET = TargetKey("ns", "t")
+NAME = TARGET.node_name
+BERLIN = ClusterDescription({keys.OCM_CLUSTER_NAME: "berlin"}, {keys.CLUSTER_PROFILE: "f/berlin"})
+CRD: Object = {
+    "metadata": {"name": kinds.MANAGED_CLUSTERS.resource},
+    "spec": {"versions": [{"name": "v1", "served": True}]},
+    "status": {"conditions": [{"type": "Established", "status": "True"}]},
+}
+
+
+class World:
+    """A hub with one virtual node, whose Target's profile is of the ManagedCluster berlin."""
+
+    def __init__(self, clock: Any) -> None:
+        self.clock = clock
+        self.server, self.target = APIServer("hub", clock), APIServer("berlin", clock)
+        self.server.add(kinds.NODES, {**virtual.registration(TARGET), "status": {}})
+        metadata = {"name": keys.SUMMARY_NAME}
+        self.target.add(kinds.CLUSTER_SUMMARIES, {"metadata": metadata})
+        self.description = BERLIN
+
+    @asynccontextmanager
+    async def agent(self, *, tainting: bool = True) -> AsyncIterator[Any]:
+        """Run an agent's controller, as after a restart."""
+        client = self.server.client()
+        link = links.link_to(self.target, TARGET, Identity("hub", "us"), self.clock)
+        link.describe(self.description)
+        nodes, known = Informer(client, kinds.NODES), Links()
+        known.add(link)
+        targets: Any = SimpleNamespace(
+            wait_synced=nodes.synced.wait,
+            keys=lambda: [TARGET],
+            subscribe_keys=lambda _: None,
+            fits=lambda _: True,
+        )
+        controller = NodeController(
+            *(client, nodes, known, targets),
+            advertise_address="10.0.0.1",
+            port_of=lambda _name: 10251,
+            managed_clusters=ManagedClusters(client) if tainting else None,
+            clock=self.clock,
+        )
+        async with (
+            background.running(nodes.run()),
+            links.connected(link),
+            background.running(controller.run()),
+        ):
+            await asyncio.sleep(2)
+            yield link
+
+    def serve(self) -> None:
+        self.server.add(kinds.CRDS, CRD)
+
+    def taint(self, *listed: tuple[str, str]) -> None:
+        """Have the ManagedCluster have these taints: keys and effects."""
+        taints = [{"key": key, "effect": effect} for key, effect in listed]
+        if self.server.find(kinds.MANAGED_CLUSTERS, "berlin") is None:
+            self.server.add(
+                kinds.MANAGED_CLUSTERS, {"metadata": {"name": "berlin"}, "spec": {"taints": taints}}
+            )
+        else:
+            self.server.change(
+                kinds.MANAGED_CLUSTERS, "berlin", "", lambda c: c["spec"].update(taints=taints)
+            )
+
+    @property
+    def node(self) -> Object:
+        return self.server.find(kinds.NODES, NAME) or {}
+
+    @property
+    def taints(self) -> list[tuple[str, str]]:
+        """Those of the virtual node, without vnode's own."""
+        listed = objects.spec(self.node)["taints"]
+        assert keys.PROVIDER_TAINT in listed
+        return [(t["key"], t["effect"]) for t in listed if t != keys.PROVIDER_TAINT]
+
+
+async def test_taints_follow_their_managed_cluster(clock: Any) -> None:
+    world = World(clock)
+    world.serve()
+    world.taint(("full", "NoSelect"))
+    async with world.agent():
+        assert world.taints == [("full", "NoSchedule")]
+        world.taint(("old", "PreferNoSelect"))
+        await asyncio.sleep(2)
+        assert world.taints == [("old", "PreferNoSchedule")]
+        world.taint()
+        await asyncio.sleep(2)
+        assert world.taints == []
+        assert keys.MEMBER_TAINTS not in objects.annotations(world.node)
+
+
+async def test_a_kind_that_comes_later_is_noticed(clock: Any) -> None:
+    world = World(clock)
+    async with world.agent():
+        world.taint(("full", "NoSelect"))
+        await asyncio.sleep(2)
+        assert world.taints == []
+        world.serve()
+        await asyncio.sleep(2)
+        assert world.taints == [("full", "NoSchedule")]
+
+
+async def test_what_went_while_no_agent_ran_goes_and_what_people_wrote_stays(clock: Any) -> None:
+    world = World(clock)
+    world.serve()
+    world.taint(("full", "NoSelect"))
+    async with world.agent():
+        pass
+
+    world.server.change(
+        kinds.NODES,
+        NAME,
+        "",
+        lambda node: node["spec"]["taints"].append({"key": "team", "effect": "NoSchedule"}),
+    )
+    world.taint()
+    async with world.agent():
+        assert world.taints == [("team", "NoSchedule")]
+
+
+@pytest.mark.parametrize("fault", ["kind", "cluster", "list"])
+async def test_a_fault_of_the_inventory_changes_nothing(clock: Any, fault: str) -> None:
+    world = World(clock)
+    world.serve()
+    world.taint(("full", "NoSelect"))
+    async with world.agent():
+        if fault == "kind":
+            world.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
+
+        if fault != "list":
+            world.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
+
+        await asyncio.sleep(2)
+        assert world.taints == [("full", "NoSchedule")]
+
+    if fault == "list":
+        world.server.fail(
+            Denied(403, "Forbidden", "no"), verb="list", kind=kinds.MANAGED_CLUSTERS, times=None
+        )
+
+    async with world.agent():
+        assert world.taints == [("full", "NoSchedule")]
+
+
+async def test_they_go_where_nobody_asks_for_them_any_more(clock: Any) -> None:
+    world = World(clock)
+    world.serve()
+    world.taint(("full", "NoSelect"))
+    async with world.agent() as link:
+        link.describe(ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"}))
+        await asyncio.sleep(2)
+        assert world.taints == []
+        link.describe(BERLIN)
+        await asyncio.sleep(2)
+        assert world.taints == [("full", "NoSchedule")]
+
+    async with world.agent(tainting=False):
+        assert world.taints == []
+
+    assert not world.server.received("list", kinds.MANAGED_CLUSTERS)[2:]
+
+
+async def test_taints_that_keep_changing_are_a_few_writes_and_the_last_are_shown(
+    clock: Any,
+) -> None:
+    world = World(clock)
+    world.serve()
+    async with world.agent():
+        before = len(world.server.received("patch", kinds.NODES))
+        for number in range(200):
+            world.taint((f"k{number}", "NoSelect"))
+            await asyncio.sleep(0.1)
+
+        writes = len(world.server.received("patch", kinds.NODES)) - before
+        assert writes <= write_limits.NODES.burst + 20 * write_limits.NODES.rate + 1
+        await asyncio.sleep(2 / write_limits.NODES.rate)
+        assert world.taints == [("k199", "NoSchedule")]
