@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Final
 
 from vnode.api.clock import TICK, Clock, happens_within
@@ -18,6 +19,7 @@ from vnode.api.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    Denied,
     ServerError,
     TooManyRequests,
     Unreachable,
@@ -190,9 +192,7 @@ class CandidatePhase:
             log.debug("candidate of %s on %s exists", attempt.key, node)
         except VnodeError as error:
             attempt.failed[node] = error.message if isinstance(error, ApiError) else str(error)
-            # A Conflict is about a quota that many creations change at once.
-            passing = (Unreachable, ServerError, TooManyRequests, Conflict)
-            attempt.retryable |= isinstance(error, passing)
+            attempt.retryable |= _is_passing(error)
             self._measure(attempt, node, "failed")
             attempt.changed.set()
 
@@ -234,3 +234,15 @@ class CandidatePhase:
 def ended(bound: bool) -> tuple[Outcome, dict[str, str]]:
     """Return the end of a phase that came as far as binding."""
     return (Outcome.BOUND if bound else Outcome.UNSCHEDULABLE), {}
+
+
+def _is_passing(error: VnodeError) -> bool:
+    """Tell whether the target may soon take what it refused.
+
+    A Conflict is about a quota that many creations change at once. After a 401 the connection gets
+    other credentials, of which no event tells, or its health says that there are none.
+    """
+    is_unauthorized = isinstance(error, Denied) and error.status == HTTPStatus.UNAUTHORIZED
+    return is_unauthorized or isinstance(
+        error, (Unreachable, ServerError, TooManyRequests, Conflict)
+    )

@@ -257,6 +257,7 @@ async def test_a_target_that_refuses_a_candidate_is_not_asked_without_end(
         Unreachable("connection reset"),
         ServerError(503, "", "no leader"),
         TooManyRequests(429, "", "slow down"),
+        Denied(401, "Unauthorized", "Unauthorized"),
     ],
 )
 async def test_what_may_pass_is_tried_again_after_a_back_off(
