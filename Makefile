@@ -39,7 +39,8 @@ demo:
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
 SUITES = e2e faults random-faults integration chart random-inputs demo
-PROGRAMS = helm promtool
+OF_INVENTORIES = secretreader msa cp-creds
+PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
 
 ifeq ($(shell id -u),0)
@@ -133,6 +134,7 @@ e2e-metrics: binaries
 # Failures that have a test each.
 .PHONY: faults
 faults: binaries
+	@$(PYTHON) hack/binaries $(OF_INVENTORIES) > /dev/null
 	$(RUN) -m pytest tests/faults
 
 .PHONY: random-faults
