@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fleets import SOURCE
+from tests.integration.custom_objects import create
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.kinds import Kind
@@ -30,13 +31,6 @@ WITH_CONDITIONS = [
     kinds.CLUSTER_SOURCES,
 ]
 SECRET = {"name": "s", "key": "k", "context": "c"}
-
-
-async def create(client: Client, kind: Kind, namespace: str, obj: Object) -> Object:
-    """Create an object named after its namespace, so that cluster-scoped ones do not clash."""
-    meta = {"name": namespace, **({"namespace": namespace} if kind.namespaced else {})}
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **obj}
-    return await client.create(kind, body)
 
 
 @pytest.mark.parametrize("kind", SHORT, ids=lambda kind: kind.plural)
@@ -69,7 +63,7 @@ async def test_scope_names_and_status_are_those_of_the_contract(client: Client, 
 async def test_what_admiralty_accepts_is_accepted_and_kept(
     client: Client, namespace: str, kind: Kind, obj: Object
 ) -> None:
-    created = await create(client, kind, namespace, obj)
+    created = await create(client, kind, namespace, **obj)
     for field in obj.keys() - {"status"}:
         assert created[field] == obj[field]
 
@@ -78,7 +72,7 @@ async def test_what_admiralty_accepts_is_accepted_and_kept(
 async def test_conditions_are_a_part_of_status_that_does_not_touch_the_spec(
     client: Client, namespace: str, kind: Kind
 ) -> None:
-    await create(client, kind, namespace, {"spec": {"userName": "u"}})
+    await create(client, kind, namespace, spec={"userName": "u"})
     conditions = [
         {
             "type": "Ready",
@@ -98,7 +92,7 @@ async def test_conditions_are_a_part_of_status_that_does_not_touch_the_spec(
 
 async def test_a_summary_carries_annotations_and_labels(client: Client, namespace: str) -> None:
     annotations = {"annotations": {"vnode.dev/free": "{}"}, "labels": {"zone": "z"}}
-    await create(client, kinds.CLUSTER_SUMMARIES, namespace, {"capacity": {"pods": 110}})
+    await create(client, kinds.CLUSTER_SUMMARIES, namespace, capacity={"pods": 110})
     patched = await client.patch(kinds.CLUSTER_SUMMARIES, namespace, {"metadata": annotations})
     assert objects.annotations(patched) == annotations["annotations"]
     assert objects.labels(patched) == annotations["labels"]
@@ -107,8 +101,8 @@ async def test_a_summary_carries_annotations_and_labels(client: Client, namespac
 async def test_kubectl_shows_readiness_and_reservation(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
-    await create(client, kinds.TARGETS, namespace, {"spec": {"self": True}})
-    await create(client, kinds.POD_CHAPERONS, namespace, {})
+    await create(client, kinds.TARGETS, namespace, spec={"self": True})
+    await create(client, kinds.POD_CHAPERONS, namespace)
     marks = {
         "multicluster.admiralty.io/is-reserved": "true",
         "multicluster.admiralty.io/is-allowed": "true",

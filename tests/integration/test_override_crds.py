@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
 import pytest
 
 from tests.fleets import SOURCE
+from tests.integration.custom_objects import create
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Invalid
@@ -49,16 +49,11 @@ FULL: Final[Object] = {
 }
 
 
-async def create(client: Client, kind: Kind, namespace: str, spec: Object) -> Object:
-    meta = {"name": namespace, **({"namespace": namespace} if kind.namespaced else {})}
-    return await client.create(kind, {"metadata": meta, "spec": copy.deepcopy(spec)})
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 async def test_every_field_is_taken_kept_and_read(
     client: Client, namespace: str, kind: Kind
 ) -> None:
-    created = await create(client, kind, namespace, {"selector": {}, "rules": [FULL]})
+    created = await create(client, kind, namespace, spec={"selector": {}, "rules": [FULL]})
     assert objects.spec(created) == {"selector": {}, "rules": [FULL], "priority": 0}
     assert parse(created).problem == ""
     await client.delete(kind, namespace, namespace if kind.namespaced else None)
@@ -93,7 +88,7 @@ async def test_what_cannot_work_is_refused_with_the_cure(
 ) -> None:
     for kind in KINDS:
         with pytest.raises(Invalid, match=why):
-            await create(client, kind, namespace, {"selector": {}, "rules": [rule]})
+            await create(client, kind, namespace, spec={"selector": {}, "rules": [rule]})
 
 
 async def test_kubectl_shows_whether_it_is_in_force(
@@ -101,7 +96,7 @@ async def test_kubectl_shows_whether_it_is_in_force(
 ) -> None:
     rules: list[Any] = [{"labels": {"a": "b"}}]
     spec = {"selector": {}, "rules": rules, "priority": 3}
-    await create(client, kinds.OVERRIDE_POLICIES, namespace, spec)
+    await create(client, kinds.OVERRIDE_POLICIES, namespace, spec=spec)
     shown = fleet.kubectl(SOURCE, "get", "ovpol", "-n", namespace).split("\n")
     assert shown[0].split() == ["NAME", "PRIORITY", "ACCEPTED", "APPLICABLE", "AGE"]
     assert shown[1].split()[:2] == [namespace, "3"]

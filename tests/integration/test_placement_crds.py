@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.fleets import SOURCE
+from tests.integration.custom_objects import create
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Invalid
@@ -22,13 +22,6 @@ from vnode.placement.counting import WorkloadTally
 BOTH = [kinds.PLACEMENT_POLICIES, kinds.CLUSTER_PLACEMENT_POLICIES]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "placement.md"
 A = {"cluster": "a"}
-
-
-async def create(client: Client, kind: Kind, namespace: str, spec: Any) -> Object:
-    """Create a policy named after its namespace, so that cluster-wide ones do not clash."""
-    meta = {"name": namespace, **({"namespace": namespace} if kind.namespaced else {})}
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
-    return await client.create(kind, body)
 
 
 @pytest.mark.parametrize("kind", BOTH, ids=lambda kind: kind.plural)
@@ -70,7 +63,7 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
             ],
         },
     }
-    created = await create(client, kind, namespace, spec)
+    created = await create(client, kind, namespace, spec=spec)
     assert created["spec"] == spec
     policy = decoding.decode(created)
     assert (policy.priority, policy.overflow.after) == (3, 3723.0)
@@ -78,7 +71,7 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
 
 
 async def test_the_mode_is_spread_by_default(client: Client, namespace: str) -> None:
-    created = await create(client, kinds.PLACEMENT_POLICIES, namespace, {})
+    created = await create(client, kinds.PLACEMENT_POLICIES, namespace, spec={})
     assert created["spec"] == {"mode": "Spread"}
 
 
@@ -132,7 +125,7 @@ async def test_what_cannot_work_is_refused_with_the_cure(
     client: Client, namespace: str, kind: Kind, spec: Object, cure: str
 ) -> None:
     with pytest.raises(Invalid) as refusal:
-        await create(client, kind, namespace, spec)
+        await create(client, kind, namespace, spec=spec)
 
     assert cure in refusal.value.message
 
@@ -140,7 +133,9 @@ async def test_what_cannot_work_is_refused_with_the_cure(
 async def test_what_the_agent_writes_is_kept_and_shown(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
-    created = await create(client, kinds.PLACEMENT_POLICIES, namespace, {"targets": [A, {**A}]})
+    created = await create(
+        client, kinds.PLACEMENT_POLICIES, namespace, spec={"targets": [A, {**A}]}
+    )
     tally = WorkloadTally(namespace, replicas=3)
     tally.running["a"] = 1
     policy = decoding.decode({**created, "spec": {"targets": [{**A, "weight": 1}]}})

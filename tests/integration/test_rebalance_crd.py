@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from tests.fleets import SOURCE, vnode
+from tests.integration.custom_objects import create
 from tests.kit import Fleet
 from vnode.api import kinds, objects
 from vnode.api.errors import Invalid
@@ -20,22 +20,12 @@ from vnode.scheduling.placement.moves import IntOrPercent
 WEB = {"kind": "Deployment", "name": "web"}
 
 
-async def create(client: Client, namespace: str, spec: Any) -> Object:
-    body = {
-        "apiVersion": kinds.REBALANCES.api_version,
-        "kind": kinds.REBALANCES.kind,
-        "metadata": {"name": "now", "namespace": namespace},
-        "spec": spec,
-    }
-    return await client.create(kinds.REBALANCES, body)
-
-
 async def test_every_field_is_kept_and_means_what_the_agent_reads(
     client: Client, namespace: str
 ) -> None:
     workloads = [WEB, {"kind": "Rollout.argoproj.io", "name": "api"}]
     spec = {"workloads": workloads, "maxConcurrent": "25%", "ttlSecondsAfterFinished": 0}
-    created = await create(client, namespace, spec)
+    created = await create(client, kinds.REBALANCES, namespace, "now", spec=spec)
     assert created["spec"] == spec
     read = rebalance_status.decode(created)
     names = frozenset((f"deployment/{namespace}/web", f"rollout.argoproj.io/{namespace}/api"))
@@ -45,7 +35,7 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
 
 @pytest.mark.parametrize("spec", [{}, {"policy": "web"}, {"maxConcurrent": 1000}])
 async def test_fields_may_be_left_out(client: Client, namespace: str, spec: Object) -> None:
-    created = await create(client, namespace, spec)
+    created = await create(client, kinds.REBALANCES, namespace, "now", spec=spec)
     assert created["spec"] == spec
     rebalance_status.decode(created)
 
@@ -68,13 +58,13 @@ async def test_what_cannot_work_is_refused_with_the_cure(
     client: Client, namespace: str, spec: Object, cure: str
 ) -> None:
     with pytest.raises(Invalid) as refusal:
-        await create(client, namespace, spec)
+        await create(client, kinds.REBALANCES, namespace, "now", spec=spec)
 
     assert cure in refusal.value.message
 
 
 async def test_its_spec_cannot_be_changed(client: Client, namespace: str) -> None:
-    await create(client, namespace, {"policy": "web"})
+    await create(client, kinds.REBALANCES, namespace, "now", spec={"policy": "web"})
     with pytest.raises(Invalid) as refusal:
         await client.patch(kinds.REBALANCES, "now", {"spec": {"maxConcurrent": 2}}, namespace)
 
@@ -86,7 +76,7 @@ async def test_its_spec_cannot_be_changed(client: Client, namespace: str) -> Non
 async def test_what_the_agent_writes_is_kept_and_shown(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
-    created = await create(client, namespace, {"workloads": [WEB]})
+    created = await create(client, kinds.REBALANCES, namespace, "now", spec={"workloads": [WEB]})
     key = PlannedWorkload(f"deployment/{namespace}/web", "")
     progress = {key: WorkloadProgress(moved=3, left=2, why="no room in c1", is_known=True)}
     outcome = rebalance_status.judge(progress, is_stuck=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests import background, inventory, kit
 from tests.fleets import SOURCE
+from tests.integration.custom_objects import create
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import SystemClock
@@ -25,14 +24,6 @@ from vnode.targetsets.controller import TargetSets
 
 BOTH = [kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS]
 ALL: Object = {"selector": {}}
-
-
-async def create(
-    client: Client, kind: Kind, namespace: str, spec: Any, name: str | None = None
-) -> Object:
-    """Create a set named after its namespace, so that cluster-wide ones do not clash."""
-    meta = {"name": name or namespace, **({"namespace": namespace} if kind.namespaced else {})}
-    return await client.create(kind, {"metadata": meta, "spec": spec})
 
 
 @pytest.mark.parametrize("kind", BOTH, ids=lambda kind: kind.plural)
@@ -58,7 +49,7 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
         "profiles": profiles,
         "removal": {"policy": "Cordon", "after": "1h2m3s", "maxPerMinute": 3},
     }
-    created = await create(client, kind, namespace, spec)
+    created = await create(client, kind, namespace, spec=spec)
     assert created["spec"] == spec
     decoded = target_sets.decode(created)
     assert (decoded.after, decoded.per_minute) == (3723.0, 3)
@@ -69,7 +60,7 @@ async def test_every_field_is_kept_and_means_what_the_agent_reads(
 async def test_the_defaults_are_those_of_the_agent(
     client: Client, namespace: str, kind: Kind
 ) -> None:
-    created = await create(client, kind, namespace, {"profiles": ALL})
+    created = await create(client, kind, namespace, spec={"profiles": ALL})
     assert created["spec"]["removal"] == {"policy": "Drain", "after": "5m", "maxPerMinute": 10}
     bare = {**created, "spec": {"profiles": ALL}}
     assert target_sets.decode(created) == target_sets.decode(bare)
@@ -102,7 +93,7 @@ async def test_what_cannot_work_is_refused_with_the_cure(
     client: Client, namespace: str, kind: Kind, spec: Object, cure: str
 ) -> None:
     with pytest.raises(Invalid) as refusal:
-        await create(client, kind, namespace, spec)
+        await create(client, kind, namespace, spec=spec)
 
     assert cure in refusal.value.message
 
@@ -112,7 +103,7 @@ async def test_a_name_that_is_no_label_value_is_refused(
     client: Client, namespace: str, kind: Kind
 ) -> None:
     with pytest.raises(Invalid, match="at most 63 characters"):
-        await create(client, kind, namespace, {"profiles": ALL}, "n" * 64)
+        await create(client, kind, namespace, "n" * 64, spec={"profiles": ALL})
 
 
 async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
@@ -140,7 +131,7 @@ async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
         for name in ("east", "west"):
             await inventory.add_profile(client, namespace, name, {})
 
-        made = await create(client, kinds.TARGET_SETS, namespace, spec)
+        made = await create(client, kinds.TARGET_SETS, namespace, spec=spec)
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
             lister = TargetLister(agent)
             nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
