@@ -6,6 +6,7 @@ one that is missing costs no requests.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from vnode.api import kinds, objects
@@ -46,9 +47,14 @@ class ServedKind:
         self._informer.subscribe(self._on_crd)
 
     @property
+    def synced(self) -> asyncio.Event:
+        """Set once the API server has said so."""
+        return self._informer.synced
+
+    @property
     def is_known(self) -> bool:
         """Whether the API server has said so."""
-        return self._informer.synced.is_set()
+        return self.synced.is_set()
 
     @property
     def is_served(self) -> bool:

@@ -18,6 +18,7 @@ from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import TargetKey
+from vnode.runtime.served_kinds import ServedKind
 
 _TIMEOUT: Final = 5.0  # seconds for the first list of an object
 
@@ -77,7 +78,7 @@ class NamedObjects:
                 self._changed(key)
 
 
-async def is_known(informer: Informer) -> bool:
+async def is_known(informer: Informer | ServedKind) -> bool:
     """Wait a while for an informer's first list, not at all after a failure."""
     try:
         async with asyncio.timeout(0 if informer.failure else _TIMEOUT):
@@ -88,6 +89,6 @@ async def is_known(informer: Informer) -> bool:
     return True
 
 
-def why_unknown(informer: Informer) -> VnodeError | str:
+def why_unknown(informer: Informer | ServedKind) -> VnodeError | str:
     """Return why an informer has no list."""
     return informer.failure or f"no answer within {_TIMEOUT:.0f} s"

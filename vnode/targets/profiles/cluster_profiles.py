@@ -15,10 +15,9 @@ from vnode.api import kinds
 from vnode.api.errors import Unreachable
 from vnode.api.objects import Object
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import TargetKey
-from vnode.runtime.served_kinds import is_served, is_served_now
+from vnode.runtime.served_kinds import ServedKind, is_served_now
 from vnode.targets import named_objects
 from vnode.targets.model import ProfileReference
 from vnode.targets.named_objects import NamedObjects
@@ -44,8 +43,7 @@ class ClusterProfiles:
         self._changed = changed
         self._profiles = NamedObjects(local, kinds.CLUSTER_PROFILES, tasks, changed)
         self._used: dict[TargetKey, ProfileReference] = {}
-        self._crd: Informer | None = None  # since a Target first named a profile
-        self._served = False  # as the last event of the CRD says; only then profiles are watched
+        self._kind: ServedKind | None = None  # since a Target first named a profile
 
     def use(self, key: TargetKey, reference: ProfileReference | None) -> None:
         """Watch the profile that a target names now, no longer the one that it named before."""
@@ -54,23 +52,23 @@ class ClusterProfiles:
             self._used[key] = reference
             self._watch_crd()
 
-        self._profiles.use(key, reference.object_key if reference and self._served else None)
+        self._profiles.use(key, reference.object_key if reference and self._is_served else None)
 
     async def read(self, reference: ProfileReference) -> Object:
         """Return a profile in use.
 
         ProfileRefused if there is none, ProfileUnavailable if that is not known.
         """
-        assert self._crd is not None, "use it first"
-        if not await named_objects.is_known(self._crd):
-            why = named_objects.why_unknown(self._crd)
+        assert self._kind is not None, "use it first"
+        if not await named_objects.is_known(self._kind):
+            why = named_objects.why_unknown(self._kind)
             raise ProfileUnavailable(
                 refusals.UNREADABLE,
                 f"whether this cluster serves {CRD} is not known: {why}; see that the agent may "
                 "get, list and watch that CRD",
             )
 
-        if not self._served:
+        if not self._is_served:
             raise ProfileUnavailable(refusals.NOT_SERVED, _NOT_SERVED)
 
         try:
@@ -93,18 +91,17 @@ class ClusterProfiles:
         if not await is_served_now(self._local, kinds.CLUSTER_PROFILES):
             raise ProfileUnavailable(refusals.NOT_SERVED, _NOT_SERVED)
 
+    @property
+    def _is_served(self) -> bool:
+        """Whether the cluster serves the kind; only then profiles are watched."""
+        return self._kind is not None and self._kind.is_served
+
     def _watch_crd(self) -> None:
-        if self._crd is None:
-            self._crd = Informer.of_object(self._local, kinds.CRDS, CRD)
-            self._crd.subscribe(self._on_crd)
-            self._tasks.start(_CRD_TASK, self._crd.run, f"crd-{CRD}")
+        if self._kind is None:
+            self._kind = ServedKind(self._local, kinds.CLUSTER_PROFILES, self._on_kind)
+            self._tasks.start(_CRD_TASK, self._kind.run, f"crd-{CRD}")
 
-    def _on_crd(self, _old: Object | None, new: Object | None) -> None:
-        served = is_served(new, kinds.CLUSTER_PROFILES.version)
-        if served == self._served:
-            return
-
-        self._served = served
+    def _on_kind(self) -> None:
         for key, reference in self._used.items():
-            self._profiles.use(key, reference.object_key if served else None)
+            self._profiles.use(key, reference.object_key if self._is_served else None)
             self._changed(key)
