@@ -222,11 +222,17 @@ class Elector:
         if self.leader != self.identity:
             return
 
-        body = leases.release(self._observed, self._clock.now())
         try:
             async with asyncio.timeout(_RELEASE_TIMEOUT):
-                self._observe(
-                    await self._client.patch(kinds.LEASES, self._name, body, self._namespace)
-                )
+                try:
+                    await self._give_up()
+                except Conflict:  # a renewal of ours was on its way when it was cancelled
+                    self._observe(await self._client.get(kinds.LEASES, self._name, self._namespace))
+                    if self.leader == self.identity:
+                        await self._give_up()
         except (VnodeError, TimeoutError) as error:
             log.debug("the lease %s was not released: %s", self._name, error)
+
+    async def _give_up(self) -> None:
+        body = leases.release(self._observed, self._clock.now())
+        self._observe(await self._client.patch(kinds.LEASES, self._name, body, self._namespace))

@@ -15,6 +15,7 @@ from tests import background
 from tests.apiserver.server import APIServer
 from vnode.api import errors, kinds, objects
 from vnode.api.clock import Clock
+from vnode.api.objects import Object
 from vnode.kube import leases
 from vnode.runtime.leader import Elector
 
@@ -176,3 +177,20 @@ async def test_an_error_of_the_work_is_raised_and_the_lease_released(
 
     assert caught.group_contains(errors.ConfigError)
     assert holder(server) == ""
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("then", ["me", "other"])
+async def test_a_renewal_that_is_on_its_way_does_not_keep_a_lease(
+    server: APIServer, clock: Clock, then: str
+) -> None:
+    """It is carried out though whoever sent it is cancelled; a lease of another stays."""
+
+    async def work() -> None:
+        def renew(lease: Object) -> None:
+            lease["spec"] |= {"holderIdentity": then, "leaseTransitions": 7}
+
+        server.change(kinds.LEASES, "agent", "vnode", renew)
+
+    await elector(server, clock).run(work)
+    assert holder(server) == ("" if then == "me" else "other")
