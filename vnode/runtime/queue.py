@@ -104,7 +104,8 @@ class WorkQueue(Generic[K]):
             self._wait(key)
 
         self._settle(lane)
-        self._arrived.set()
+        if self._ready:  # there may have been no room for their keys, in all lanes together
+            self._arrived.set()
 
     def close(self) -> None:
         """Drop all timers."""
