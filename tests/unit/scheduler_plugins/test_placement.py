@@ -21,6 +21,7 @@ from vnode.scheduling.placement.decided import (
     DecisionReference,
 )
 from vnode.scheduling.placement.policy import Mode, Policy
+from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.plugin import Handle
 from vnode.scheduling.registry import Registry
 from vnode.scheduling.result import CycleResult
@@ -151,6 +152,10 @@ def test_a_cordoned_cluster_has_no_share_and_its_pods_are_not_planned() -> None:
     assert result.statuses["a"].plugin == "NodeUnschedulable"
 
 
+def any_of(*nodes: str) -> dict[str, Share]:
+    return {node: Share(node) for node in nodes}
+
+
 def test_pods_that_are_to_stay_together_agree_on_one_cluster() -> None:
     world = World(spread(mode=Mode.SINGLE), a=AMPLE, b=AMPLE, c=AMPLE)
     for uid in ("p", "q"):
@@ -159,15 +164,18 @@ def test_pods_that_are_to_stay_together_agree_on_one_cluster() -> None:
 
     workload: Workload = world.cache.workloads.of(of_web("p"), "")
     p, q = workload.members["p"], workload.members["q"]
-    assert choosing.home(workload, p, ("a", "b")) == ""
+    assert choosing.home(workload, p, any_of("a", "b")) == ""
     world.cache.assume(of_web("p"), "b", 0.0)
-    assert choosing.home(workload, p, ("a", "b")) == "", "it may still go elsewhere"
-    assert choosing.home(workload, q, ("a", "b")) is None, "until that one has a place"
+    assert choosing.home(workload, p, any_of("a", "b")) == "", "it may still go elsewhere"
+    assert choosing.home(workload, q, any_of("a", "b")) is None, "until that one has a place"
     world.cache.assume(of_web("q"), "a", 0.0)
-    assert choosing.home(workload, p, ("a", "b")) == choosing.home(workload, q, ("a", "b")) == "a"
+    assert {choosing.home(workload, each, any_of("a", "b")) for each in (p, q)} == {"a"}
+    drained = any_of("b") | {"a": Share("a", maximum=0)}
+    assert choosing.home(workload, q, drained) is None, "p has a candidate in b, and q in none"
+    assert choosing.home(workload, p, drained) == "", "a can take none of them"
     world.cache.set_pod(of_web("r", node="c"))
-    assert choosing.home(workload, p, ("a", "b", "c")) == "c"
-    assert choosing.home(workload, p, ("a", "b")) == "a", "c is not the policy's any more"
+    assert choosing.home(workload, p, any_of("a", "b", "c")) == "c"
+    assert choosing.home(workload, p, any_of("a", "b")) == "a", "c is not the policy's any more"
 
 
 def test_each_mode_says_why_a_pod_has_its_place() -> None:

@@ -84,7 +84,7 @@ def choose(
     return ClusterChoice(aim, tuple(opened), search.planned, search.replicas, member.since, until)
 
 
-def home(workload: Workload, member: WorkloadPod, nodes: Collection[str]) -> str | None:
+def home(workload: Workload, member: WorkloadPod, nodes: Mapping[str, Share]) -> str | None:
     """Return which of the nodes all pods of a workload go to, by where most are bound.
 
     While it is being moved, that is its destination, also if another leader has begun that. "" if
@@ -102,12 +102,18 @@ def home(workload: Workload, member: WorkloadPod, nodes: Collection[str]) -> str
     if bound:
         return most(bound)
 
-    held = {node: count for node, count in workload.held.items() if node in nodes}
+    # A policy that has changed may want none of them where pods still have candidates.
+    fitting = {node for node, share in nodes.items() if _takes_all(share, workload)}
+    held = {node: count for node, count in workload.held.items() if node in fitting}
     if not any(workload.others(member, node) for node in held):
         return ""
 
-    looks = member.uid in workload.members and not member.holds().isdisjoint(nodes)
+    looks = member.uid in workload.members and not member.holds().isdisjoint(fitting)
     return most(held) if looks else None
+
+
+def _takes_all(share: Share, workload: Workload) -> bool:
+    return share.maximum is None or len(workload.members) <= share.maximum
 
 
 class _Search:
