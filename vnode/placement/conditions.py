@@ -6,7 +6,7 @@ is, Published whether its own is published. A policy has the last two only where
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -80,14 +80,18 @@ def decided(decision: ClusterDecision, nodes: Iterable[DecidedNode]) -> tuple[bo
         return False, NO_CLUSTERS, why
 
     if missing := decision.without_nodes(nodes):
-        listed = ", ".join(missing[:_NAMES_SHOWN])
-        more = f" and {len(missing) - _NAMES_SHOWN} more" if len(missing) > _NAMES_SHOWN else ""
         cure = "create a Target or ClusterTarget for each"
-        why = f"{decision.reference} is for clusters without a virtual node: {listed}{more}; {cure}"
+        listed = _listed(missing)
+        why = f"{decision.reference} is for clusters without a virtual node: {listed}; {cure}"
         return False, UNKNOWN_CLUSTERS, why
 
     if decision.oddities:
         return False, INCOMPLETE, f"a part is left out: {'; '.join(decision.oddities)}"
 
-    count = len(decision.clusters)
-    return True, DECIDED, f"{decision.reference} is for {count} cluster{'s' if count > 1 else ''}"
+    names = [cluster.name for cluster in decision.clusters]
+    return True, DECIDED, f"{decision.reference} is for {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more

@@ -14,17 +14,7 @@ from tests.unit.pods.source.test_target_quotas import KeptQuota
 from vnode.api import kinds, selectors
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, Denied, ServerError
-from vnode.scheduling.placement.decided import (
-    ClusterDecision,
-    DecidedCluster,
-    DecisionKind,
-    DecisionReference,
-)
-from vnode.scheduling.placement.moves import (
-    Drain,
-    Failback,
-    RescheduleTrigger,
-)
+from vnode.scheduling.placement.moves import Drain, Failback
 from vnode.scheduling.placement.policy import Clusters, PlacementTarget
 from vnode.telemetry import metrics
 
@@ -192,44 +182,6 @@ async def test_no_pod_is_moved_to_where_a_quota_would_refuse_it(clock: Clock) ->
         world.change_policy(replace(planned, drains=(Drain(world.rooms[0].node),)))
         await asyncio.sleep(600)
         assert (world.living(), len(world.evictions)) == ({"c1": 3, "c2": 5, "c3": 2}, 1)
-
-
-async def test_changes_move_pods_only_if_the_policy_says_so(clock: Clock) -> None:
-    world = fleet(clock, 20, 20, 20)
-    async with world.moving():
-        planned = await placed(world)
-        first, second, third = planned.targets
-        turned = (replace(first, weight=20), second, replace(third, weight=40))
-        world.change_policy(replace(planned, targets=turned))
-        await asyncio.sleep(600)
-        assert world.evictions == []
-        asks = replace(planned, reschedule=frozenset({RescheduleTrigger.POLICY}))
-        world.change_policy(replace(asks, targets=turned))
-        await asyncio.sleep(60)
-        assert world.living() == {"c1": 2, "c2": 4, "c3": 4}
-        assert len(world.evictions) == 2
-
-
-async def test_a_decision_that_changes_right_after_the_policy_came_is_a_change(
-    clock: Clock,
-) -> None:
-    rooms = [FrankRoom(f"c{number}", clock, 20) for number in (1, 2)]
-    reference = DecisionReference(DecisionKind.PLACEMENT, "default", "web")
-    asks = spread(reschedule=frozenset({RescheduleTrigger.DECISION}))
-    decided = [
-        replace(asks, decision=ClusterDecision(reference, (DecidedCluster(room.node, nodes),)))
-        for room in rooms
-        for nodes in [frozenset({room.node})]
-    ]
-    world = MovingWorld(clock, None, *rooms)
-    async with world.moving():
-        world.scale(4)
-        await asyncio.sleep(30)
-        world.change_policy(decided[0])
-        await asyncio.sleep(0.1)
-        world.change_policy(decided[1])
-        await asyncio.sleep(60)
-        assert world.living() == {"c2": 4}
 
 
 async def test_pods_that_nobody_replaces_stay(clock: Clock) -> None:

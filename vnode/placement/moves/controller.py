@@ -175,6 +175,9 @@ class Moves:
             return None
 
         moves, policy = found
+        if not policy.reschedule:
+            self.demands.stay(key)
+
         workload = self._cache.workloads.of(moves.sample, policy.group_by)
         view = MovableWorkload(policy, workload, self._clock)
         now = self._clock.monotonic()

@@ -1,7 +1,8 @@
 """Knows for what reasons a workload is looked at, beyond what its policy says by itself.
 
 A change after which its policy reschedules, and each Rebalance, is a demand: it holds for the
-workloads that there are at that moment, for each until it is at its plan.
+workloads that there are at that moment, for each until it is at its plan. The former ends with the
+policy that reschedules, too.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class MoveDemands:
     def reschedule(self, key: PlannedWorkload) -> None:
         """Have the pods of a workload moved to where they are planned now."""
         self._rescheduled.add(key)
+
+    def stay(self, key: PlannedWorkload) -> None:
+        """Move no more pods of a workload because of a change: its policy wants it no longer."""
+        self._rescheduled.discard(key)
 
     def forget(self, key: PlannedWorkload) -> None:
         """Drop what is asked for about a workload that has no pods, or no plan, any more."""

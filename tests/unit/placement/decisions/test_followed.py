@@ -95,7 +95,10 @@ async def test_slices_name_the_profiles_of_targets(clock: Clock) -> None:
         assert "without a virtual node: fleet/gone;" in message
         fleet.add_target("d", clusterProfile={"namespace": "fleet", "name": "gone"})
         await settled()
-        assert fleet.decided()[:2] == ("True", "Decided")
+        assert fleet.decided() == (
+            *("True", "Decided"),
+            "placementdecision/default/web is for fleet/p-b, fleet/p-a, fleet/gone",
+        )
         fleet.server.remove(SIG, "web-1", "default")
         await settled()
         assert fleet.clusters() == ["b"]
