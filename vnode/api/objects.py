@@ -197,6 +197,10 @@ def merge_patches(first: Object, then: Object) -> Object:
 def without_nulls(value: Any) -> Any:
     """Drop fields that are null, at any depth: servers keep, fill in or drop them."""
     if isinstance(value, dict):
-        return {k: without_nulls(inner) for k, inner in value.items() if inner is not None}
+        return {
+            k: without_nulls(inner) if isinstance(inner, dict | list) else inner
+            for k, inner in value.items()
+            if inner is not None
+        }
 
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value

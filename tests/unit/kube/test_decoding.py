@@ -68,6 +68,24 @@ async def test_the_depth_is_measured_whatever_is_in_strings(value: Any, piece: i
                 await decoding.measure(payload, 10_000)
 
 
+@given(VALUES, st.integers(1, 200), st.integers(0, 5))
+async def test_what_is_not_measured_is_within_the_bounds(
+    value: Any, values: int, levels: int
+) -> None:
+    """An answer that is small is decoded without being measured."""
+    bound = AnswerLimit(10_000, values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "DEPTH", levels)
+        payload = json.dumps(value).encode()
+        if count(value) <= values and depth(value) <= levels:
+            assert await decoding.decode(payload, bound) == decoding.decode_at_once(payload, bound)
+        else:
+            with pytest.raises((TooLarge, Unreachable)):
+                await decoding.decode(payload, bound)
+            with pytest.raises((TooLarge, Unreachable)):
+                decoding.decode_at_once(payload, bound)
+
+
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('{"]":', "}")])
 async def test_an_answer_is_a_hundred_levels_deep_at_most(opening: str, closing: str) -> None:
     await decoding.decode((opening * 100 + "1" + closing * 100).encode(), answer_limits.OBJECT)
