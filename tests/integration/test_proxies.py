@@ -48,6 +48,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
         bring=_bring_nothing,
+        bring_services=_bring_no_services,
         events=events,
         clock=SystemClock(),
         overrides=NoOverrides(),
@@ -62,6 +63,10 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
 
 async def _bring_nothing(_pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
     return "", ()
+
+
+async def _bring_no_services(_pod: Object, _link: Link) -> None:
+    pass
 
 
 async def bound_pod(client: Client, namespace: str, link: Link) -> Object:

@@ -174,6 +174,7 @@ class Term:
             target_exists=shared.targets.has_node,
             trim=trim_pod,
             bring=self._following.ensure,
+            bring_services=self._following.ensure_services,
             events=self._events,
             clock=shared.clock,
             overrides=shared.overrides,

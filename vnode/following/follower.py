@@ -67,6 +67,7 @@ class Follower:
         events: EventRecorder,
         clock: Clock,
     ) -> None:
+        self.opened = asyncio.Event()  # set once originals are known, and links are looked at
         self._identity = identity
         self._complete = complete
         self._namespaces = enabled_namespaces
@@ -104,6 +105,7 @@ class Follower:
 
                 self._namespaces.subscribe(self._on_namespace)
                 self._copies.open(tasks)
+                self.opened.set()
                 await self._controller.run()
 
     def _on_namespace(self, _name: str) -> None:

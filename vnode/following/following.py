@@ -14,6 +14,7 @@ from vnode.following.claims import Claims
 from vnode.following.config import FollowingConfig
 from vnode.following.config_objects import ConfigObjects
 from vnode.following.family import Family, FamilyContext
+from vnode.following.first_pods import FirstPods, NodeNamespace
 from vnode.following.follower import REASON, Follower
 from vnode.following.introduced import Introduced, IntroducedReferences, refuse_tokens
 from vnode.following.namespaces import Namespaces
@@ -63,6 +64,15 @@ def _token_secrets(local: Client, families: list[Family]) -> TokenSecrets | None
     for family in families:
         if isinstance(family, ConfigObjects):
             return TokenSecrets(local, family.is_token)
+
+    return None
+
+
+def _network(families: list[Family]) -> NetworkObjects | None:
+    """Return the family of Services; None if they do not follow."""
+    for family in families:
+        if isinstance(family, NetworkObjects) and family.active:
+            return family
 
     return None
 
@@ -124,13 +134,21 @@ class Following:
             if family.active:
                 follower.carry(family)
 
+        self._network = _network(self._families)
+        self._first_pods = FirstPods(self._bring_services)
+
+    async def _bring_services(self, there: NodeNamespace) -> None:
+        await self._follower.opened.wait()
+        if self._network:
+            await self._follower.ensure(self._network.services_in(there))
+
     async def _holders(self, pod: Object) -> tuple[Holders, str]:
         found = self._token_secrets
         return await found.holders(pod) if found else ({}, "")
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        self._links.subscribe(self._on_link, lambda _link: None)
+        self._links.subscribe(self._on_link, self._on_link_gone)
         async with supervise() as tasks:
             for family in self._families:
                 if not family.active:  # the follower opens the others
@@ -146,6 +164,11 @@ class Following:
         for family in self._families:
             if family.active:
                 family.on_pod(old, new)
+
+        if self._network and old is not None and (node := objects.node_name(old)):
+            there = NodeNamespace(objects.namespace(old), node)
+            if not self._network.has_pods(there):
+                self._first_pods.leave(there)
 
     async def ensure(self, pod: Object, link: Link) -> tuple[str, Collection[str]]:
         """Have a target hold what a pod refers to, before it gets a candidate of the pod.
@@ -180,6 +203,14 @@ class Following:
         self._report_missing(pod)
         return message, tuple(holders)
 
+    async def ensure_services(self, pod: Object, link: Link) -> None:
+        """Have a target hold the Services of a pod's namespace, before the first one runs there.
+
+        Returns after some seconds in any case. The pod is bound there.
+        """
+        if self._network and not link.is_self:
+            await self._first_pods.wait(NodeNamespace(objects.namespace(pod), link.node_name))
+
     def _report_missing(self, pod: Object) -> None:
         """Record what the pod refers to and this cluster lacks: the pod goes without."""
         for family in self._families:
@@ -202,6 +233,9 @@ class Following:
 
     def _warn(self, pod: Object, text: str) -> None:
         self._events.event(about(pod), WARNING, REASON, text)
+
+    def _on_link_gone(self, link: Link) -> None:
+        self._first_pods.leave_node(link.node_name)
 
     def _on_link(self, link: Link) -> None:
         def on_chaperon(old: Object | None, new: Object | None) -> None:

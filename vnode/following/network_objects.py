@@ -2,8 +2,8 @@
 
 A Service follows if it selects a proxy pod. It goes to the targets where pods of its namespace are
 bound: those that it selects, and those that may call it by its name. An Ingress goes where one of
-its backend Services goes; whenever it is reconciled, so are the Secrets that it names (`tls`). No
-pod waits for them.
+its backend Services goes; whenever it is reconciled, so are the Secrets that it names (`tls`). Only
+the first pods of a namespace in a target wait for its Services (`first_pods`).
 
 Global ones (`global_objects`) go to all targets of their namespace, with pods or without.
 """
@@ -19,6 +19,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.following import copies, global_objects, services
 from vnode.following.family import Family, FamilyContext, Original
+from vnode.following.first_pods import NodeNamespace
 from vnode.following.global_objects import GlobalObjects
 from vnode.following.pod_index import IndexedPod, PodIndex
 from vnode.following.reference_index import Key, Need
@@ -178,13 +179,26 @@ class NetworkObjects(Family):
         return self._pod_index.has(ref.namespace, services.selector(obj))
 
     def keys_on(self, node: str) -> list[Key]:
-        found = (
-            Key(node, Ref(kind, namespace, objects.name(obj)))
+        return [
+            key
             for namespace in {*self._pod_index.namespaces(), *self._global.namespaces()}
-            for kind, informer in self._originals.items()
-            for obj in informer.store.by_index(_NAMESPACE, namespace)
-        )
-        return [key for key in found if self.need(key) is Need.WANTED]
+            for kind in self._originals
+            for key in self._wanted(kind, NodeNamespace(namespace, node))
+        ]
+
+    def _wanted(self, kind: Kind, there: NodeNamespace) -> Iterator[Key]:
+        for obj in self._originals[kind].store.by_index(_NAMESPACE, there.namespace):
+            key = Key(there.node, Ref(kind, there.namespace, objects.name(obj)))
+            if self.need(key) is Need.WANTED:
+                yield key
+
+    def services_in(self, there: NodeNamespace) -> list[Key]:
+        """Return the Services that are to be there; originals must be known."""
+        return list(self._wanted(kinds.SERVICES, there))
+
+    def has_pods(self, there: NodeNamespace) -> bool:
+        """Tell whether pods of a namespace are bound to a virtual node."""
+        return there.node in self._pod_index.nodes(there.namespace)
 
     def involved_objects(self, key: Key) -> Iterator[Object]:
         """Yield the Service or Ingress itself."""

@@ -143,6 +143,8 @@ class World:
         self.links = Links()
         self.existing = {target.node for target in self.targets}
         self.brought: list[str] = []
+        self.services = asyncio.Event()  # set: the target has the Services of the namespace
+        self.services.set()
         self.tokens: tuple[str, ...] = ()  # Secrets for which the target has tokens
         client = self.source.client()
         self.events = EventRecorder(client, "vnode", clock)
@@ -164,6 +166,7 @@ class World:
             target_exists=self.existing.__contains__,
             trim=proxy_state.trim,
             bring=self._bring,
+            bring_services=self._bring_services,
             events=self.events,
             clock=clock,
             overrides=overrides or NoOverrides(),
@@ -173,6 +176,9 @@ class World:
     async def _bring(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
         self.brought.append(objects.name(pod))
         return "", self.tokens
+
+    async def _bring_services(self, _pod: Object, _link: Link) -> None:
+        await self.services.wait()
 
     @property
     def target(self) -> BoundTarget:

@@ -14,7 +14,7 @@ target, and a target that does not answer is asked nothing, so that it holds up 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from vnode.api import keys, kinds, names, objects
@@ -43,6 +43,8 @@ from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.placement.policy import WatchedPolicies
 
+BringServices = Callable[[Object, Link], Awaitable[None]]
+"""Has the Services of a bound pod's namespace in its target before it runs there."""
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
 
@@ -66,6 +68,7 @@ class ProxyController:
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
         bring: Bring,
+        bring_services: BringServices,
         events: EventRecorder,
         clock: Clock,
         overrides: Overrides,
@@ -86,6 +89,7 @@ class ProxyController:
             client, links, self._status_writer, target_exists, clock, self.replacements
         )
         self.returned = ReturnedTargets()
+        self._bring_services = bring_services
         self._candidates = Expectations()  # writes to chaperons, in all targets
         self._change_sender = ChangeSender(
             client, identity, manifests, events, self._candidates, overrides
@@ -239,6 +243,7 @@ class ProxyController:
             return None
 
         if may_ask and keys.IS_ALLOWED not in annotations:
+            await self._bring_services(proxy, link)
             await self._allow(link, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
@@ -272,6 +277,7 @@ class ProxyController:
             return None
 
         if unreserved_pods.is_unreserved(proxy):
+            await self._bring_services(proxy, link)
             return await self._unreserved.send(proxy, link)
 
         if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:

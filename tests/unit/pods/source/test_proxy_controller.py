@@ -44,6 +44,16 @@ async def test_the_candidate_of_a_bound_pod_is_allowed_by_one_write(world: World
         assert objects.uid(allowing[0].body) == objects.uid(world.target.chaperon() or {})
 
 
+async def test_a_pod_may_run_once_its_services_are_there(world: World) -> None:
+    world.services.clear()
+    world.target.add(world.add(), allowed=False)
+    async with world.running():
+        assert not is_allowed(world.target.chaperon())
+        world.services.set()
+        await asyncio.sleep(1)
+        assert is_allowed(world.target.chaperon())
+
+
 async def test_no_candidate_is_allowed_or_deleted_before_its_pod_is_bound(two: World) -> None:
     pod = two.add(node="")
     for target in two.targets:
