@@ -61,6 +61,11 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             f'vnode_issued_token_expiry_timestamp_seconds{{{N},pod="b"}}': "6000x30",
         },
     ),
+    "VnodeRemovalHeld": (
+        {f'vnode_target_set_removal_held{{{N},set="gpu"}}': "1x60"},
+        # Confirmed, or the profiles are back.
+        {f'vnode_target_set_removal_held{{{N},set="gpu"}}': "0x60"},
+    ),
     "VnodePodsPending": (
         {
             f'vnode_pending_pods{{{N},queue="unschedulable"}}': "3x60",

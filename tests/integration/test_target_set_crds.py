@@ -106,6 +106,10 @@ async def test_a_name_that_is_no_label_value_is_refused(
         await create(client, kind, namespace, "n" * 64, spec={"profiles": ALL})
 
 
+def made_at(obj: Object) -> str:
+    return str(objects.metadata(obj)["creationTimestamp"])
+
+
 async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
     fleet: Fleet, client: Client, namespace: str
 ) -> None:
@@ -145,6 +149,11 @@ async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
                         and all("lastClusterProfile" in objects.status(t) for t in all_.values())
                     ),
                     namespace=namespace,
+                )
+                ready = {"type": "Ready", "status": "True", "reason": "Connected", "message": ""}
+                status = {"conditions": [{**ready, "lastTransitionTime": made_at(made)}]}
+                await client.patch(
+                    *(kinds.TARGETS, "west", {"status": status}, namespace), subresource="status"
                 )
                 await client.delete(kinds.CLUSTER_PROFILES, "east", namespace)
                 await kit.until(

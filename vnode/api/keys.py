@@ -136,12 +136,14 @@ ISSUED_IN: Final = OWN_PREFIX + "issued-in"  # on a Secret: the UID of the clust
 # profile is gone (RFC 3339). On a set: the generation whose removals are confirmed. On virtual
 # nodes that were cordoned for that: presence.
 TARGET_SET: Final = OWN_PREFIX + "target-set"
+CLEAN_UP: Final = OWN_PREFIX + "clean-up"  # finalizer of a Target that a set deletes
 PROFILE_GONE: Final = OWN_PREFIX + "profile-gone-since"
 CONFIRM_REMOVAL: Final = OWN_PREFIX + "confirm-removal"
 CORDONED_BY_SET: Final = OWN_PREFIX + "cordoned-by-target-set"
 
 AGENT_INSTANCE: Final = OWN_PREFIX + "agent-instance"  # on a CSR: the process that made it
 KUBELET_CERTIFICATE: Final = OWN_PREFIX + "KubeletCertificate"  # a condition of virtual nodes
+MEMBER_TAINTS_SYNCED: Final = OWN_PREFIX + "MemberTaintsSynced"  # likewise
 
 PROXY_SCHEDULER: Final = "admiralty-proxy"
 CANDIDATE_SCHEDULER: Final = "admiralty-candidate"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
@@ -30,6 +30,9 @@ from vnode.targets.profiles.cluster_profiles import ClusterProfiles
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.profiles.plugin_runs import PluginRuns
 from vnode.targets.profiles.refusals import ProfileRefused, ProfileUnavailable
+
+_REMEMBERED: Final = (refusals.NOT_FOUND, refusals.NOT_SERVED)
+"""Why a profile cannot be read that a Target of a set still goes by."""
 
 
 class TargetAccess(NamedTuple):
@@ -175,11 +178,15 @@ class TargetAccesses:
         )
 
     async def _profile(self, spec: TargetSpec, reference: ProfileReference) -> Object:
-        """Return a profile; one that is gone as a set remembers it, which removes in order."""
+        """Return a profile; one that is gone, by itself or with its kind, as a set remembers it.
+
+        A set removes in order, and without the kind not at all: what it keeps needs a connection,
+        also in an agent that starts now and has none that could go on.
+        """
         try:
             return await self._running.profiles.read(reference)
-        except ProfileRefused as refusal:
-            if refusal.reason != refusals.NOT_FOUND or spec.last_profile is None:
+        except (ProfileRefused, ProfileUnavailable) as refusal:
+            if refusal.reason not in _REMEMBERED or spec.last_profile is None:
                 raise
 
             return spec.last_profile

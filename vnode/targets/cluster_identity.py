@@ -114,7 +114,7 @@ def refusal(target: TargetKey, expected: Expected, uid: str | None) -> NotRecogn
         return NotRecognized(
             OTHER_CLUSTER,
             f"another cluster answers: {uid} (the UID of its namespace kube-system), and not "
-            f"{expected.recorded}. Put the kubeconfig of that cluster back into the Secret. Or, if "
+            f"{expected.recorded}. Have its Secret or ClusterProfile lead there again. Or, if "
             f"this Target is to be the other cluster from now on: {_command(target, uid)}; pods "
             "that were sent are then replaced, and their delegates in the former cluster run on "
             "until a Target leads there",

@@ -72,6 +72,8 @@ class Connection:
         on_name_conflicts: Callable[[], None],
     ) -> None:
         self.spec = spec
+        self.has_begun = False  # whether `run` was called ever
+        self.has_left = False  # whether all was done that the end of the Target asks for
         self.failure = ""  # why `run` failed the last time; "" while it runs
         self.name_conflicts = NameConflicts(identity.uid, on_name_conflicts)
         self._on_name_conflicts = on_name_conflicts
@@ -91,6 +93,12 @@ class Connection:
     def leaving(self) -> bool:
         """Whether `leave` was called: this connection only cleans up."""
         return self._leave.is_set()
+
+    @property
+    def is_through(self) -> bool:
+        """Whether nothing more is done for a deleted Target; a clean-up that failed is not tried
+        again."""
+        return self.has_left or bool(self.leaving and self.failure)
 
     def leave(self) -> None:
         """Have `run` clean up the cluster, and then end: the Target was deleted."""
@@ -136,6 +144,7 @@ class Connection:
 
     async def run(self) -> None:
         """Connect, publish the link, and keep it alive; withdraw it at the end."""
+        self.has_begun = True
         key = self.spec.key
         recognition = Recognition(
             key,
@@ -175,8 +184,10 @@ class Connection:
                 log.info("connecting anew")
             elif recognition.recognized.is_set():
                 await self._clean_up(link)
+                self.has_left = True
             else:
                 log.warning("the Target is gone; nothing is deleted, as its cluster did not answer")
+                self.has_left = True
 
     async def _probe(
         self, link: Link, prober: Prober, recognition: Recognition, tasks: Supervisor

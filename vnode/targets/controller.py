@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from vnode.api.clock import Clock
-from vnode.api.errors import ConfigError, Unreachable
+from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -31,7 +31,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import cluster_identity, conditions, expiry, model, target_quota
+from vnode.targets import cluster_identity, conditions, departure, expiry, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
 from vnode.targets.connection import Connection
 from vnode.targets.expiry import Renewal
@@ -93,6 +93,7 @@ class TargetController:
         self._renewer: TokenRenewer | None = None  # while this replica leads
         # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
+        self._departing: dict[TargetKey, float] = {}  # since when (monotonic) we clean up
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set while `run` runs
 
@@ -111,8 +112,10 @@ class TargetController:
             reporter.wake(key)
             renewer.wake(key)
 
-        for key in self._gone:
-            self._controller.add(key)
+        known = self._targets.keys()
+        for key in (*self._gone, *known):
+            if key in self._gone or departure.is_due(self._targets.get(key)):
+                self._controller.add(key)
 
         try:
             async with supervise() as tasks:
@@ -120,6 +123,7 @@ class TargetController:
                 await reporter.run()
         finally:
             self._renewer = None
+            self._departing.clear()
             for key in self.findings:  # what only a leader knows of them
                 self._controller.add(key)
 
@@ -159,6 +163,9 @@ class TargetController:
                 return await self._forget(key)
 
             self._gone.pop(key, None)
+            if self._leads and departure.is_due(obj):
+                return await self._depart(key, obj)
+
             if not self._targets.fits(key):
                 await self._disconnect(key)
                 why = self._targets.quota.explain(key)
@@ -211,10 +218,34 @@ class TargetController:
                 return left
 
         self._gone.pop(key, None)
+        self._departing.pop(key, None)
         self.findings.forget_cluster(key)
         await self._disconnect(key)
         metrics.forget(str(key))
         return None
+
+    async def _depart(self, key: TargetKey, obj: Object) -> float | None:
+        """Clean up the cluster of a Target that is being deleted, and let the Target go.
+
+        An agent that has been started meanwhile connects for that.
+        """
+        now, running = self._clock.monotonic(), self._running.get(key)
+        left = self._departing.setdefault(key, now) + departure.GIVEN_UP - now
+        if left <= 0 or (running is not None and running.connection.is_through):
+            await self._disconnect(key)
+            await departure.release(self._local, obj)
+            return _RESTART  # for nothing, unless that failed
+
+        if running is None or not self._is_active(key):
+            try:
+                spec = model.parse(obj)
+                await self._ensure(spec, await self._accesses.read(spec))
+            except VnodeError as error:
+                log.info("not cleaned up yet: %s", error)
+                return min(_AGAIN, left)
+
+        self._running[key].connection.leave()  # its end wakes this key again
+        return left
 
     async def _disconnect(self, key: TargetKey) -> None:
         await self._stop(key)
@@ -300,7 +331,7 @@ async def _run(connection: Connection, clock: Clock) -> None:
 
     One that failed while leaving is not retried: orphans are collected.
     """
-    while not connection.leaving:
+    while not (connection.leaving and connection.has_begun):
         await connection.run()
         if not connection.leaving:
             await clock.sleep(_AGAIN)

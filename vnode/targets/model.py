@@ -63,7 +63,8 @@ class TargetSpec:
     options: TargetOptions = NO_OPTIONS
     profile: ProfileReference | None = None
     last_profile: Object | None = dataclasses.field(default=None, repr=False, compare=False)
-    """The profile as a set remembers it, for when it is gone; no part of what a connection is."""
+    """The profile as a set remembers it, for when it, or its kind, is gone; no part of what a
+    connection is."""
 
     @property
     def is_self(self) -> bool:

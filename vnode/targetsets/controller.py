@@ -23,11 +23,13 @@ from vnode.runtime.expectations import Expectations
 from vnode.runtime.keyed_tasks import KeyedTasks
 from vnode.runtime.links import TargetKey
 from vnode.runtime.supervisor import supervise
+from vnode.targets import cluster_identity
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister
 from vnode.targetsets import deciding, reporting, spec
 from vnode.targetsets.deciding import MadeTarget, SetDecision, SetFacts, SetOutcome
 from vnode.targetsets.draining import NodeDrains
+from vnode.targetsets.figures import SetFigures
 from vnode.targetsets.inventory import WatchedInventory
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
@@ -76,6 +78,7 @@ class TargetSets:
         self._controller: Controller[str] = Controller("target-sets", self._reconcile, workers=1)
         self._written = Expectations(self._controller.add)
         self._writer = TargetWriter(client, clock)
+        self._figures = SetFigures()
 
     async def run(self) -> None:
         """Work until cancelled; Targets and proxy pods must be known. Without CRDs there are no
@@ -91,7 +94,8 @@ class TargetSets:
                 targets.subscribe(lambda _old, _new: self._wake_all())
 
             self._proxies.subscribe(self._on_pod)
-            await self._controller.run()
+            with self._figures.shown():
+                await self._controller.run()
 
     def _on_set(self, obj: Object) -> None:
         self._controller.add(objects.key(obj))
@@ -149,6 +153,7 @@ class TargetSets:
 
     def _forget(self, key: str) -> None:
         self._written.forget(key)
+        self._figures.forget(key)
         self._forget_drains(key)
         if state := self._states.pop(key, None):
             self._drains.forget(state.uid)
@@ -287,10 +292,13 @@ class TargetSets:
     ) -> float | None:
         selected = facts.selected or {}
         listed = reporting.entries(decision, selected, facts.made, made)
+        states = reporting.states(decision, listed)
+        self._figures.note(objects.key(obj), states, held=decision.held is not None)
         news = reporting.patch(obj, decision, len(selected), listed, facts.now)
         return await self._write(obj, state, news)
 
     async def _fail(self, obj: Object, state: _SetState, outcome: SetOutcome) -> float | None:
+        self._figures.forget(objects.key(obj))
         return await self._write(obj, state, reporting.failure(obj, outcome, self._clock.now()))
 
     async def _write(self, obj: Object, state: _SetState, news: Object | None) -> float | None:
@@ -320,8 +328,11 @@ def _made_target(target: Object) -> MadeTarget:
     reference = objects.spec(target).get("clusterProfile") or {}
     namespace = objects.namespace(target) or str(reference.get("namespace") or "")
     since = objects.annotations(target).get(keys.PROFILE_GONE)
+    connected = cluster_identity.recorded(target) or reporting.is_ready(target)
+    created = "" if connected else objects.metadata(target).get("creationTimestamp")
     return MadeTarget(
         objects.name(target),
         objects.join_key(namespace, str(reference.get("name") or "")),
         objects.parse_timestamp(since) if since else None,
+        objects.parse_timestamp(created) if created else None,
     )

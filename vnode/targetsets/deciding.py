@@ -2,8 +2,9 @@
 
 A Target goes in order: its profile is gone for a moment (changes that belong together arrive one by
 one), then it is marked and its virtual node cordoned; for `after` nothing else happens, then its
-pods are evicted and it is deleted. All that must last is on the Target (since when) and on the set
-(whether removals are held), so that another leader goes on where this one was.
+pods are evicted and it is deleted. A new Target of the set connects before that, so that pods have
+somewhere to go where one profile replaces another. All that must last is on the Target (since when)
+and on the set (whether removals are held), so that another leader goes on where this one was.
 
 The guard: if most profiles go within a minute, that is rather a fault of the inventory than the end
 of most clusters. Then nothing is removed until somebody confirms it, or the profiles are back.
@@ -25,11 +26,14 @@ SETTLE: Final = 2.0
 """Seconds for which a profile must be gone before anything is done."""
 WINDOW: Final = 60.0
 """Seconds within which profiles that go count as going at once."""
+CONNECTING: Final = 300.0
+"""Seconds for which drains wait for a new Target of the set to connect."""
 GUARDED: Final = 3
 """Targets of a set below which there is no guard."""
 
 NAME_TAKEN: Final = "NameTaken"
 NAME_INVALID: Final = "NameInvalid"
+NOT_CREATED: Final = "NotCreated"
 NOT_SERVED: Final = "InventoryNotServed"
 EMPTY: Final = "InventoryEmpty"
 MOST_GONE: Final = "MostProfilesGone"
@@ -50,6 +54,8 @@ class MadeTarget:
     profile: str
     gone_since: datetime | None = None
     """As it is marked."""
+    connecting_since: datetime | None = None
+    """Since when it is there, None if it has connected ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +212,7 @@ def _step(target: MadeTarget, facts: SetFacts, decision: SetDecision) -> None:
 
         return
 
-    left = facts.spec.after - elapsed
+    left = max(facts.spec.after - elapsed, _until_connected(facts))
     if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN and left <= 0:
         decision.drain.append(target.name)
         return
@@ -214,6 +220,20 @@ def _step(target: MadeTarget, facts: SetFacts, decision: SetDecision) -> None:
     decision.cordoned.append(target.name)
     if decision.held is None and facts.spec.policy is RemovalPolicy.DRAIN:
         _look_again(decision, left)
+
+
+def _until_connected(facts: SetFacts) -> float:
+    """Return the seconds for which Targets that have not connected yet hold up drains; none of
+    those that have failed to for long, and may never."""
+    selected = facts.selected or {}
+    return max(
+        (
+            CONNECTING - (facts.now - target.connecting_since).total_seconds()
+            for target in facts.made.values()
+            if target.connecting_since is not None and target.profile in selected
+        ),
+        default=0.0,
+    )
 
 
 def _look_again(decision: SetDecision, seconds: float) -> None:

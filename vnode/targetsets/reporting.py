@@ -16,6 +16,10 @@ HELD: Final = "RemovalHeld"
 MOST_LISTED: Final = 100
 """Targets in a status; of others there is only the number."""
 
+TARGETS_READY: Final = "TargetsReady"
+TARGETS_NOT_READY: Final = "TargetsNotReady"
+NO_PROFILES: Final = "NoProfiles"
+
 PROFILE_GONE: Final = "ProfileGone"
 CORDONED: Final = "Cordoned"
 DRAINING: Final = "Draining"
@@ -50,9 +54,27 @@ def entries(
     return sorted(found, key=lambda entry: (entry["name"], entry["profile"]))
 
 
+def states(decision: SetDecision, listed: Objects) -> dict[str, int]:
+    """Return how many of a set's `entries` are in each state: ready, unready, refused, gone."""
+    found = dict.fromkeys(("ready", "unready", "refused", "gone"), 0)
+    for entry in listed:
+        if entry["profile"] in decision.refused:
+            found["refused"] += 1
+        elif entry["name"] in decision.gone:
+            found["gone"] += 1
+        else:
+            found["ready" if entry["ready"] else "unready"] += 1
+
+    return found
+
+
 def _entry(name: str, profile: str, reason: str, target: Object) -> Object:
-    ready = (objects.condition(target, conditions.READY) or {}).get("status") == "True"
-    return {"name": name, "profile": profile, "ready": ready, "reason": reason}
+    return {"name": name, "profile": profile, "ready": is_ready(target), "reason": reason}
+
+
+def is_ready(target: Object) -> bool:
+    """Tell whether a Target is connected, as its conditions have it."""
+    return (objects.condition(target, conditions.READY) or {}).get("status") == "True"
 
 
 def _reason_of(name: str, decision: SetDecision, target: Object) -> str:
@@ -79,22 +101,20 @@ def patch(
         more = f" (and {len(decision.refused) - 1} more)" if len(decision.refused) > 1 else ""
         told = SetOutcome(outcome.reason, f"profile {key} has no Target: {outcome.message}{more}")
     elif not found and not listed:
-        told = SetOutcome(
-            "NoProfiles", "no ClusterProfile matches: see kubectl get clusterprofiles"
-        )
+        told = SetOutcome(NO_PROFILES, "no ClusterProfile matches: see kubectl get clusterprofiles")
     elif ready < len(listed):
         wrong = next(entry for entry in listed if not entry["ready"])
         told = SetOutcome(
-            "TargetsNotReady",
+            TARGETS_NOT_READY,
             f"{ready} of {len(listed)} Targets are ready; {wrong['name']}: {wrong['reason']}",
         )
     else:
-        told = SetOutcome("TargetsReady", f"{ready} of {len(listed)} Targets are ready")
+        told = SetOutcome(TARGETS_READY, f"{ready} of {len(listed)} Targets are ready")
 
     if decision.held is not None and decision.held.reason == NOT_SERVED:
         told = decision.held
     elif not listed and decision.create:
-        told = SetOutcome("TargetsNotReady", "Targets are being made")
+        told = SetOutcome(TARGETS_NOT_READY, "Targets are being made")
 
     return _changes(obj, told, decision.held, (found, ready, listed), now)
 
@@ -111,7 +131,7 @@ def _changes(
     counts: tuple[int, int, Objects] | None,
     now: datetime,
 ) -> Object | None:
-    made = [status_conditions.build(obj, READY, told.reason == "TargetsReady", *told, now)]
+    made = [status_conditions.build(obj, READY, told.reason == TARGETS_READY, *told, now)]
     if counts is not None:
         message = "nothing is held"
         if held is not None:

@@ -9,13 +9,14 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
-from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid
+from vnode.api.errors import AlreadyExists, Conflict, Denied, Invalid, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
+from vnode.targets import cluster_identity, departure
 from vnode.targets.profiles import remembering
-from vnode.targetsets import spec
+from vnode.targetsets import deciding, spec
 from vnode.targetsets.deciding import SetOutcome
 
 _TRIED: Final = 60.0  # seconds until a Target that was refused is tried again
@@ -48,7 +49,7 @@ class TargetWriter:
         try:
             await self._client.create(kind, build(obj, name, profile))
         except (Denied, Invalid) as error:
-            outcome = SetOutcome("NotCreated", error.message)
+            outcome = SetOutcome(deciding.NOT_CREATED, error.message)
             self._refused[key] = now + _TRIED, outcome
             return outcome
         except AlreadyExists:
@@ -80,7 +81,17 @@ class TargetWriter:
         await self._patch(target, {"metadata": metadata})
 
     async def delete(self, target: Object) -> None:
-        """Delete a Target that has no pods any more; its clean-up follows as after anybody's."""
+        """Delete a Target that has no pods any more; it goes once its cluster is cleaned up.
+
+        One that was never connected has nothing there.
+        """
+        try:
+            held = keys.CLEAN_UP in objects.finalizers(target)
+            if not held and cluster_identity.recorded(target):
+                await departure.hold(self._client, target)
+        except (Conflict, NotFound):
+            return  # its event wakes the set
+
         log.info("target %s is deleted: its profile is gone", objects.key(target))
         self._texts.pop(objects.key(target), None)
         await self._client.discard(_kind(target), target)

@@ -194,6 +194,19 @@ ISSUED_TOKEN_EXPIRY: Final = Gauge(
     "When the first of all tokens of AuthTokenRequests ends, in Unix time; 0 if there is none.",
     registry=REGISTRY,
 )
+TARGET_SET_PROFILES: Final = Gauge(
+    "vnode_target_set_profiles",
+    "Profiles of a TargetSet or ClusterTargetSet by state: ready, unready (its Target is not), "
+    "refused (it has no Target), gone (its Target is still there).",
+    ["set", "state"],
+    registry=REGISTRY,
+)
+TARGET_SET_HELD: Final = Gauge(
+    "vnode_target_set_removal_held",
+    "1 if a set removes nothing because most profiles went at once, else 0.",
+    ["set"],
+    registry=REGISTRY,
+)
 STREAMS_OPEN: Final = Gauge(
     "vnode_kubelet_streams_open", "Open streams by route.", ["route"], registry=REGISTRY
 )

@@ -16,6 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import TargetKey
+from vnode.targets import departure
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister
 from vnode.targetsets.controller import TargetSets
@@ -34,6 +35,7 @@ class SetsWorld:
     def __init__(self, clock: Clock, *profiles: str, served: bool = True) -> None:
         self.server = APIServer("c1", clock)
         self._clock = clock
+        self.connects = True  # whether a Target is connected as soon as it is made
         if served:
             self.server.add(kinds.CRDS, CRD)
 
@@ -134,10 +136,24 @@ class SetsWorld:
         for name in names:
             self.server.change(kinds.CLUSTER_TARGETS, name, "", report)
 
+    def connect(self, name: str) -> None:
+        def report(obj: Object) -> None:
+            obj.setdefault("status", {})["clusterUID"] = f"uid-{name}"
+
+        self.server.change(kinds.CLUSTER_TARGETS, name, "", report)
+
+    def _on_target(self, old: Object | None, new: Object | None) -> None:
+        if self.connects and old is None and new is not None:
+            self.connect(objects.name(new))
+
+        if new is not None and departure.is_due(new):
+            self.server.remove(kinds.CLUSTER_TARGETS, objects.name(new))  # its cluster is clean
+
     @asynccontextmanager
     async def leading(self, *namespaces: str) -> AsyncIterator[None]:
         client = self.server.client("agent")
         lister, nodes = TargetLister(client), Informer(client, kinds.NODES)
+        lister.informers[1].subscribe(self._on_target)
         proxies = Informer(client, kinds.PODS, trim=proxy_state.trim, indexes=proxy_state.INDEXES)
         config = InventoryConfig(namespaces or ("fleet", "team"))
         sets = TargetSets(

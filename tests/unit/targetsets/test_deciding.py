@@ -27,7 +27,7 @@ def all_facts(draw: st.DrawFn) -> SetFacts:
     }
     marks = st.none() | moments
     made = {
-        name: MadeTarget(name, f"{draw(st.sampled_from(SPACES))}/{name}", draw(marks))
+        name: MadeTarget(name, f"{draw(st.sampled_from(SPACES))}/{name}", draw(marks), draw(marks))
         for name in draw(st.sets(st.sampled_from(NAMES)))
     }
     taken = dict.fromkeys(draw(st.sets(st.sampled_from(NAMES))) - made.keys(), "by hand")
@@ -90,3 +90,14 @@ def test_most_at_once_go_only_if_somebody_confirms(facts: SetFacts) -> None:
         return
 
     assert 2 * len(decision.mark) <= len(facts.made)
+
+
+@given(all_facts())
+def test_nothing_is_drained_while_a_new_target_connects(facts: SetFacts) -> None:
+    selected = facts.selected or {}
+    connecting = [
+        (NOW - target.connecting_since).total_seconds() < deciding.CONNECTING
+        for target in facts.made.values()
+        if target.connecting_since and target.profile in selected
+    ]
+    assert not (any(connecting) and deciding.decide(facts).drain)

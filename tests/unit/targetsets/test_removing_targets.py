@@ -10,6 +10,7 @@ from tests.unit.targetsets.sets_world import CRD, SetsWorld
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import TooManyRequests, Unreachable
+from vnode.targetsets import deciding
 
 pytestmark = pytest.mark.looptime
 
@@ -78,6 +79,34 @@ async def test_a_pod_that_a_budget_protects_is_waited_for(clock: Clock) -> None:
         fault.times = 0
         await asyncio.sleep(15)
         assert world.targets() == ["b"]
+
+
+async def test_a_new_target_connects_before_another_is_drained(clock: Clock) -> None:
+    world = with_pods(clock, "east", "other", pods=3)
+    world.change_set(removal={"after": "10s", "maxPerMinute": 600})
+    async with world.leading():
+        world.connects = False
+        world.add_profile("west")
+        world.remove_profile("east")
+        await asyncio.sleep(60)
+        assert world.is_cordoned("east")
+        assert (world.targets(), world.pods("east")) == (["east", "other", "west"], 3)
+        world.connect("west")
+        await asyncio.sleep(5)
+        assert world.targets() == ["other", "west"]
+
+
+async def test_a_new_target_that_never_connects_holds_no_drain_up_for_long(clock: Clock) -> None:
+    world = with_pods(clock, "east", "other", pods=3)
+    world.change_set(removal={"after": "10s", "maxPerMinute": 600})
+    async with world.leading():
+        world.connects = False
+        world.add_profile("west")
+        world.remove_profile("east")
+        await asyncio.sleep(deciding.CONNECTING - 10)
+        assert world.pods("east") == 3
+        await asyncio.sleep(20)
+        assert world.targets() == ["other", "west"]
 
 
 async def test_a_profile_that_is_back_in_time_uncordons_and_nothing_else(clock: Clock) -> None:
@@ -305,3 +334,23 @@ async def test_targets_of_a_set_that_has_become_anothers_are_left_alone(clock: C
         world.remove_profile("a")
         await asyncio.sleep(1000)
         assert world.targets() == ["a", "b"]
+
+
+async def test_an_agent_that_starts_without_the_kind_keeps_what_an_earlier_one_has_made(
+    clock: Clock,
+) -> None:
+    world = with_pods(clock, *"abc")
+    world.change_set(removal={"after": "1000s"})
+    async with world.leading():
+        world.remove_profile("a")
+        await asyncio.sleep(10)
+        assert world.is_cordoned("a")
+
+    world.server.remove(kinds.CRDS, CRD["metadata"]["name"])
+    world.remove_profile("b", "c")
+    async with world.leading():
+        await asyncio.sleep(3000)
+        assert world.targets() == ["a", "b", "c"]
+        assert world.told("RemovalHeld") == ("True", "InventoryNotServed")
+        assert world.reasons()["fleet/a"] == "Cordoned"
+        assert not world.is_cordoned("b")

@@ -293,24 +293,28 @@ def change(inventory: Inventory, **status: Any) -> None:
     )
 
 
+def of_a_set(inventory: Inventory) -> Object:
+    """The Target that a set has made of the profile c2, as it remembers this profile."""
+    profile = inventory.source.find(kinds.CLUSTER_PROFILES, "c2", "fleet") or {}
+    owner = {"kind": "ClusterTargetSet", "name": "all", "uid": "1", "controller": True}
+    return {
+        "metadata": {
+            "name": "c2",
+            "labels": {keys.TARGET_SET: "all"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"clusterProfile": {"namespace": "fleet", "name": "c2"}},
+        "status": {remembering.FIELD: remembering.text_of(profile)},
+    }
+
+
 async def test_a_target_of_a_set_outlives_its_profile_in_an_agent_that_starts_later(
     inventory: Inventory,
 ) -> None:
     inventory.add("c2")
     inventory.add("stays")
     inventory.source.add(kinds.CRDS, CRD)
-    reference = {"namespace": "fleet", "name": "c2"}
-    profile = inventory.source.find(kinds.CLUSTER_PROFILES, "c2", "fleet") or {}
-    owner = {"kind": "ClusterTargetSet", "name": "all", "uid": "1", "controller": True}
-    made: Object = {
-        "metadata": {
-            "name": "c2",
-            "labels": {keys.TARGET_SET: "all"},
-            "ownerReferences": [owner],
-        },
-        "spec": {"clusterProfile": reference},
-        "status": {remembering.FIELD: remembering.text_of(profile)},
-    }
+    made, reference = of_a_set(inventory), {"namespace": "fleet", "name": "c2"}
     async with inventory.working():
         found = await inventory.until("c2")
         inventory.source.remove(kinds.CLUSTER_PROFILES, "c2", "fleet")
@@ -323,6 +327,44 @@ async def test_a_target_of_a_set_outlives_its_profile_in_an_agent_that_starts_la
         for target in (by_hand, elsewhere, broken):
             with pytest.raises(ProfileRefused):
                 await inventory.accesses.read(model.parse(target))
+
+
+async def test_an_agent_that_starts_without_the_kind_goes_by_what_a_set_remembers(
+    inventory: Inventory,
+) -> None:
+    inventory.add("c2")
+    made = of_a_set(inventory)
+    async with inventory.working():
+        with pytest.raises(ProfileUnavailable):  # its plugin runs
+            await inventory.accesses.read(model.parse(made))
+
+        await asyncio.sleep(1)
+        kept = await inventory.accesses.read(model.parse(made))
+        assert kept.endpoint.url == "https://c2"
+        by_hand = {**made, "metadata": {"name": "other"}}
+        with pytest.raises(ProfileUnavailable, match="does not serve"):
+            await inventory.accesses.read(model.parse(by_hand))
+
+        change(inventory, accessProviders=[{"name": "works", "cluster": {"server": "https://new"}}])
+        inventory.changed.clear()
+        inventory.source.add(kinds.CRDS, CRD)
+        await asyncio.sleep(1)
+        assert TargetKey("", "c2") in inventory.changed
+        back = await inventory.accesses.read(model.parse(made))
+        assert back.endpoint.url == "https://new"
+
+
+async def test_a_connection_outlives_the_kind_without_a_change(inventory: Inventory) -> None:
+    async with inventory.serving():
+        found, made = await inventory.until("c2"), of_a_set(inventory)
+        inventory.source.remove(kinds.CRDS, objects.name(CRD))
+        inventory.source.remove(kinds.CLUSTER_PROFILES, "c2", "fleet")
+        for _hour in range(2):
+            await asyncio.sleep(3600)
+            kept = await inventory.accesses.read(model.parse(made))
+            assert kept.fingerprint[:2] == found.fingerprint[:2]
+
+        assert len(inventory.runs) > 1, "credentials are renewed"
 
 
 def test_what_is_remembered_of_a_profile_has_a_bound_and_no_moments() -> None:
