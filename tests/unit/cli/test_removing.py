@@ -86,7 +86,7 @@ def test_commands_options_and_resources_are_completed() -> None:
 
     assert names("dis") == {"disconnect"}
     assert {"--context", "--kubeconfig"} <= names("get", "targets", "--")
-    assert names("get", "ta") == {"targets"}
+    assert names("get", "ta") == {"targets", "targetsets"}
 
 
 async def test_nothing_is_removed_while_accounts_in_targets_are_left() -> None:

@@ -164,6 +164,11 @@ def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, s
     elif objects.spec(facts.node).get("unschedulable"):
         yield "virtual node", (Level.WARN, "it is cordoned", "vnode uncordon")
 
+    taints = objects.condition(facts.node or {}, keys.MEMBER_TAINTS_SYNCED) or {}
+    if taints.get("status") == "False":
+        text = f"{taints.get('reason')}: {taints.get('message')}"
+        yield "taints", (Level.WARN, text, IN_THE_TEXT)
+
     label, value = keys.WEBHOOK_NAMESPACE_LABEL
     if facts.namespace_labels is not None and facts.namespace_labels.get(label) != value:
         name = objects.namespace(facts.target)

@@ -84,7 +84,16 @@ async def examine(client: Client, name: str, namespace: str, clock: Clock) -> Cl
         chaperons=await or_none(client.list(kinds.POD_CHAPERONS)) or [],
         token_requests=await or_none(client.list(kinds.AUTH_TOKEN_REQUESTS)),
         issuers=await or_none(client.list(kinds.CLUSTER_ROLE_BINDINGS)),
+        target_sets=await target_sets(client),
     )
+
+
+async def target_sets(client: Client) -> Objects:
+    """Return the sets that may be read, of both kinds."""
+    return [
+        *(await or_none(client.list(kinds.TARGET_SETS)) or ()),
+        *(await or_none(client.list(kinds.CLUSTER_TARGET_SETS)) or ()),
+    ]
 
 
 async def or_none(request: Awaitable[T]) -> T | None:

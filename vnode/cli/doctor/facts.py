@@ -48,13 +48,15 @@ class ClusterFacts:
     chaperons: Objects = field(default_factory=list)
     token_requests: Objects | None = None  # None also where their CRD is missing
     issuers: Objects | None = None  # ClusterRoleBindings
+    target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileFacts:
     """The ClusterProfile of a Target, and what came of its provider and plugin here.
 
-    Without the agent's configuration `provider` is "", and nothing was tried.
+    Without the agent's configuration `provider` is "", and nothing was tried. `profile` is what a
+    set remembers, if it is gone; `failure` says so.
     """
 
     reference: ProfileReference

@@ -15,13 +15,16 @@ _CONFIG = "vnode doctor --config FILE, with the agent's configuration"
 def check(place: str, facts: ProfileFacts) -> Iterator[Finding]:
     """Yield findings in the order in which an agent gets at a profile's cluster."""
     name = facts.reference.object_key
-    if facts.failure:
+    if facts.failure and facts.profile is None:
         yield Finding(place, "profile", Level.FAIL, facts.failure, IN_THE_TEXT)
         return
 
     profile = facts.profile or {}
     told = objects.condition(profile, describing.CONTROL_PLANE) or {}
-    if told.get("status") == "False":
+    if facts.failure:
+        text = f"{facts.failure}; the connection lasts by what it last said, until its set ends it"
+        yield Finding(place, "profile", Level.WARN, text, "vnode get targetsets -o wide says more")
+    elif told.get("status") == "False":
         text = f"{name}: the inventory says that the control plane does not work: "
         text += str(told.get("message") or told.get("reason"))
         cure = "see that cluster; vnode goes by its own probes"

@@ -78,8 +78,10 @@ async def _read(
     node = await examining.or_none(client.get(kinds.NODES, key.node_name))
     credentials, invalid, facts = _Credentials(), "", None
     try:
-        if (reference := model.parse(target).profile) is not None:
-            facts, where = await trying_profiles.read(client, reference, inventory)
+        if (spec := model.parse(target)).profile is not None:
+            facts, where = await trying_profiles.read(
+                client, spec.profile, inventory, spec.last_profile
+            )
             if where is None:
                 return ConnectionFacts(
                     target,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from vnode.api import kinds
 from vnode.api.errors import ConfigError, NotFound, VnodeError
+from vnode.api.objects import Object
 from vnode.cli.doctor.facts import ProfileFacts
 from vnode.kube import exec_credentials
 from vnode.kube.client import Client
@@ -18,18 +19,28 @@ from vnode.targets.profiles.config import InventoryConfig
 
 
 async def read(
-    client: Client, reference: ProfileReference, config: InventoryConfig | None
+    client: Client,
+    reference: ProfileReference,
+    config: InventoryConfig | None,
+    last: Object | None = None,
 ) -> tuple[ProfileFacts, Endpoint | None]:
-    """Return the facts, and the endpoint if a plugin gave credentials for one."""
+    """Return the facts, and the endpoint if a plugin gave credentials for one.
+
+    A profile that is gone is as a set remembers it, `last`: the agent goes by that, too.
+    """
     facts = ProfileFacts(reference)
     try:
         profile = await client.get(kinds.CLUSTER_PROFILES, reference.name, reference.namespace)
     except NotFound as error:
         what = f"there is no ClusterProfile {reference.object_key}"
-        if reference.name not in error.message:  # the kind is missing, not the profile
+        if f'"{reference.name}"' not in error.message:  # the kind is missing, not the profile
             what = "this cluster does not serve ClusterProfiles: install the inventory's CRD"
 
-        return replace(facts, failure=what), None
+        facts = replace(facts, failure=what)
+        if last is None:
+            return facts, None
+
+        profile = last
     except VnodeError as error:
         return replace(facts, failure=f"it cannot be read: {error}"), None
 

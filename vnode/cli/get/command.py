@@ -60,7 +60,8 @@ def command() -> click.Command:
         """Show targets, virtual nodes, proxy pods, policies, or (in a target) sources.
 
         policies are PlacementPolicies, overrides are OverridePolicies, both with those of the
-        cluster; rebalances say how far they are; tokens are AuthTokenRequests.
+        cluster; rebalances say how far they are; tokens are AuthTokenRequests. targetsets are
+        TargetSets and ClusterTargetSets: how many profiles each has found, and what it holds.
         """
 
         async def show() -> None:

@@ -25,6 +25,7 @@ Print = Callable[[str], None]
 
 _CLUSTER_WIDE: Final = (
     kinds.CLUSTER_TARGETS,
+    kinds.CLUSTER_TARGET_SETS,
     kinds.CLUSTER_SOURCES,
     kinds.CLUSTER_PLACEMENT_POLICIES,
     kinds.CLUSTER_OVERRIDE_POLICIES,

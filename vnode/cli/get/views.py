@@ -11,7 +11,7 @@ from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
 from vnode.cli import tables
-from vnode.cli.get import override_cells, rebalance_cells, token_cells
+from vnode.cli.get import override_cells, rebalance_cells, set_cells, token_cells
 from vnode.cli.tables import Column
 from vnode.insight import failing, policies, status_text
 from vnode.kube.watching import ListOptions
@@ -19,6 +19,8 @@ from vnode.overrides import policy as override_policy
 from vnode.overrides import reporting
 from vnode.placement import decoding
 from vnode.targets import conditions, model
+from vnode.targetsets import reporting as set_reporting
+from vnode.targetsets import spec as set_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,30 @@ TARGETS: Final = View(
         Column("CREDENTIALS", _condition(conditions.CREDENTIALS_LAST, "message"), wide=True),
         _MESSAGE,
     ),
+)
+TARGET_SETS: Final = View(
+    "targetsets",
+    lambda namespace: [
+        ListOptions(kinds.TARGET_SETS, namespace),
+        ListOptions(kinds.CLUSTER_TARGET_SETS),
+    ],
+    (
+        _NAMESPACE,
+        _NAME,
+        Column("POLICY", _meta(set_cells.policy)),
+        Column("FOUND", _status_text("found")),
+        Column("READY", _status_text("ready")),
+        _REASON,
+        Column(
+            "HELD",
+            _meta(set_cells.held),
+            is_bad=lambda row: set_reporting.is_held(row.object),
+        ),
+        _AGE,
+        Column("TARGETS", _meta(set_cells.targets), wide=True),
+        Column("MESSAGE", _meta(set_cells.message), wide=True),
+    ),
+    kind_of=set_spec.kind_of,
 )
 SOURCES: Final = View(
     "sources",
@@ -262,11 +288,26 @@ TOKENS: Final = View(
     kind_of=lambda _obj: kinds.AUTH_TOKEN_REQUESTS,
 )
 
-_VIEWS: Final = (TARGETS, NODES, PODS, SOURCES, POLICIES, OVERRIDES, REBALANCES, TOKENS)
+_VIEWS: Final = (
+    TARGETS,
+    TARGET_SETS,
+    NODES,
+    PODS,
+    SOURCES,
+    POLICIES,
+    OVERRIDES,
+    REBALANCES,
+    TOKENS,
+)
 VIEWS: Final = {view.name: view for view in _VIEWS}
 ALIASES: Final = {
     "target": "targets",
     "tg": "targets",
+    "targetset": "targetsets",
+    "clustertargetset": "targetsets",
+    "clustertargetsets": "targetsets",
+    "ts": "targetsets",
+    "cts": "targetsets",
     "node": "nodes",
     "no": "nodes",
     "pod": "pods",
@@ -288,5 +329,5 @@ ALIASES: Final = {
 
 def columns(view: View, *, everywhere: bool) -> tuple[Column, ...]:
     """Return the columns of a view, without the namespace where it is the same for all rows."""
-    several = everywhere or view in (TARGETS, SOURCES, POLICIES, OVERRIDES)
+    several = everywhere or view in (TARGETS, TARGET_SETS, SOURCES, POLICIES, OVERRIDES)
     return tuple(column for column in view.columns if several or column is not _NAMESPACE)
