@@ -298,6 +298,7 @@ class NodeController:
             node,
             health=link.health if link else self._missing_links.health(target),
             certificate=self._certificate_health(),
+            members=self._members.sync_status(link.description) if self._members and link else None,
             capacity=offer[0],
             allocatable=offer[1],
             address=self._address,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from vnode.api import keys, names, objects, taints
 from vnode.api.objects import Object, Objects
@@ -30,6 +30,14 @@ _EFFECTS: Final = {
     "NoSelectIfNew": taints.NO_SCHEDULE,
     "PreferNoSelect": taints.PREFER_NO_SCHEDULE,
 }
+
+
+class TaintSyncStatus(NamedTuple):
+    """Whether a virtual node has the taints of its ManagedCluster, with a reason and a message."""
+
+    is_synced: bool
+    reason: str
+    message: str
 
 
 def of_cluster(cluster: Object) -> Objects:

@@ -27,6 +27,7 @@ from vnode.api import (
 from vnode.api.errors import ConfigError
 from vnode.api.objects import Object, Objects
 from vnode.api.shapes import MOST_LABELS
+from vnode.nodes.member_taints import TaintSyncStatus
 from vnode.runtime.links import LinkHealth, TargetKey
 
 _ISOLATION: Final = "node-restriction.kubernetes.io"
@@ -185,6 +186,7 @@ def status(
     *,
     health: LinkHealth,
     certificate: LinkHealth | None = None,
+    members: TaintSyncStatus | None = None,
     capacity: Mapping[str, str],
     allocatable: Mapping[str, str],
     address: str,
@@ -202,6 +204,11 @@ def status(
         value = "True" if certificate.healthy else "False"
         valid = (value, certificate.reason, certificate.message)
         conditions.append(_condition(node, keys.KUBELET_CERTIFICATE, *valid, now))
+
+    if members is not None:
+        value = "True" if members.is_synced else "False"
+        told = (value, members.reason, members.message)
+        conditions.append(_condition(node, keys.MEMBER_TAINTS_SYNCED, *told, now))
 
     wanted: Object = {
         "capacity": dict(capacity),

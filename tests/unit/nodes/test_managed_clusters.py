@@ -16,6 +16,7 @@ from tests.apiserver.server import APIServer
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Denied
 from vnode.api.identity import Identity
+from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.nodes import virtual
@@ -94,6 +95,12 @@ class World:
     @property
     def node(self) -> Object:
         return self.server.find(kinds.NODES, NAME) or {}
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """Status and reason of the virtual node's condition about its ManagedCluster's taints."""
+        condition = objects.condition(self.node, keys.MEMBER_TAINTS_SYNCED) or {}
+        return condition.get("status", ""), condition.get("reason", "")
 
     @property
     def taints(self) -> list[tuple[str, str]]:
@@ -204,3 +211,45 @@ async def test_taints_that_keep_changing_are_a_few_writes_and_the_last_are_shown
         assert writes <= write_limits.NODES.burst + 20 * write_limits.NODES.rate + 1
         await asyncio.sleep(2 / write_limits.NODES.rate)
         assert world.taints == [("k199", "NoSchedule")]
+
+
+async def test_a_node_says_whether_it_has_the_taints_of_its_managed_cluster(clock: Any) -> None:
+    world = World(clock)
+    async with world.agent():
+        assert world.told == ("False", "ManagedClustersNotServed")
+        world.serve()
+        await asyncio.sleep(2)
+        assert world.told == ("False", "ManagedClusterNotFound")
+        world.taint(("full", "NoSelect"))
+        await asyncio.sleep(2)
+        assert world.told == ("True", "TaintsSynced")
+        world.server.remove(kinds.MANAGED_CLUSTERS, "berlin")
+        await asyncio.sleep(2)
+        assert world.told == ("False", "ManagedClusterNotFound")
+        world.server.remove(kinds.CRDS, kinds.MANAGED_CLUSTERS.resource)
+        await asyncio.sleep(2)
+        assert world.told == ("False", "ManagedClustersNotServed")
+
+
+@pytest.mark.parametrize("kind", [kinds.CRDS, kinds.MANAGED_CLUSTERS])
+async def test_a_right_that_the_agent_lacks_is_told_by_the_node_until_it_has_it(
+    clock: Any, kind: Kind
+) -> None:
+    world = World(clock)
+    world.serve()
+    world.taint(("full", "NoSelect"))
+    world.server.fail(Denied(403, "Forbidden", "may not"), verb="list", kind=kind, times=7)
+    async with world.agent():
+        assert world.told == ("False", "ManagedClustersUnreadable")
+        [told] = [c for c in world.node["status"]["conditions"] if "may not" in c["message"]]
+        assert "vnode-managed-clusters" in told["message"]
+        await asyncio.sleep(600)
+        assert world.told == ("True", "TaintsSynced")
+        assert world.taints == [("full", "NoSchedule")]
+
+
+async def test_a_node_says_nothing_of_managed_clusters_where_it_has_none(clock: Any) -> None:
+    world = World(clock)
+    world.description = ClusterDescription({}, {keys.CLUSTER_PROFILE: "f/berlin"})
+    async with world.agent():
+        assert world.told == ("", "")
