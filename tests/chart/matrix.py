@@ -75,6 +75,30 @@ MATRIX: Final[dict[str, Object]] = {
         },
         "scheduler": {"config": {"parallelism": 4}},
     },
+    "plugins": {
+        "controllerManager": {
+            "extraVolumes": [
+                {"name": "plugins", "emptyDir": {}},
+                {"name": "readers", "image": {"reference": "example.com/readers:1"}},
+                {"name": "tokens", "secret": {"secretName": "tokens"}},
+            ],
+            "extraVolumeMounts": [
+                {"name": "plugins", "mountPath": "/plugins", "readOnly": True},
+                {"name": "readers", "mountPath": "/readers"},
+                {"name": "tokens", "mountPath": "/tokens", "readOnly": True},
+            ],
+            "initContainers": [
+                {
+                    "name": "copy",
+                    "image": "example.com/plugin:1",
+                    "command": ["cp", "/plugin", "/plugins/"],
+                    "volumeMounts": [{"name": "plugins", "mountPath": "/plugins"}],
+                    "securityContext": {"readOnlyRootFilesystem": False},
+                },
+                {"name": "look", "image": "example.com/plugin:1"},
+            ],
+        }
+    },
     # What somebody may have in a file for Admiralty's chart.
     "Admiralty's values": {
         "clusterName": "c1",
@@ -106,6 +130,18 @@ REFUSED: Final[dict[str, Object]] = {
     "controllerManager.config.kind is the chart's": {
         "controllerManager": {"config": {"kind": "AgentConfiguration"}}
     },
+    "extraVolumes has tmp": {"controllerManager": {"extraVolumes": [{"name": "tmp"}]}},
+    "mounts the volume plugins, which is not there": {
+        "controllerManager": {"extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins"}]}
+    },
+    "mounts the volume bin, which is not there": {
+        "controllerManager": {
+            "initContainers": [
+                {"name": "a", "image": "b", "volumeMounts": [{"name": "bin", "mountPath": "/c"}]}
+            ]
+        }
+    },
+    "mountPath": {"controllerManager": {"extraVolumeMounts": [{"name": "config"}]}},
     "replica": {"controllerManager": {"replica": 2}},
     "streamGracePeriodSeconds": {
         "controllerManager": {"config": {"streamGracePeriodSeconds": 100000}}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import kit, pages
 from tests.chart.helm import CHART, helm, one, template
 from tests.chart.matrix import MATRIX, REFUSED
 from tests.fleets import SOURCE
@@ -196,6 +197,36 @@ def test_rights_to_read_managed_clusters_are_given_where_that_is_turned_on(
 
     assert not is_bound("defaults")
     assert is_bound("managed clusters")
+
+
+def test_plugins_reach_the_agents_container(rendered: dict[str, Objects]) -> None:
+    values = MATRIX["plugins"]["controllerManager"]
+    pod = one(rendered["plugins"], "Deployment", "vnode-agent")["spec"]["template"]["spec"]
+    [agent] = pod["containers"]
+    assert agent["volumeMounts"][-3:] == values["extraVolumeMounts"]
+    assert pod["volumes"][-3:] == values["extraVolumes"]
+    copy, look = pod["initContainers"]
+    security = {**agent["securityContext"], "readOnlyRootFilesystem": False}
+    assert copy == {**values["initContainers"][0], "securityContext": security}
+    assert look == {**values["initContainers"][1], "securityContext": agent["securityContext"]}
+
+
+def test_what_is_off_in_the_values_is_off_in_the_pods() -> None:
+    security = {"runAsNonRoot": False, "runAsUser": 0}
+    rendered = template({"controllerManager": {"securityContext": security}})
+    pod = one(rendered, "Deployment", "vnode-agent")["spec"]["template"]["spec"]
+    assert pod["securityContext"].items() >= security.items()
+    assert pod["securityContext"]["fsGroup"] == 65532
+
+
+@pytest.mark.parametrize("page", ["inventory.md", "inventory-fleet.md"])
+def test_values_of_the_pages_about_plugins_render(page: str) -> None:
+    blocks = [b for b in pages.blocks(kit.ROOT / "docs" / page) if b.file.startswith("values-")]
+    assert blocks
+    for values in (yaml.safe_load(block.text) for block in blocks):
+        pod = one(template(values), "Deployment", "vnode-agent")["spec"]["template"]["spec"]
+        wanted = values["controllerManager"]["extraVolumeMounts"]
+        assert pod["containers"][0]["volumeMounts"][-len(wanted) :] == wanted
 
 
 def test_the_candidate_schedulers_file_is_that_of_the_command(

@@ -10,6 +10,22 @@
 {{- if and .Values.controllerManager.hostNetwork (eq (int $ports.kubelet) 10250) -}}
 {{- fail "with controllerManager.hostNetwork the node's kubelet has port 10250: set controllerManager.config.ports.kubelet, e.g. to 11250" -}}
 {{- end -}}
+{{- $volumes := list "config" "tmp" -}}
+{{- range .Values.controllerManager.extraVolumes -}}
+{{- if has .name $volumes -}}
+{{- fail (printf "controllerManager.extraVolumes has %s, which the chart or an earlier entry has: give it another name" .name) -}}
+{{- end -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
+{{- $mounts := .Values.controllerManager.extraVolumeMounts -}}
+{{- range .Values.controllerManager.initContainers -}}
+{{- $mounts = concat $mounts (.volumeMounts | default list) -}}
+{{- end -}}
+{{- range $mounts -}}
+{{- if not (has .name $volumes) -}}
+{{- fail (printf "controllerManager mounts the volume %s, which is not there: add it to controllerManager.extraVolumes" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.debug.controllerManager (not .Values.webhook.url) -}}
 {{- fail "debug.controllerManager leaves the agent out: set webhook.url to where yours runs, https://HOST:9443" -}}
 {{- end -}}

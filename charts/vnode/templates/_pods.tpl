@@ -1,20 +1,32 @@
 {{/* What both kinds of pods have in common. */}}
 
-{{/* Call with the values that are merged over it. */}}
+{{/* Call with the values that go before it; merge would take false, or null, for nothing. */}}
 {{- define "vnode.podSecurity" -}}
-{{- $restricted := dict
+{{- $security := dict
   "runAsNonRoot" true
   "runAsUser" 65532
   "runAsGroup" 65532
   "fsGroup" 65532
   "seccompProfile" (dict "type" "RuntimeDefault") -}}
-{{- merge (dict) . $restricted | toYaml -}}
+{{- range $field, $value := . -}}
+{{- $_ := set $security $field $value -}}
+{{- end -}}
+{{- toYaml $security -}}
 {{- end -}}
 
 {{- define "vnode.containerSecurity" -}}
 allowPrivilegeEscalation: false
 capabilities: {drop: [ALL]}
 readOnlyRootFilesystem: true
+{{- end -}}
+
+{{/* Call with a container of the values: the chart's securityContext is under its own, as above. */}}
+{{- define "vnode.initContainer" -}}
+{{- $security := include "vnode.containerSecurity" . | fromYaml -}}
+{{- range $field, $value := .securityContext | default dict -}}
+{{- $_ := set $security $field $value -}}
+{{- end -}}
+{{- set (omit . "securityContext") "securityContext" $security | toYaml -}}
 {{- end -}}
 
 {{/*
