@@ -1,6 +1,6 @@
 """`make simulation`: schedules one after the other, on all processors, until the time is over.
 
-    python -m tests.simulation [--seconds 60] [--from SEED] [--jobs 2] [--count 100]
+    python -m tests.simulation [--seconds 60] [--from SEED] [--jobs 2] [--count 100] [--policies 0]
     python -m tests.simulation --seed 7          one schedule, with all that happens in it
 
 The first seed is drawn anew each time; a seed that fails is printed, and fails again in the same
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation import workers
+from tests.simulation import policies, workers
 from tests.simulation.drawing import draw
 from tests.simulation.simulation import Outcome, simulate
 
@@ -37,14 +37,15 @@ def main() -> int:
         )
 
     if arguments.seed is not None:
-        return _one(arguments.seed)
+        return _one(arguments.seed, arguments.policies)
 
     first, count, jobs = arguments.first, arguments.count, arguments.jobs
+    share = arguments.policies
     if count is not None:
-        return _report(_batch(range(first, first + count)))
+        return _report(_batch(range(first, first + count), share), share)
 
     print(f"simulation: from seed {first}, {arguments.seconds:.0f} s, {jobs} processes", flush=True)
-    return _report(workers.run(first, arguments.seconds, jobs))
+    return _report(workers.run(first, arguments.seconds, jobs, share), share)
 
 
 def _parse() -> argparse.Namespace:
@@ -54,23 +55,30 @@ def _parse() -> argparse.Namespace:
     first = random.SystemRandom().randrange(10**9)
     parser.add_argument("--from", dest="first", type=int, default=first, help="the first seed")
     parser.add_argument("--count", type=int, help="how many, in this process, however long")
+    parser.add_argument(
+        "--policies",
+        type=float,
+        default=policies.SHARE,
+        metavar="SHARE",
+        help="how many of the schedules with two targets have placement policies; %(default)s",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     return parser.parse_args()
 
 
-def _one(seed: int) -> int:
-    outcome = simulate(draw(seed), traced=True)
+def _one(seed: int, policies_share: float) -> int:
+    outcome = simulate(draw(seed, policies_share), traced=True)
     print("\n".join([*outcome.schedule.lines(), "", *outcome.trace, ""]))
     print(*outcome.violations or ["nothing is wrong"], sep="\n")
     return 1 if outcome.violations else 0
 
 
-def _batch(seeds: range) -> Iterator[Outcome]:
+def _batch(seeds: range, policies_share: float) -> Iterator[Outcome]:
     """Run some schedules in this process, once somebody asks for the first one's outcome."""
-    yield from workers.run_batch(seeds)
+    yield from workers.run_batch(seeds, policies_share)
 
 
-def _report(outcomes: Iterator[Outcome]) -> int:
+def _report(outcomes: Iterator[Outcome], policies_share: float) -> int:
     began = time.monotonic()
     count = pods = moves = requests = failed = 0
     for outcome in outcomes:
@@ -78,7 +86,7 @@ def _report(outcomes: Iterator[Outcome]) -> int:
         moves += outcome.moves
         if outcome.violations:
             failed += 1
-            _tell(outcome)
+            _tell(outcome, policies_share)
             if failed == _MOST_FAILED:
                 break
 
@@ -90,9 +98,10 @@ def _report(outcomes: Iterator[Outcome]) -> int:
     return 1 if failed or not count else 0
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: Outcome, policies_share: float) -> None:
     seed = outcome.schedule.seed
-    print(f'\nseed {seed}: make simulation SIMULATION="--seed {seed}"')
+    other = f" --policies {policies_share:g}" if policies_share != policies.SHARE else ""
+    print(f'\nseed {seed}: make simulation SIMULATION="--seed {seed}{other}"')
     for line in outcome.schedule.lines():
         print(f"    {line}")
 

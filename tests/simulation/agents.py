@@ -21,6 +21,7 @@ from vnode.agent.term import Term
 from vnode.api.errors import Unreachable
 from vnode.api.identity import Identity
 from vnode.api.listeners import subscription_scope
+from vnode.following.config import FollowingConfig
 from vnode.nodes.controller import NodeController
 from vnode.pods.source.candidates import CandidateSettings
 from vnode.pods.target.extender import BindRequest, Extender
@@ -135,7 +136,10 @@ class SimulatedAgent:
     ) -> None:
         self._cluster = cluster
         self._targets = targets
-        config = AgentConfig(candidates=CandidateSettings(parallel=parallel))
+        config = AgentConfig(
+            candidates=CandidateSettings(parallel=parallel),
+            following=FollowingConfig(services=False),  # pods would wait for what is left out
+        )
         self._options = AgentOptions("vnode", "192.0.2.1", config, None, cluster.name)
         self._process: asyncio.Task[None] | None = None
         self._term: asyncio.Task[None] | None = None

@@ -7,12 +7,13 @@ can be run in a minute, and one that fails can be read. Some are larger, for wha
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.simulation import policies as policy_drawing
 from tests.simulation.schedule import (
-    CLUSTERS,
+    SOURCE,
     SPAN,
     TARGETS,
     Action,
@@ -24,6 +25,8 @@ from tests.simulation.schedule import (
     Workload,
 )
 
+_ONE_TARGET: Final = 0.2
+"""The share of schedules in which a pod that does not fit has nowhere else to go."""
 _CALM: Final = 0.3
 """The share of schedules without faults, in which more is promised."""
 
@@ -47,26 +50,31 @@ SIZES: Final = (
 )
 
 
-def draw(seed: int) -> Schedule:
-    """Draw the schedule of a seed."""
+def draw(seed: int, policies_share: float = policy_drawing.SHARE) -> Schedule:
+    """Draw the schedule of a seed; of those with two targets that share has placement policies."""
     dice = random.Random(seed)
     size = dice.choices(SIZES, [each.share for each in SIZES])[0]
     latency = dice.choice((0.001, 0.005, 0.02, 0.1, 0.4))
     moments = _Moments(dice, latency)
     faults = 0 if dice.random() < _CALM else dice.randint(*size.faults)
-    nodes = {t: tuple(dice.randint(1, 4) for _ in range(dice.randint(1, 2))) for t in TARGETS}
-    workloads = tuple(_workloads(dice, moments, dice.randint(*size.pods)))
+    has_one = random.Random(f"targets {seed}").random() < _ONE_TARGET
+    targets = TARGETS[:1] if has_one else TARGETS
+    nodes = {t: tuple(dice.randint(1, 4) for _ in range(dice.randint(1, 2))) for t in targets}
+    workloads = tuple(_workloads(dice, moments, dice.randint(*size.pods), targets))
     schedule = Schedule(
         seed,
         latency,
         nodes,
         workloads,
         tuple(_action(dice, moments) for _ in range(dice.randint(*size.actions))),
-        tuple(_fault(dice, moments) for _ in range(faults)),
+        tuple(_fault(dice, moments, (SOURCE, *targets)) for _ in range(faults)),
         dice.choice((1, 1, 2)),
     )
+    if has_one:  # there is nothing to place
+        return schedule
+
     named = [*(workload.name for workload in workloads), "web"]
-    policies = policy_drawing.draw(seed, named, TARGETS, moments.draw)
+    policies = policy_drawing.draw(seed, named, TARGETS, moments.draw, policies_share)
     if any(workload.runs for workload in workloads):
         policies = replace(policies, steady=False)  # pods that end make room for others
 
@@ -116,7 +124,9 @@ class _Moments:
         return min(self._dice.choice(self._busy) + after, SPAN)
 
 
-def _workloads(dice: random.Random, moments: _Moments, pods: int) -> list[Workload]:
+def _workloads(
+    dice: random.Random, moments: _Moments, pods: int, targets: Sequence[str]
+) -> list[Workload]:
     left: int = pods
     found: list[Workload] = []
     while left > 0:
@@ -134,7 +144,7 @@ def _workloads(dice: random.Random, moments: _Moments, pods: int) -> list[Worklo
                 dice.choice((0.0, 0.3)) if ends else 0.0,
                 dice.choice((30, 30, 5, 1)),
                 dice.choice((0.1, 2.0, 8.0)),
-                dice.choice(TARGETS) if may_choose and dice.random() < 0.15 else "",
+                dice.choice(targets) if may_choose and dice.random() < 0.15 else "",
             )
         )
         left -= count
@@ -146,8 +156,8 @@ def _action(dice: random.Random, moments: _Moments) -> Action:
     return Action(dice.choice(list(Verb)), moments.draw(), dice.randrange(100))
 
 
-def _fault(dice: random.Random, moments: _Moments) -> Fault:
-    trouble, cluster = dice.choice(list(Trouble)), dice.choice(CLUSTERS)
+def _fault(dice: random.Random, moments: _Moments, clusters: Sequence[str]) -> Fault:
+    trouble, cluster = dice.choice(list(Trouble)), dice.choice(clusters)
     at, seconds = moments.draw(), dice.choice((1.0, 5.0, 15.0, 40.0)) * dice.random()
     match trouble:
         case Trouble.ERRORS:

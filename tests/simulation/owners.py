@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from tests.apiserver.store import Change
 from tests.permitted import MANIFESTS
 from tests.simulation.clusters import NAMESPACE, SimulatedCluster, target_key
 from tests.simulation.kubelet import FAILS, FAREWELL, RUNS
-from tests.simulation.schedule import TARGETS, Owner, Workload
+from tests.simulation.schedule import Owner, Workload
 from vnode.api import keys, kinds, objects
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object, Objects
@@ -34,6 +35,7 @@ class Controllers:
     """Plays all of them; `wanted` is what is to be there now."""
 
     cluster: SimulatedCluster
+    targets: Sequence[str]
     failover: Failover | None = None
     """What the webhook finds in the policies of all pods."""
     wanted: dict[str, Workload] = field(default_factory=dict)
@@ -160,7 +162,7 @@ class Controllers:
             name = f"{workload.name}-{number}"
 
         try:
-            manifest = admitted(pod(workload, name), failover=self.failover)
+            manifest = admitted(pod(workload, name), self.targets, self.failover)
             made = self.cluster.writer.create(kinds.PODS, manifest, NAMESPACE)
         except StatusError as error:
             if error.code != 409:
@@ -216,12 +218,12 @@ def pod(workload: Workload, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def admitted(manifest: Object, *, failover: Failover | None = None) -> Object:
-    """Do what the webhook does with a pod that is created."""
+def admitted(manifest: Object, targets: Sequence[str], failover: Failover | None) -> Object:
+    """Do to a manifest what the webhook does with a pod that is created."""
     if election.is_exempt(manifest):
         return manifest
 
-    finalizers = [target_key(name).finalizer for name in TARGETS]
+    finalizers = [target_key(name).finalizer for name in targets]
     patch = mutate.proxy_patch(manifest, NAMESPACE, finalizers, MANIFESTS, failover=failover)
-    proxy: Any = jsonpatch.apply_patch(manifest, patch)
+    proxy: Any = jsonpatch.apply_patch(manifest, patch, in_place=True)
     return proxy

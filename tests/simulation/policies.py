@@ -18,7 +18,7 @@ from vnode.scheduling.placement.failover import Failover, PreservedValue
 APP: Final = "app"
 PRESERVED: Final = "example.com/preserved"  # an annotation
 UNKNOWN: Final = "moon"  # a cluster that no Target leads to
-_WITH: Final = 0.5  # the share of schedules that have policies
+SHARE: Final = 0.42  # of the schedules with two targets have policies: half of all the time
 _STABLE: Final = 0.5  # of those: they are there from the beginning, and stay
 _CALM: Final = 0.5  # of those: nothing fails
 _TIGHT: Final = 0.3  # of those: a target is full at once
@@ -111,11 +111,15 @@ class Policies:
 
 
 def draw(
-    seed: int, workloads: Sequence[str], targets: Sequence[str], moment: Callable[[], float]
+    seed: int,
+    workloads: Sequence[str],
+    targets: Sequence[str],
+    moment: Callable[[], float],
+    share: float,
 ) -> Policies:
-    """Draw those of a seed; `moment` draws when something happens."""
+    """Draw those of a seed, of which that share has any; `moment` draws when something happens."""
     dice = random.Random(f"policies {seed}")
-    if dice.random() >= _WITH:
+    if dice.random() >= share:
         return Policies()
 
     stable = dice.random() < _STABLE

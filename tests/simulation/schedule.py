@@ -10,7 +10,7 @@ from tests.simulation.policies import Cordon, Loss, Policies, PolicyChange
 
 SOURCE: Final = "c1"
 TARGETS: Final = ("c2", "c3")
-CLUSTERS: Final = (SOURCE, *TARGETS)
+"""The clusters that pods may run in, of which a schedule may have only the first."""
 SPAN: Final = 40.0
 """Seconds within which everything happens; then all heals."""
 
@@ -119,7 +119,7 @@ class Fault:
 class Schedule:
     """All that is decided beforehand; `latency` is the mean seconds of each way of a request.
 
-    `nodes` has the CPUs of each node of each target.
+    `nodes` has the CPUs of each node of each target, and so all targets that there are.
     """
 
     seed: int
@@ -130,6 +130,11 @@ class Schedule:
     faults: tuple[Fault, ...]
     parallel: int = 1
     policies: Policies = field(default_factory=Policies)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The source, and the targets."""
+        return (SOURCE, *self.nodes)
 
     def lines(self) -> list[str]:
         """Describe it, in the order of its times."""

@@ -24,7 +24,7 @@ from tests.simulation.monitor import Monitor
 from tests.simulation.move_rules import MoveRules
 from tests.simulation.owners import Controllers
 from tests.simulation.placement_rules import PlacementRules
-from tests.simulation.schedule import CLUSTERS, SOURCE, SPAN, TARGETS, Owner, Schedule
+from tests.simulation.schedule import SOURCE, SPAN, Owner, Schedule
 from vnode.api import objects
 from vnode.scheduling import registry
 
@@ -70,17 +70,17 @@ class _Faults(logging.Handler):
 
 
 class Simulation:
-    """Three clusters, and everybody in them."""
+    """A source and its targets, and everybody in them."""
 
     def __init__(self, schedule: Schedule, *, traced: bool) -> None:
         self.schedule = schedule
         dice = random.Random(schedule.seed)
         self.clusters = {
             name: SimulatedCluster(name, random.Random(dice.random()), schedule.latency)
-            for name in CLUSTERS
+            for name in schedule.clusters
         }
         self.source = self.clusters[SOURCE]
-        self.targets = {name: self.clusters[name] for name in TARGETS}
+        self.targets = {name: self.clusters[name] for name in schedule.nodes}
         servers = {name: cluster.server for name, cluster in self.targets.items()}
         self.agents = {
             name: SimulatedAgent(cluster, servers if name == SOURCE else {}, schedule.parallel)
@@ -90,7 +90,7 @@ class Simulation:
         self.schedulers = {
             name: CandidateScheduler(c, self.agents[name]) for name, c in self.targets.items()
         }
-        self.owners = Controllers(self.source, schedule.policies.failover)
+        self.owners = Controllers(self.source, tuple(self.targets), schedule.policies.failover)
         self.monitor = Monitor(
             self.source, self.targets, self.kubelets, not schedule.faults, [] if traced else None
         )
@@ -141,7 +141,7 @@ class Simulation:
         return found
 
     def _begin(self) -> None:
-        prepare_source(self.source, TARGETS)
+        prepare_source(self.source, list(self.targets))
         for name, cluster in self.targets.items():
             prepare_target(cluster, self.schedule.nodes[name])
             self.kubelets[name].follow()

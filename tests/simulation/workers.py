@@ -1,4 +1,8 @@
-"""Runs schedules in several processes, batch by batch, for a while."""
+"""Runs schedules in several processes, batch by batch, for a while.
+
+Processes are forked, before there are threads: to import everything again takes each one as long as
+thirty schedules.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from tests.simulation.simulation import Outcome, simulate
 _BATCH: Final = 10
 
 
-def run_batch(seeds: range) -> list[Outcome]:
+def run_batch(seeds: range, policies_share: float) -> list[Outcome]:
     """Run some schedules.
 
     Garbage is collected after each, when nearly all is garbage, and of what was there before the
@@ -25,25 +29,25 @@ def run_batch(seeds: range) -> list[Outcome]:
     gc.disable()
     gc.collect()
     gc.freeze()
-    return [_run(seed) for seed in seeds]
+    return [_run(seed, policies_share) for seed in seeds]
 
 
-def _run(seed: int) -> Outcome:
-    outcome = simulate(draw(seed))
+def _run(seed: int, policies_share: float) -> Outcome:
+    outcome = simulate(draw(seed, policies_share))
     gc.collect()
     return outcome
 
 
-def run(first: int, seconds: float, jobs: int) -> Iterator[Outcome]:
+def run(first: int, seconds: float, jobs: int, policies_share: float) -> Iterator[Outcome]:
     """Run schedules from a seed on, until the time is over."""
     end = time.monotonic() + seconds
     batches = (range(start, start + _BATCH) for start in itertools.count(first, _BATCH))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         running: set[Future[list[Outcome]]] = set()
         try:
             while running or time.monotonic() < end:
                 while len(running) < jobs and time.monotonic() < end:
-                    running.add(pool.submit(run_batch, next(batches)))
+                    running.add(pool.submit(run_batch, next(batches), policies_share))
 
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
