@@ -39,7 +39,7 @@ demo:
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
 SUITES = e2e faults random-faults integration chart random-inputs demo
-OF_INVENTORIES = secretreader msa cp-creds
+OF_INVENTORIES = secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
 
@@ -59,7 +59,8 @@ check: environment
 CHECKS = unit types contracts lint
 
 .PHONY: test
-test: lint types contracts coverage programs
+test: environment programs
+	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target coverage types contracts lint
 	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target $(SUITES)
 
 .PHONY: programs
@@ -122,7 +123,7 @@ e2e: binaries
 # Every command of the documentation, in a shell, on a fleet.
 .PHONY: docs-test
 docs-test: binaries
-	@$(PYTHON) hack/binaries helm > /dev/null
+	@$(PYTHON) hack/binaries helm placement > /dev/null
 	$(RUN) -m pytest tests/docs
 
 # A fleet with metrics servers, which take their time: two minutes, most of it waiting.

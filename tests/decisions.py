@@ -5,7 +5,7 @@ Both CRDs are written by hand from the published API: nothing here is part of th
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 from tests import kit
@@ -171,14 +171,8 @@ async def decide(client: Client, obj: Object) -> None:
     subresource = None if kind is SIG else "status"
     content = {field: value for field, value in obj.items() if field != "metadata"}
     namespace, name = objects.namespace(obj), objects.name(obj)
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                await client.create(kind, obj)
-                break
-            except AlreadyExists:
-                break
-            except NotFound:  # an established kind is served a moment later
-                await asyncio.sleep(0.05)
+    await kit.until_served(client, kind)
+    with suppress(AlreadyExists):
+        await client.create(kind, obj)
 
     await client.patch(kind, name, content, namespace, subresource=subresource)

@@ -78,14 +78,8 @@ async def add_profile(
         "metadata": {"namespace": namespace, "name": name, "labels": labels},
         "spec": {"displayName": f"Cluster {name}", "clusterManager": {"name": "tests"}},
     }
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                await client.create(kinds.CLUSTER_PROFILES, profile, namespace)
-                break
-            except NotFound:  # an established kind is served a moment later
-                await asyncio.sleep(0.05)
-
+    await kit.until_served(client, kinds.CLUSTER_PROFILES)
+    await client.create(kinds.CLUSTER_PROFILES, profile, namespace)
     return await set_status(client, namespace, name, status)
 
 

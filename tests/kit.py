@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vnode.api import keys, kinds, objects
+from vnode.api.errors import NotFound, TooManyRequests
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube import endpoint, watching
@@ -235,6 +236,17 @@ def has_condition(obj: Object, kind: str, status: str = "True") -> bool:
 def running(pods: dict[str, Object], count: int) -> bool:
     """Exactly so many pods, all running."""
     return len(pods) == count and all(phase(pod) == "Running" for pod in pods.values())
+
+
+async def until_served(client: Client, kind: Kind) -> None:
+    """Return once objects of an established kind can be listed, which is so a moment later."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await client.list(kind)
+                return
+            except (NotFound, TooManyRequests):
+                await asyncio.sleep(0.05)
 
 
 async def new_namespace(client: Client, name: str, *, elected: bool = False) -> str:

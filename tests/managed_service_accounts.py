@@ -24,7 +24,6 @@ from hack.fleetlib.tools import binaries, catalogue, gobuild
 from tests import inventory, kit
 from tests.kit import Fleet
 from vnode.api import kinds
-from vnode.api.errors import NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
@@ -103,13 +102,8 @@ class Hub:
             "metadata": {"name": NAME, "namespace": "c2", "labels": labels},
             "spec": {"rotation": {"enabled": True, "validity": "720h"}},
         }
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    await self.source.create(ACCOUNTS, account, "c2")
-                    return
-                except NotFound:  # an established kind is served a moment later
-                    await asyncio.sleep(0.05)
+        await kit.until_served(self.source, ACCOUNTS)
+        await self.source.create(ACCOUNTS, account, "c2")
 
     def _start(self) -> None:
         """Start the agent of the member, and of the manager what copies tokens."""

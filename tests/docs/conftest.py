@@ -15,7 +15,7 @@ import yaml
 from hack.fleetlib import cachefolder
 from hack.fleetlib import fleet as fleets
 from hack.fleetlib.tools import binaries
-from tests import decisions, inventory, pages
+from tests import decisions, inventory, ocm_placements, pages
 from tests.chart import admiralty
 from tests.docs import starting_states
 from tests.docs.shell import Shell, shell
@@ -24,7 +24,7 @@ from tests.kit import ROOT, Fleet
 from vnode.api import kinds
 
 HERE = Path(__file__).parent
-_PROGRAMS = ("kubectl", "helm", "kube-scheduler")
+_PROGRAMS = ("kubectl", "helm", "kube-scheduler", "placement")
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +92,9 @@ def folder(fleet: Fleet, starting_state: StartingState, tmp_path: Path) -> Itera
             for kind in (decisions.SIG, decisions.OCM)
         ]
         (tmp_path / "placementdecisions.yaml").write_text(yaml.safe_dump_all(crds))
+
+    if "ocm.yaml" in starting_state.given:
+        (tmp_path / "ocm.yaml").write_text(yaml.safe_dump_all(ocm_placements.crds()))
 
     admiralty.chart(tmp_path)
     yield tmp_path

@@ -65,6 +65,25 @@ _DECIDED = (
 )
 _WITHOUT_THREE_TARGETS = _without("target/berlin target/paris target/cloud")
 
+_WITHOUT_PLACEMENTS = (
+    _without("placementpolicy/train -n team-a")
+    + _without("-f ocm.yaml")
+    + _without("clusterrolebinding/vnode-decisions clusterrolebinding/vnode-managed-clusters")
+    + _without("namespace/fleet namespace/berlin")
+)
+_FREE_PORT = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1])"
+_PLACED = (
+    _WITHOUT_PLACEMENTS
+    + "kubectl apply -f ocm.yaml\n"
+    + "kubectl wait --for=condition=Established -f ocm.yaml\n"
+    + "kubectl create namespace fleet\n"
+    + "kubectl create namespace berlin\n"
+    + "kubectl apply -f managedcluster.yaml\n"
+    + f'port=$($python -c "{_FREE_PORT}")\n'
+    + "placement controller --kubeconfig source.kubeconfig --namespace default "
+    + "--disable-leader-election --listen 127.0.0.1:$port > placement.log 2>&1 &\n"
+)
+
 _WITHOUT_MUNICH = _without("target/munich target/munich-admin secret/munich-kubeconfig")
 _WITHOUT_KARMADA = (
     _without("-f clusterprofiles.yaml")
@@ -139,7 +158,10 @@ STARTING_STATES = {
         + "kubectl --kubeconfig karmada.kubeconfig apply -f karmada-members.yaml",
         _WITHOUT_KARMADA,
     ),
-    "docs/inventory-ocm.md": StartingState(_without("clusterrolebinding/vnode-managed-clusters")),
+    "docs/inventory-ocm.md": StartingState(
+        _THREE_TARGETS + _PLACED,
+        _WITHOUT_PLACEMENTS + _WITHOUT_THREE_TARGETS,
+    ),
     "docs/kueue.md": StartingState(
         _CONNECTED + _without("job/crunch"), after=_without("job/crunch")
     ),

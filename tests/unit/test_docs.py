@@ -230,6 +230,7 @@ def test_objects_are_accepted(block: Block, document: dict[str, Any]) -> None:
             | "ManagedClusterSet"
             | "ManagedClusterSetBinding"
             | "ManagedServiceAccount"
+            | "Placement"
         ):
             assert document["apiVersion"].partition("/")[0] in _OTHERS
         case kind if kind in _DECODERS:

@@ -16,6 +16,7 @@ COREDNS = "1.14.7"
 PROMETHEUS = "3.15.0"
 CLUSTER_INVENTORY = "0.1.2"
 MANAGED_SERVICE_ACCOUNT = "0.10.0"
+OPEN_CLUSTER_MANAGEMENT = "1.2.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +117,23 @@ MANAGED_SERVICE_ACCOUNT_MODULE = Module(
 )
 """Has the ManagedServiceAccount CRD, its controllers, and the plugin for their credentials."""
 
+_OCM = "open-cluster-management.io/ocm"
+OPEN_CLUSTER_MANAGEMENT_MODULE = Module(
+    _OCM,
+    f"v{OPEN_CLUSTER_MANAGEMENT}",
+    stamps=((f"{_OCM}/pkg/version.versionFromGit", f"v{OPEN_CLUSTER_MANAGEMENT}"),),
+)
+"""Has the CRDs of a hub, and the controller that decides for Placements."""
 
-def _managed_service_account(name: str, package: str) -> Tool:
-    """Return a program of Open Cluster Management's add-on, which is released as an image only."""
+
+def _built(name: str, module: Module, package: str) -> Tool:
+    """Return a program that its authors release as an image at most."""
     return Tool(
         name=name,
-        family="managed-serviceaccount",
-        version=MANAGED_SERVICE_ACCOUNT,
-        module=MANAGED_SERVICE_ACCOUNT_MODULE,
-        package=f"{MANAGED_SERVICE_ACCOUNT_MODULE.path}/{package}",
+        family=module.path.rpartition("/")[2].removesuffix("-api"),
+        version=module.version.removeprefix("v"),
+        module=module,
+        package=f"{module.path}/{package}",
         release=None,
         on_request=True,
     )
@@ -234,17 +243,10 @@ TOOLS: dict[str, Tool] = {
             ),
             on_request=True,
         ),
-        Tool(
-            name="secretreader",
-            family="cluster-inventory",
-            version=CLUSTER_INVENTORY,
-            module=CLUSTER_INVENTORY_MODULE,
-            package="sigs.k8s.io/cluster-inventory-api/plugins/secretreader/cmd/plugin",
-            release=None,
-            on_request=True,
-        ),
-        _managed_service_account("msa", "cmd"),
-        _managed_service_account("cp-creds", "cmd/clusterprofile-credentials-plugin"),
+        _built("secretreader", CLUSTER_INVENTORY_MODULE, "plugins/secretreader/cmd/plugin"),
+        _built("msa", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd"),
+        _built("cp-creds", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd/clusterprofile-credentials-plugin"),
+        _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),
     )
 }
 
