@@ -32,6 +32,13 @@ async def c3(fleet: Fleet) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
+async def c4(fleet: Fleet) -> AsyncIterator[Client]:
+    """The third target."""
+    async with fleet.client("c4") as client:
+        yield client
+
+
+@pytest.fixture
 def source(c1: Client) -> Client:
     """Where c1 only sends."""
     return c1

@@ -2,7 +2,8 @@
 
 The source has the CRD, a namespace with a profile for each target, and a Secret of the profile's
 name with a token; the inventory's own plugin reads that Secret for the agent. A ClusterTarget names
-the profile. CRD and plugin are the inventory project's, unmodified.
+the profile, and sets may be tried in its place. CRD and plugin are the inventory project's,
+unmodified.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _CRD = f"clusterprofiles.{_GROUP}"
 _PROFILES = f"/apis/{_GROUP}/v1alpha1/namespaces/{NAMESPACE}/clusterprofiles"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _OURS = "/apis/multicluster.admiralty.io/v1alpha1"
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = ("vnode-target-sets", "vnode-decisions")  # which an administrator has to bind
 _EXTENSION = "client.authentication.k8s.io/exec"
 _SERVED_SECONDS = 30.0
 _TOKEN_SECONDS = 10 * 365 * 24 * 3600  # no fleet lives longer
@@ -38,7 +41,7 @@ Object = dict[str, Any]
 
 
 def install(place: Site) -> None:
-    """Install the CRD in a source, and make the namespace of profiles."""
+    """Install the CRD in a source, make the namespace of profiles, and bind the agent's roles."""
     api = Api(place.kubeconfig)
     api.call("POST", _CRDS, crd())
     api.wait(
@@ -48,6 +51,13 @@ def install(place: Site) -> None:
         {"fieldSelector": f"metadata.name={_CRD}"},
     )
     _make_namespace(api)
+    for role in _ROLES:
+        binding = {
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
+        }
+        api.call("POST", f"/apis/{_RBAC}/v1/clusterrolebindings", binding)
 
 
 def crd() -> Object:

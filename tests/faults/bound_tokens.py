@@ -18,10 +18,11 @@ PATIENCE = 180.0  # seconds; two busy cores may need long
 
 
 class BoundTokens:
-    """Tokens of the source's account in c2, each of which ends with a Secret there."""
+    """Tokens of the source's account in a target, each of which ends with a Secret there."""
 
-    def __init__(self, fleet: Fleet, source: Client, target: Client) -> None:
+    def __init__(self, fleet: Fleet, source: Client, target: Client, name: str = "c2") -> None:
         self._fleet = fleet
+        self._name = name
         self._source = source
         self._target = target
         self._secrets: list[str] = []  # of the tokens, the last one is that of the present token
@@ -39,7 +40,7 @@ class BoundTokens:
         return token
 
     async def _present(self) -> str:
-        secret = await self._source.get(kinds.SECRETS, "c2", NAMESPACE)
+        secret = await self._source.get(kinds.SECRETS, self._name, NAMESPACE)
         return base64.b64decode(secret["data"]["token"]).decode()
 
     async def replace(self) -> str:
@@ -51,19 +52,19 @@ class BoundTokens:
         spec = {"expirationSeconds": 3600, "boundObjectRef": reference}
         granted = await account_tokens.request(self._target, NAMESPACE, "c1", spec)
         data = {"token": base64.b64encode(granted.text.encode()).decode()}
-        await self._source.patch(kinds.SECRETS, "c2", {"data": data}, NAMESPACE)
+        await self._source.patch(kinds.SECRETS, self._name, {"data": data}, NAMESPACE)
         self._secrets.append(name)
         return granted.text
 
     async def revoke_former(self, token: str) -> None:
-        """End the token before the present one, and return when c2 refuses it."""
+        """End the token before the present one, and return when the target refuses it."""
         await self._target.delete(kinds.SECRETS, self._secrets[-2], NAMESPACE)
         await self._until_refused(token)
 
     async def _until_refused(self, token: str) -> None:
-        reach, _name = kubeconfigs.read(self._fleet.kubeconfig("c2"))
+        reach, _name = kubeconfigs.read(self._fleet.kubeconfig(self._name))
         text = kubeconfigs.build(reach, token, "default")
-        async with Client(endpoint.from_kubeconfig(text), name="c2") as former:
+        async with Client(endpoint.from_kubeconfig(text), name=self._name) as former:
             await until_refused(former)
 
 

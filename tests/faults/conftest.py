@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.clients import c1, c2, c3, source, target
+from tests.clients import c1, c2, c3, c4, source, target
 from tests.kit import Fleet
 
-__all__ = ["c1", "c2", "c3", "source", "started", "target"]
+__all__ = ["c1", "c2", "c3", "c4", "source", "started", "target"]
 
 
 @contextmanager

@@ -12,14 +12,13 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_LABEL = "flow"
-
 
 class PodFlow:
-    """`count` pods for a virtual node, in namespace default of the source."""
+    """`count` pods for a virtual node, in namespace default of the source; `name` begins theirs."""
 
-    def __init__(self, source: Client, node: str, count: int) -> None:
+    def __init__(self, source: Client, node: str, count: int, name: str = "flow") -> None:
         self.all_run = asyncio.Event()
+        self._name = name
         self._source = source
         self._node = node
         self._count = count
@@ -30,7 +29,7 @@ class PodFlow:
 
     def watches(self) -> list[Coroutine[Any, Any, None]]:
         """Return what has to run beside the flow."""
-        pods = Informer(self._source, kinds.PODS, namespace="default", label_selector=_LABEL)
+        pods = Informer(self._source, kinds.PODS, namespace="default", label_selector=self._name)
         pods.subscribe(self._on_pod)
         node = Informer.of_object(self._source, kinds.NODES, self._node)
         node.subscribe(self._on_node)
@@ -50,15 +49,15 @@ class PodFlow:
         delegates = [
             pod
             for pod in await target.list(kinds.PODS, "default")
-            if objects.annotations(pod).get(keys.PARENT_NAME, "").startswith(_LABEL)
+            if objects.annotations(pod).get(keys.PARENT_NAME, "").startswith(f"{self._name}-")
         ]
         assert len(delegates) == self._count
         assert {kit.phase(pod) for pod in delegates} == {"Running"}
 
     async def _make(self, number: int, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        pod = kit.pod(f"{_LABEL}-{number}", nodeSelector=on(self._node))
-        pod["metadata"]["labels"][_LABEL] = ""
+        pod = kit.pod(f"{self._name}-{number}", nodeSelector=on(self._node))
+        pod["metadata"]["labels"][self._name] = ""
         await self._source.create(kinds.PODS, pod, "default")
 
     def _on_pod(self, _old: Object | None, new: Object | None) -> None:

@@ -7,108 +7,46 @@ revoked, servers move, conditions change.
 from __future__ import annotations
 
 import asyncio
-import os
-import random
-from asyncio.subprocess import PIPE, Process
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from hack.fleetlib import addresses
-from hack.fleetlib.fleet import Fleet as Site
 from hack.fleetlib.inventory import NAMESPACE
-from tests import background, inventory, kit
+from tests import background, decisions, inventory, kit, placement_policies
 from tests.faults.bound_tokens import PATIENCE, BoundTokens
 from tests.faults.conftest import started
 from tests.faults.pod_flow import PodFlow, on
-from tests.faults.proxy import FaultProxy, Upstream
-from tests.integration import kubelets
+from tests.faults.profiles import (
+    echo,
+    move,
+    other_address,
+    provider_of,
+    says_again,
+    set_condition,
+    told,
+)
 from tests.kit import Fleet
 from vnode.api import kinds, names, objects
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-C2, C3 = names.virtual_node("", "c2"), names.virtual_node("", "c3")
+C2, C3, C4 = (names.virtual_node("", name) for name in ("c2", "c3", "c4"))
+LABELS = {"fleet": "local"}  # of the fleet's profiles
 CONDITIONS = 20
 SECONDS = 10  # for which pods are made, ten a second
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A source with two targets, of which it knows by ClusterProfiles."""
-    words = ("c1", "c2", "c3", "--nodes", "3", "--agents", "--inventory")
-    with started(tmp_path_factory, *words, "--connect", "c1:c2", "--connect", "c1:c3") as there:
+    """A source with three targets, of which it knows by ClusterProfiles."""
+    words = ["c1", "c2", "c3", "c4", "--nodes", "3", "--agents", "--inventory"]
+    for name in ("c2", "c3", "c4"):
+        words += ["--connect", f"c1:{name}"]
+
+    with started(tmp_path_factory, *words) as there:
         yield there
-
-
-@asynccontextmanager
-async def echo(fleet: Fleet, pod: str) -> AsyncIterator[Process]:
-    """Keep an exec open in a pod, which says again what it is told."""
-    process = await asyncio.create_subprocess_exec(
-        *(*kubelets.kubectl(fleet, "c1"), "exec", "-i", pod, "--", "cat"),
-        stdin=PIPE,
-        stdout=PIPE,
-        env={**os.environ, **kubelets.environment(spdy=False)},
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-
-        await process.wait()
-
-
-async def says_again(process: Process, text: str) -> None:
-    """See that a stream is open both ways."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{text}\n".encode())
-    async with asyncio.timeout(PATIENCE):
-        await process.stdin.drain()
-        assert await process.stdout.readline() == f"{text}\n".encode()
-
-
-async def set_condition(source: Client, name: str, number: int) -> None:
-    """Have the inventory say something else of a control plane."""
-    healthy = {
-        "type": "ControlPlaneHealthy",
-        "status": "True" if number % 2 else "False",
-        "reason": f"Told{number}",
-        "message": f"told {number} times",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    await inventory.set_status(source, NAMESPACE, name, {"conditions": [healthy]})
-
-
-async def provider_of(source: Client, name: str) -> Object:
-    """Return the access provider of a profile."""
-    profile = await source.get(kinds.CLUSTER_PROFILES, name, NAMESPACE)
-    [provider] = objects.status(profile)["accessProviders"]
-    return dict(provider)
-
-
-async def move(source: Client, name: str, provider: Object, server: str) -> None:
-    """Have a profile lead to another address."""
-    changed = {**provider, "cluster": {**provider["cluster"], "server": server}}
-    await inventory.set_status(source, NAMESPACE, name, {"accessProviders": [changed]})
-
-
-@asynccontextmanager
-async def other_address(fleet: Fleet) -> AsyncIterator[tuple[str, Counter[str]]]:
-    """Another address of c2's API server, and how many requests came by it."""
-    site = Site(fleet.folder)
-    place = site.site("c2")
-    upstream = Upstream(place.address, addresses.API_SERVER, place.folder / "pki")
-    proxy = FaultProxy("address", upstream, random.Random(1))
-    server = await proxy.start(site.state().plan.host)
-    try:
-        yield server, proxy.counts
-    finally:
-        await proxy.close()
 
 
 @pytest.mark.timeout(2 * PATIENCE + 60)
@@ -161,12 +99,6 @@ async def test_token_server_and_conditions_change_under_load_and_no_pod_is_lost(
     )
 
 
-def told(target: Object) -> str:
-    """The reason of what the inventory says of a Target's control plane."""
-    condition = objects.condition(target, "ControlPlaneHealthy") or {}
-    return str(condition.get("reason", ""))
-
-
 async def run_on_c2(source: Client, name: str) -> None:
     """Make a pod for c2, and wait until it runs."""
     await source.create(kinds.PODS, kit.pod(name, nodeSelector=on(C2)), "default")
@@ -194,7 +126,7 @@ async def test_a_profile_that_goes_ends_its_own_target_alone_until_it_comes_agai
         message = (objects.condition(gone, "Ready") or {})["message"]
         assert "kubectl get clusterprofiles" in message
         await run_on_c2(source, "meanwhile")
-        await inventory.add_profile(source, NAMESPACE, "c3", objects.status(profile))
+        await inventory.add_profile(source, NAMESPACE, "c3", objects.status(profile), **LABELS)
         await until_reason(source, "c3", "Connected")
 
     await kit.until_one(source, kinds.NODES, C3, "", kit.is_ready, PATIENCE)
@@ -212,3 +144,120 @@ async def until_reason(source: Client, name: str, reason: str) -> Object:
         lambda target: inventory.reason(target) == reason,
         PATIENCE,
     )
+
+
+async def hand_over_to_a_set(source: Client) -> None:
+    """Have a set make the Targets of all profiles, in the place of those made by hand."""
+    for name in ("c2", "c3", "c4"):
+        await source.delete(kinds.CLUSTER_TARGETS, name)
+
+    await kit.until_gone(source, kinds.CLUSTER_TARGETS, seconds=PATIENCE)
+    spec = {
+        "profiles": {"namespace": NAMESPACE, "selector": {"matchLabels": LABELS}},
+        "removal": {"after": "1s", "maxPerMinute": 600},
+    }
+    await source.create(kinds.CLUSTER_TARGET_SETS, {"metadata": {"name": "local"}, "spec": spec})
+
+
+async def until_targets(source: Client, *wanted: str) -> None:
+    """Wait until the Targets are these, all of them Ready."""
+
+    def are_so(targets: dict[str, Object]) -> bool:
+        return targets.keys() == set(wanted) and all(map(kit.is_ready, targets.values()))
+
+    await kit.until(source, kinds.CLUSTER_TARGETS, are_so, seconds=PATIENCE)
+
+
+@pytest.mark.timeout(4 * PATIENCE)
+async def test_three_profiles_of_a_set_come_change_rotate_and_go_while_pods_flow(
+    fleet: Fleet, source: Client, c2: Client, c3: Client, c4: Client
+) -> None:
+    for pod in await source.list(kinds.PODS, "default"):
+        await source.delete(kinds.PODS, objects.name(pod), "default", grace=0)
+
+    await kit.until_gone(source, kinds.PODS, "default", seconds=PATIENCE)
+    profile = await source.get(kinds.CLUSTER_PROFILES, "c4", NAMESPACE)
+    await source.delete(kinds.CLUSTER_PROFILES, "c4", NAMESPACE)
+    await hand_over_to_a_set(source)
+    await until_targets(source, "c2", "c3")
+    tokens = BoundTokens(fleet, source, c3, "c3")
+    former = await tokens.begin()
+    await until_targets(source, "c2", "c3")
+    flows = {node: PodFlow(source, node, 60, node) for node in (C2, C3)}
+    passing = PodFlow(source, C4, 20, C4)
+    watches = [watch for flow in (*flows.values(), passing) for watch in flow.watches()]
+
+    async def come_and_go() -> None:
+        await inventory.add_profile(source, NAMESPACE, "c4", objects.status(profile), **LABELS)
+        await passing.all_run.wait()
+        await source.delete(kinds.CLUSTER_PROFILES, "c4", NAMESPACE)
+        await until_targets(source, "c2", "c3")
+
+    async def change() -> None:
+        for number in range(CONDITIONS):
+            await set_condition(source, "c2", number)
+            await source.patch(
+                *(kinds.CLUSTER_PROFILES, "c2"),
+                {"metadata": {"labels": {"example.com/round": str(number)}}},
+                NAMESPACE,
+            )
+            await asyncio.sleep(SECONDS / CONDITIONS)
+
+    async def rotate() -> None:
+        await tokens.replace()
+        await tokens.revoke_former(former)
+
+    async with background.running(*watches), asyncio.timeout(PATIENCE):
+        async with asyncio.TaskGroup() as group:
+            for flow in (*flows.values(), passing):
+                group.create_task(flow.run(rate=6))
+
+            for act in (come_and_go, change, rotate):
+                group.create_task(act())
+
+        for flow in flows.values():
+            await flow.all_run.wait()
+
+    await flows[C2].check(c2)
+    await flows[C3].check(c3)
+    await kit.until_one(
+        *(source, kinds.NODES, C2, ""),
+        lambda node: objects.labels(node).get("example.com/round") == str(CONDITIONS - 1),
+    )
+    await kit.until_gone(source, kinds.NODES, field_selector=f"metadata.name={C4}")
+    await kit.until_gone(source, kinds.PODS, "default", label_selector=C4)
+    await kit.until_gone(c4, kinds.PODS, "default")
+    await kit.until_gone(c4, kinds.POD_CHAPERONS, "default")
+
+
+def decided(policy: Object) -> str:
+    """What a policy says of the decision that it follows."""
+    return str((objects.condition(policy, "Decided") or {}).get("message", ""))
+
+
+@pytest.mark.timeout(2 * PATIENCE)
+async def test_pods_follow_a_decision_about_profiles(source: Client) -> None:
+    await decisions.install(source, decisions.SIG)
+    reference = decisions.reference(decisions.SIG, "web")
+    await placement_policies.create(source, "web", clusters={"decisionRef": reference})
+
+    async def decide(*profiles: str) -> None:
+        named = [f"{NAMESPACE}/{name}" for name in profiles]
+        await decisions.decide(source, decisions.of_profiles("web", *named))
+        await kit.until_one(
+            *(source, kinds.PLACEMENT_POLICIES, "web", "default"),
+            lambda policy: f"is for {', '.join(named)}" in decided(policy),
+            PATIENCE,
+        )
+
+    async def runs(name: str, node: str) -> None:
+        template: dict[str, Any] = kit.pod(name)
+        template["metadata"]["labels"]["app"] = "web"
+        await source.create(kinds.PODS, template, "default")
+        pod = await kit.until_running(source, name, PATIENCE)
+        assert objects.node_name(pod) == node
+
+    await decide("c3")
+    await runs("web-0", C3)
+    await decide("c2")
+    await runs("web-1", C2)
