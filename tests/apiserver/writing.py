@@ -124,6 +124,9 @@ class Writer:
                 found = old["metadata"][field]
                 raise status.precondition(kind, objects.name(old), name, wanted[field], found)
 
+        if rules.is_over(kind, old):  # only if a deletion was cut off between its two steps
+            return old if dry else self._store.remove(kind, key), True
+
         asked = options.get("gracePeriodSeconds")
         seconds = pods.grace(old, asked) if kind is kinds.PODS else 0
         if objects.is_terminating(old):

@@ -214,10 +214,18 @@ class Termination:
             await self._status_writer.patch(proxy, body, subresource="status")
 
     async def _release(self, proxy: Object) -> None:
-        if (body := feedback.without_finalizers(proxy)) is not None:
+        """Take our finalizers off, and delete the pod, whose grace period is over.
+
+        An API server deletes in two steps, the grace period of 0 and the object. One that is cut
+        off in between, as when the former leader was killed, leaves a pod that no finalizer keeps,
+        and that goes with the next deletion only.
+        """
+        body = feedback.without_finalizers(proxy)
+        if body is not None:
             proxy = await self._status_writer.patch(proxy, body)
 
-        if objects.metadata(proxy).get("deletionGracePeriodSeconds"):
+        left_over = body is None and not objects.finalizers(proxy)
+        if left_over or objects.metadata(proxy).get("deletionGracePeriodSeconds"):
             await self._client.discard(kinds.PODS, proxy, grace=0)
 
         self._last.pop(objects.key(proxy), None)

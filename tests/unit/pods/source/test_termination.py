@@ -261,6 +261,15 @@ async def test_a_last_status_that_a_leader_has_not_seen_yet_stays(world: World) 
         assert world.status()["phase"] == "Succeeded"
 
 
+async def test_a_pod_whose_deletion_was_cut_off_between_its_steps_goes(world: World) -> None:
+    """An API server first writes a grace period of 0: then its client was killed."""
+    since = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+    world.add(metadata={**since, "finalizers": []}, status={"phase": "Running"})
+    async with world.running():
+        assert world.pod() is None
+        assert world.written() == [("delete", "")]
+
+
 async def test_a_pod_that_was_never_bound_goes_at_once_with_its_candidate(world: World) -> None:
     world.target.add(world.add(node=""), allowed=False)
     async with world.running():
