@@ -25,6 +25,7 @@ from vnode.api.errors import NotFound
 from vnode.api.identity import Identity
 from vnode.api.listeners import Listeners, subscription_scope
 from vnode.api.objects import Object
+from vnode.kube import informer
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.runtime.certs.authority import Authority
@@ -33,6 +34,16 @@ from vnode.runtime.links import Link
 from vnode.runtime.supervisor import supervise
 
 SECONDS = 20.0
+OFF = {
+    kinds.CRDS,
+    kinds.CLUSTER_PROFILES,
+    kinds.TARGET_SETS,
+    kinds.CLUSTER_TARGET_SETS,
+    kinds.AUTH_TOKEN_REQUESTS,
+    kinds.MANAGED_CLUSTERS,
+    kinds.PLACEMENT_DECISIONS,
+    kinds.OCM_PLACEMENT_DECISIONS,
+}
 
 
 @pytest.fixture
@@ -163,6 +174,27 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
             del term
             await until_collected(gone)
             await client.delete(kinds.NODES, link.node_name)
+
+
+async def test_what_is_off_by_default_is_not_watched(
+    fleet: Fleet, client: Client, identity: Identity, namespace: str
+) -> None:
+    """Nothing of inventories, nor of sets and requests of ours, whose CRDs are there."""
+    async with (
+        replica(client, identity, namespace) as shared,
+        connected(fleet, client, shared, namespace) as link,
+    ):
+        authority = Authority(client, namespace)
+        await authority.load()
+        kubelet = KubeletApi(shared, authority, EventRecorder(client, "vnode"))
+        before = listeners(shared, link)
+        with subscription_scope():
+            async with background.running(Term(shared, kubelet).run()):
+                await until_all_listen(shared, link, before)
+                watched = {each.kind for each in informer._running}
+
+        assert kinds.PLACEMENT_POLICIES in watched
+        assert watched.isdisjoint(OFF)
 
 
 async def test_a_farewell_ends_with_the_term_and_is_said_in_the_next(
