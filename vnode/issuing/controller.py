@@ -23,11 +23,11 @@ from vnode.issuing import secret as secrets
 from vnode.issuing import steps
 from vnode.issuing.attempt import IssueAttempt, IssueGrant, IssuePlace
 from vnode.issuing.ending import RequestEnding
-from vnode.issuing.figures import IssueFigures
 from vnode.issuing.request import IssueSpec
 from vnode.issuing.secret import TokenPlace
 from vnode.issuing.state import IssueState
 from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
+from vnode.issuing.token_metrics import TokenMetrics
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
@@ -65,7 +65,7 @@ class TokenIssuing:
         self._chance = chance
         self._requests = Informer(local, kinds.AUTH_TOKEN_REQUESTS, optional=True)
         self._secrets = Informer(local, kinds.SECRETS, label_selector=keys.ISSUED)
-        self._figures = IssueFigures()
+        self._metrics = TokenMetrics()
         self._states: dict[str, IssueState] = {}  # of requests that exist
         self._controller: Controller[str] = Controller(
             "issued-tokens",
@@ -85,7 +85,7 @@ class TokenIssuing:
             informer.subscribe(lambda old, new: None if old and new else self._wake_all())
 
         self._links.subscribe(self._on_link, lambda _link: self._wake_all())
-        with self._figures.shown():
+        with self._metrics.shown():
             await self._work()
 
     async def _work(self) -> None:
@@ -128,7 +128,7 @@ class TokenIssuing:
         obj = self._requests.store.get(key)
         if obj is None:
             self._states.pop(key, None)
-            self._figures.note_end(key, None)
+            self._metrics.note_end(key, None)
             self._written.forget(key)
             self._secrets_written.forget(key)
             return None
@@ -160,7 +160,7 @@ class TokenIssuing:
         elif not state.wait:
             token = await self._attempt(obj, spec, place, state, progress, token)
 
-        self._figures.note_end(key, token.ends if token else None)
+        self._metrics.note_end(key, token.ends if token else None)
         if token is not None:
             progress.ends, progress.renew_at = token.ends, state.due(token)
             progress.note_end(self._clock.now())
@@ -214,11 +214,11 @@ class TokenIssuing:
         else:
             self._succeeded(objects.key(obj), state, grant, place.link)
             if grant.is_new:
-                self._figures.count("issued" if token is None else "renewed")
+                self._metrics.count("issued" if token is None else "renewed")
 
             return grant.token
 
-        self._figures.count("failed")
+        self._metrics.count("failed")
         progress.failed(failure)
         wait = state.failed(token)
         log.info(
@@ -257,7 +257,7 @@ class TokenIssuing:
             return None
 
         state.begin_end()
-        self._figures.note_end(objects.key(obj), None)
+        self._metrics.note_end(objects.key(obj), None)
         if state.wait:
             return state.wait
 
@@ -270,7 +270,7 @@ class TokenIssuing:
         except Conflict:
             return TICK  # decided from an older state
 
-        self._figures.count("revoked" if failure is None else "failed")
+        self._metrics.count("revoked" if failure is None else "failed")
         if failure is None:
             log.info("authtokenrequest/%s: revoked", objects.key(obj))
             return None

@@ -31,7 +31,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.keyed_tasks import KeyedTasks, explain
 from vnode.runtime.links import CONNECTING, Links, TargetKey
 from vnode.runtime.supervisor import supervise
-from vnode.targets import cluster_identity, conditions, departure, expiry, model, target_quota
+from vnode.targets import cluster_identity, conditions, expiry, finalizing, model, target_quota
 from vnode.targets.accesses import TargetAccess, TargetAccesses
 from vnode.targets.connection import Connection
 from vnode.targets.expiry import Renewal
@@ -93,7 +93,7 @@ class TargetController:
         self._renewer: TokenRenewer | None = None  # while this replica leads
         # Since when (monotonic) connections have no Target, and wait for a new leader.
         self._gone: dict[TargetKey, float] = {}
-        self._departing: dict[TargetKey, float] = {}  # since when (monotonic) we clean up
+        self._finalizing: dict[TargetKey, float] = {}  # since when (monotonic) we clean up
         self._running: dict[TargetKey, _Running] = {}  # an entry for each that was started
         self._tasks: KeyedTasks[TargetKey] | None = None  # set while `run` runs
 
@@ -114,7 +114,7 @@ class TargetController:
 
         known = self._targets.keys()
         for key in (*self._gone, *known):
-            if key in self._gone or departure.is_due(self._targets.get(key)):
+            if key in self._gone or finalizing.is_due(self._targets.get(key)):
                 self._controller.add(key)
 
         try:
@@ -123,7 +123,7 @@ class TargetController:
                 await reporter.run()
         finally:
             self._renewer = None
-            self._departing.clear()
+            self._finalizing.clear()
             for key in self.findings:  # what only a leader knows of them
                 self._controller.add(key)
 
@@ -163,8 +163,8 @@ class TargetController:
                 return await self._forget(key)
 
             self._gone.pop(key, None)
-            if self._leads and departure.is_due(obj):
-                return await self._depart(key, obj)
+            if self._leads and finalizing.is_due(obj):
+                return await self._finalize(key, obj)
 
             if not self._targets.fits(key):
                 await self._disconnect(key)
@@ -218,22 +218,22 @@ class TargetController:
                 return left
 
         self._gone.pop(key, None)
-        self._departing.pop(key, None)
+        self._finalizing.pop(key, None)
         self.findings.forget_cluster(key)
         await self._disconnect(key)
         metrics.forget(str(key))
         return None
 
-    async def _depart(self, key: TargetKey, obj: Object) -> float | None:
+    async def _finalize(self, key: TargetKey, obj: Object) -> float | None:
         """Clean up the cluster of a Target that is being deleted, and let the Target go.
 
         An agent that has been started meanwhile connects for that.
         """
         now, running = self._clock.monotonic(), self._running.get(key)
-        left = self._departing.setdefault(key, now) + departure.GIVEN_UP - now
+        left = self._finalizing.setdefault(key, now) + finalizing.TIMEOUT - now
         if left <= 0 or (running is not None and running.connection.is_through):
             await self._disconnect(key)
-            await departure.release(self._local, obj)
+            await finalizing.remove_finalizer(self._local, obj)
             return _RESTART  # for nothing, unless that failed
 
         if running is None or not self._is_active(key):

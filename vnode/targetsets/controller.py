@@ -29,8 +29,8 @@ from vnode.targets.target_lister import TargetLister
 from vnode.targetsets import deciding, reporting, spec
 from vnode.targetsets.deciding import MadeTarget, SetDecision, SetFacts, SetOutcome
 from vnode.targetsets.draining import NodeDrains
-from vnode.targetsets.figures import SetFigures
 from vnode.targetsets.inventory import WatchedInventory
+from vnode.targetsets.set_metrics import SetMetrics
 from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
 
@@ -78,7 +78,7 @@ class TargetSets:
         self._controller: Controller[str] = Controller("target-sets", self._reconcile, workers=1)
         self._written = Expectations(self._controller.add)
         self._writer = TargetWriter(client, clock)
-        self._figures = SetFigures()
+        self._metrics = SetMetrics()
 
     async def run(self) -> None:
         """Work until cancelled; Targets and proxy pods must be known. Without CRDs there are no
@@ -94,7 +94,7 @@ class TargetSets:
                 targets.subscribe(lambda _old, _new: self._wake_all())
 
             self._proxies.subscribe(self._on_pod)
-            with self._figures.shown():
+            with self._metrics.shown():
                 await self._controller.run()
 
     def _on_set(self, obj: Object) -> None:
@@ -153,7 +153,7 @@ class TargetSets:
 
     def _forget(self, key: str) -> None:
         self._written.forget(key)
-        self._figures.forget(key)
+        self._metrics.forget(key)
         self._forget_drains(key)
         if state := self._states.pop(key, None):
             self._drains.forget(state.uid)
@@ -293,12 +293,12 @@ class TargetSets:
         selected = facts.selected or {}
         listed = reporting.entries(decision, selected, facts.made, made)
         states = reporting.states(decision, listed)
-        self._figures.note(objects.key(obj), states, held=decision.held is not None)
+        self._metrics.note(objects.key(obj), states, held=decision.held is not None)
         news = reporting.patch(obj, decision, len(selected), listed, facts.now)
         return await self._write(obj, state, news)
 
     async def _fail(self, obj: Object, state: _SetState, outcome: SetOutcome) -> float | None:
-        self._figures.forget(objects.key(obj))
+        self._metrics.forget(objects.key(obj))
         return await self._write(obj, state, reporting.failure(obj, outcome, self._clock.now()))
 
     async def _write(self, obj: Object, state: _SetState, news: Object | None) -> float | None:

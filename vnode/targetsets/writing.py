@@ -14,7 +14,7 @@ from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
-from vnode.targets import cluster_identity, departure
+from vnode.targets import cluster_identity, finalizing
 from vnode.targets.profiles import remembering
 from vnode.targetsets import deciding, spec
 from vnode.targetsets.deciding import SetOutcome
@@ -88,7 +88,7 @@ class TargetWriter:
         try:
             held = keys.CLEAN_UP in objects.finalizers(target)
             if not held and cluster_identity.recorded(target):
-                await departure.hold(self._client, target)
+                await finalizing.add_finalizer(self._client, target)
         except (Conflict, NotFound):
             return  # its event wakes the set
 

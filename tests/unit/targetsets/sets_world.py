@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.informer import Informer
 from vnode.pods.source import proxy_state
 from vnode.runtime.links import TargetKey
-from vnode.targets import departure
+from vnode.targets import finalizing
 from vnode.targets.profiles.config import InventoryConfig
 from vnode.targets.target_lister import TargetLister
 from vnode.targetsets.controller import TargetSets
@@ -146,7 +146,7 @@ class SetsWorld:
         if self.connects and old is None and new is not None:
             self.connect(objects.name(new))
 
-        if new is not None and departure.is_due(new):
+        if new is not None and finalizing.is_due(new):
             self.server.remove(kinds.CLUSTER_TARGETS, objects.name(new))  # its cluster is clean
 
     @asynccontextmanager

@@ -16,7 +16,7 @@ from vnode.api.errors import Conflict, Denied, NotFound
 from vnode.api.objects import Object
 from vnode.kube.client import Client
 
-GIVEN_UP: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds for which a leader tries, until a Target goes without the clean-up."""
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ def is_due(target: Object | None) -> bool:
     )
 
 
-async def hold(client: Client, target: Object) -> None:
+async def add_finalizer(client: Client, target: Object) -> None:
     """Have a Target that is about to be deleted wait for the clean-up."""
     await _write(client, target, [*objects.finalizers(target), keys.CLEAN_UP])
 
 
-async def release(client: Client, target: Object) -> None:
+async def remove_finalizer(client: Client, target: Object) -> None:
     """Let a Target go; its cluster is clean, or was given up."""
     try:
         left = [name for name in objects.finalizers(target) if name != keys.CLEAN_UP]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from vnode.telemetry import metrics
 
 
-class SetFigures:
+class SetMetrics:
     """The metrics of one term; sets by name, or `namespace/name`."""
 
     def __init__(self) -> None:

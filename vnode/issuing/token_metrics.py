@@ -9,7 +9,7 @@ from datetime import datetime
 from vnode.telemetry import metrics
 
 
-class IssueFigures:
+class TokenMetrics:
     """The metrics of one term."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from vnode.api.objects import Object
 from vnode.kube.endpoint import Trust
 from vnode.kube.events import EventRecorder
 from vnode.runtime.links import Links
-from vnode.targets import departure
+from vnode.targets import finalizing
 from vnode.targets.controller import TargetController
 from vnode.targets.target_lister import TargetLister
 
@@ -88,7 +88,7 @@ async def test_an_agent_that_is_started_later_cleans_up(
         await cluster.delete()
         await asyncio.sleep(seconds)
 
-    await asyncio.sleep(10 * departure.GIVEN_UP)
+    await asyncio.sleep(10 * finalizing.TIMEOUT)
     async with cluster.agent():
         await asyncio.sleep(30)
         assert (cluster.target(), cluster.copies()) == (None, [])
@@ -100,7 +100,7 @@ async def test_a_target_that_cannot_be_reached_goes_after_a_while(
     cluster = Cluster(clock, monkeypatch, {"kubeconfigSecret": {"name": "none"}})
     async with cluster.agent():
         await cluster.delete()
-        await asyncio.sleep(departure.GIVEN_UP - 5)
+        await asyncio.sleep(finalizing.TIMEOUT - 5)
         assert cluster.target() is not None
         await asyncio.sleep(10)
         assert (cluster.target(), cluster.copies()) == (None, ["copy"])
@@ -112,7 +112,7 @@ async def test_who_does_not_lead_leaves_it_to_the_leader(
     cluster = Cluster(clock, monkeypatch, {"self": True})
     async with cluster.agent(leads=False):
         await cluster.delete()
-        await asyncio.sleep(10 * departure.GIVEN_UP)
+        await asyncio.sleep(10 * finalizing.TIMEOUT)
         assert (cluster.target() is None, cluster.copies()) == (False, ["copy"])
 
 
