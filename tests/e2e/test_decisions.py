@@ -70,11 +70,11 @@ async def test_new_pods_follow_a_decision_and_running_ones_stay(
 
     await decide(source, of_placement("web"))
     message = await until_decided(source, "False", "NoClusters")
-    assert message == "pods of the policy wait: placement/default/web is for no clusters"
+    assert message == "pods of the policy stay pending: placement/default/web selects no clusters"
     await scale(source, 5)
     pods = await until_there(source, c2=2, c3=2, waiting=1)
     waiting = next(objects.name(pod) for pod in pods.values() if not objects.node_name(pod))
-    said = "placementpolicy/web: placement/default/web is for no clusters"
+    said = "placementpolicy/web: placement/default/web selects no clusters"
 
     def waits(pod: dict[str, Any]) -> bool:
         condition = objects.condition(pod, "PodScheduled") or {}

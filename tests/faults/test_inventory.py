@@ -246,7 +246,7 @@ async def test_pods_follow_a_decision_about_profiles(source: Client) -> None:
         await decisions.decide(source, decisions.of_profiles("web", *named))
         await kit.until_one(
             *(source, kinds.PLACEMENT_POLICIES, "web", "default"),
-            lambda policy: f"is for {', '.join(named)}" in decided(policy),
+            lambda policy: f"selects {', '.join(named)}" in decided(policy),
             PATIENCE,
         )
 

@@ -170,7 +170,7 @@ async def test_pods_wait_for_a_decision_follow_it_and_move_if_the_policy_says_so
     await place(source, "gpu", numberOfClusters=1, predicates=[{"requiredClusterSelector": GPU}])
     await until_decided(source, "gpu")
     await deploy(source, "gpu", 3)
-    empty = "placementpolicy/gpu: placement/default/gpu is for no clusters"
+    empty = "placementpolicy/gpu: placement/default/gpu selects no clusters"
     await until_wait(source, "gpu", 3, empty)
 
     await label(source, BERLIN, accelerator="t4")

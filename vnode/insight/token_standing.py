@@ -59,7 +59,7 @@ def read(obj: Object, now: datetime) -> TokenStanding:
         return TokenStanding(False, UNSEEN, "no agent has carried it out yet", _STEPS[0])
 
     if not is_good:
-        message = f"the token ended at {objects.timestamp(ends)}"
+        message = f"the token expired at {objects.timestamp(ends)}"
         return TokenStanding(False, _ENDED, message, steps.EXPIRED, ends, renew_at)
 
     retrieved = _condition(obj, IssueStep.TOKEN.value)

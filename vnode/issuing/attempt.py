@@ -50,7 +50,7 @@ class IssuePlace(NamedTuple):
 
         is_profile = spec.cluster.kind == PROFILES
         reason = "InvalidTargetClusterProfile" if is_profile else "TargetNotFound"
-        what = "no Target is made of" if is_profile else "there is no"
+        what = "no Target references" if is_profile else "there is no"
         raise StepFailed(IssueStep.VALID, reason, f"{what} {spec.cluster}")
 
     def usable(self, spec: IssueSpec) -> Link:
@@ -94,7 +94,7 @@ class IssueAttempt:
         """Go the steps; StepFailed says which one could not be done, and why."""
         place.check_known(spec)
         rights = await self._check(obj, spec)
-        progress.done(IssueStep.VALID, "Valid", "its author may have this issued")
+        progress.done(IssueStep.VALID, "Valid", "its author is authorized to request this token")
         link = place.usable(spec)
         await self._keep_until_revoked(obj)
         target = TargetSetup(link.client, rights, spec, objects.key(obj))
@@ -124,8 +124,8 @@ class IssueAttempt:
             raise StepFailed(
                 IssueStep.VALID,
                 "AuthorUnknown",
-                "nobody has recorded who created it: vnode's webhook was not called, or its key is "
-                "a new one; delete it, and create it again",
+                "its author is unknown: vnode's webhook was not called when it was created, or the "
+                "webhook's key has been replaced; delete the request, and create it again",
             )
 
         rights = AuthorRights(self._local, author)

@@ -13,8 +13,8 @@ from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
 
 _CURE = (
-    f"if it never comes back, remove finalizer {keys.ISSUED_TOKEN} of this object: what was made "
-    "there stays, and a token is good until it ends"
+    f"if it never comes back, remove finalizer {keys.ISSUED_TOKEN} of this object: what was "
+    "created there stays, and a token is valid until it expires"
 )
 
 
@@ -35,7 +35,7 @@ class RequestEnding:
         if (link := place.answering) is None:
             why = "does not answer" if place.link else "is not connected"
             reason = "TargetUnreachable" if place.link else "TargetNotFound"
-            return reason, f"{spec.cluster} {why}: the rights there are taken away later; {_CURE}"
+            return reason, f"{spec.cluster} {why}: the permissions there are revoked later; {_CURE}"
 
         recorded = objects.status(obj).get("clusterUID")
         if recorded and link.cluster_uid and recorded != link.cluster_uid:

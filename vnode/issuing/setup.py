@@ -64,18 +64,18 @@ class TargetSetup:
         where = f"service account {namespace}/{name}"
         if found is None:
             await self._create(step, kind, {"metadata": self._metadata(name, namespace)})
-            return "ServiceAccountCreated", f"{where} was made"
+            return "ServiceAccountCreated", f"{where} was created"
 
         if objects.is_terminating(found):
             raise StepFailed(step, "ServiceAccountMarkedForDeletion", f"{where} is being deleted")
 
         await self._share(step, kind, found)
-        return "ServiceAccountFound", f"{where} is there"
+        return "ServiceAccountFound", f"{where} exists"
 
     async def roles(self, step: IssueStep, roles: Sequence[RequestedRole]) -> str:
         """Find or make roles; return the message of the condition."""
         made = [await self._role(step, role) for role in roles]
-        return f"{len(roles)} roles: {made.count(False)} found, {made.count(True)} made"
+        return f"{len(roles)} roles: {made.count(False)} found, {made.count(True)} created"
 
     async def bindings(self, step: IssueStep, roles: Sequence[RequestedRole]) -> str:
         """Bind the account to roles; return the message of the condition."""
@@ -112,7 +112,7 @@ class TargetSetup:
         self, step: IssueStep, role: RequestedRole, rules: Sequence[Object], verb: str
     ) -> None:
         if lacking := await self._rights.lacks(role, rules, verb):
-            raise StepFailed(step, AUTHOR_MAY_NOT, f"{role} is not given: {lacking}")
+            raise StepFailed(step, AUTHOR_MAY_NOT, f"cannot grant {role}: {lacking}")
 
     async def _binding(self, step: IssueStep, role: RequestedRole) -> None:
         name, kind = self._spec.binding_name(role), role.binding_kind

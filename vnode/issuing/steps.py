@@ -59,9 +59,9 @@ class IssueProgress:
 
         when = objects.timestamp(self.ends)
         if now >= self.ends:
-            self.outcomes[EXPIRED] = (True, "TokenEnded", f"the token ended at {when}")
+            self.outcomes[EXPIRED] = (True, "TokenEnded", f"the token expired at {when}")
         else:
-            self.outcomes[EXPIRED] = (False, "TokenValid", f"the token ends at {when}")
+            self.outcomes[EXPIRED] = (False, "TokenValid", f"the token expires at {when}")
 
 
 def status_patch(obj: Object, progress: IssueProgress, now: datetime) -> Object:

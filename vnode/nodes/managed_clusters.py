@@ -27,11 +27,11 @@ from vnode.runtime.served_kinds import ServedKind
 _CRD_TASK: Final = "crd"
 _CLUSTERS_TASK: Final = "clusters"
 _UNREADABLE: Final = (
-    "taints stay as they are: {error}; bind ClusterRole vnode-managed-clusters to the agent "
+    "taints are not synced: {error}; bind ClusterRole vnode-managed-clusters to the agent "
     "(managedClusterTaints.enabled of the chart); it is noticed within minutes"
 )
 _NOT_SERVED: Final = (
-    f"taints stay as they are: this cluster does not serve {kinds.MANAGED_CLUSTERS.resource} of "
+    f"taints are not synced: this cluster does not serve {kinds.MANAGED_CLUSTERS.resource} of "
     f"version {kinds.MANAGED_CLUSTERS.version}"
 )
 
@@ -89,7 +89,7 @@ class ManagedClusters:
             return None
 
         if name not in self._clusters.store:
-            why = f"taints stay as they are: there is no ManagedCluster {name}"
+            why = f"taints are not synced: there is no ManagedCluster {name}"
             return TaintSyncStatus(False, "ManagedClusterNotFound", why)
 
         return TaintSyncStatus(True, "TaintsSynced", f"taints are those of ManagedCluster {name}")

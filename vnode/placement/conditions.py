@@ -73,23 +73,23 @@ def merged(obj: Object, wanted: Objects) -> Objects | None:
 def decided(decision: ClusterDecision, nodes: Iterable[DecidedNode]) -> tuple[bool, str, str]:
     """Return status, reason and message of Decided, for a decision that was read."""
     if decision.problem:
-        return False, decision.reason, f"pods of the policy wait: {decision.problem}"
+        return False, decision.reason, f"pods of the policy stay pending: {decision.problem}"
 
     if not decision.clusters and not decision.oddities:
-        why = f"pods of the policy wait: {decision.reference} is for no clusters"
+        why = f"pods of the policy stay pending: {decision.reference} selects no clusters"
         return False, NO_CLUSTERS, why
 
     if missing := decision.without_nodes(nodes):
         cure = "create a Target or ClusterTarget for each"
         listed = _listed(missing)
-        why = f"{decision.reference} is for clusters without a virtual node: {listed}; {cure}"
+        why = f"{decision.reference} selects clusters without a virtual node: {listed}; {cure}"
         return False, UNKNOWN_CLUSTERS, why
 
     if decision.oddities:
-        return False, INCOMPLETE, f"a part is left out: {'; '.join(decision.oddities)}"
+        return False, INCOMPLETE, f"some entries are ignored: {'; '.join(decision.oddities)}"
 
     names = [cluster.name for cluster in decision.clusters]
-    return True, DECIDED, f"{decision.reference} is for {_listed(names)}"
+    return True, DECIDED, f"{decision.reference} selects {_listed(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -53,7 +53,7 @@ def control_plane(target: Object, told: Object | None, now: datetime) -> Object 
 
     holds, message = told["status"] == "True", str(told.get("message") or "")[:MESSAGE_LIMIT]
     reason = str(told.get("reason") or "Unknown")
-    text = f"the inventory says: {message}" if message else "so the inventory says"
+    text = f"the inventory says: {message}" if message else "reported by the inventory"
     return build(target, CONTROL_PLANE_HEALTHY, holds, reason[:_REASON_LIMIT], text, now)
 
 
@@ -71,7 +71,7 @@ def agent(target: Object, link: Link, now: datetime) -> Object | None:
         return build(target, AGENT, False, "NotVnode", text, now)
 
     text = (
-        f"vnode {version} has given no sign of life for minutes: it does not run, or Admiralty has "
+        f"vnode {version} has sent no heartbeat for minutes: it does not run, or Admiralty has "
         "replaced it; until it does, the target is taken for one that runs Admiralty"
     )
     return build(target, AGENT, False, "Silent", text, now)

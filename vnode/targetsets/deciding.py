@@ -157,8 +157,11 @@ def _choose(selected: Mapping[str, Object], facts: SetFacts, decision: SetDecisi
 
         for other in profiles:
             if other != first:
-                message = f"the Target {name} is made of the profile {first}: rename one of them"
-                decision.refused[other] = SetOutcome(NAME_TAKEN, message)
+                decision.refused[other] = SetOutcome(
+                    NAME_TAKEN,
+                    f"Target {name} already belongs to ClusterProfile {first}: rename one of the "
+                    "profiles",
+                )
 
 
 def _age(key: str, profile: Object) -> tuple[str, str]:
@@ -173,14 +176,14 @@ def _hold(facts: SetFacts, gone: Iterable[str]) -> SetOutcome | None:
 
     if facts.selected is None:
         return SetOutcome(
-            NOT_SERVED, "this cluster does not serve ClusterProfiles any more: nothing is removed"
+            NOT_SERVED, "this cluster no longer serves ClusterProfiles: removals are held"
         )
 
     if facts.confirmed:
         return None
 
     if facts.is_empty:
-        return SetOutcome(EMPTY, "there are no ClusterProfiles any more: nothing is removed")
+        return SetOutcome(EMPTY, "no ClusterProfile is left: removals are held")
 
     # Those that are not marked yet would be so at once, however long that had to wait.
     marks = (facts.made[name].gone_since for name in lost)
@@ -189,8 +192,8 @@ def _hold(facts: SetFacts, gone: Iterable[str]) -> SetOutcome | None:
     if facts.held or most_at_once:
         return SetOutcome(
             MOST_GONE,
-            f"{len(lost)} of {len(facts.made)} profiles are gone, most of them at once: nothing is "
-            "removed",
+            f"{len(lost)} of {len(facts.made)} ClusterProfiles are gone, most of them within a "
+            "minute: removals are held",
         )
 
     return None

@@ -24,10 +24,10 @@ PROFILE_GONE: Final = "ProfileGone"
 CORDONED: Final = "Cordoned"
 DRAINING: Final = "Draining"
 _CONFIRM: Final = (
-    'to have them removed, annotate the set: vnode.dev/confirm-removal="{generation}"; to have '
-    "nothing removed, put the profiles back"
+    'to remove their Targets, annotate the set: vnode.dev/confirm-removal="{generation}"; to keep '
+    "them, restore the ClusterProfiles"
 )
-_RETURN: Final = "install the inventory's CRD again, and put the profiles back"
+_RETURN: Final = "install the inventory's CRD again, and restore the ClusterProfiles"
 
 
 def is_held(obj: Object) -> bool:
@@ -133,7 +133,7 @@ def _changes(
 ) -> Object | None:
     made = [status_conditions.build(obj, READY, told.reason == TARGETS_READY, *told, now)]
     if counts is not None:
-        message = "nothing is held"
+        message = "no removal is held"
         if held is not None:
             generation = objects.metadata(obj).get("generation", 0)
             cure = _RETURN if held.reason == NOT_SERVED else _CONFIRM.format(generation=generation)

@@ -62,7 +62,7 @@ def check(*sets: Object, **more: Any) -> list[Finding]:
     return list(set_checks.check(ClusterFacts("here", NOW, target_sets=list(sets), **more)))
 
 
-GONE = SetOutcome(deciding.MOST_GONE, "3 of 4 profiles are gone: nothing is removed")
+GONE = SetOutcome(deciding.MOST_GONE, "3 of 4 ClusterProfiles are gone: removals are held")
 UNSERVED = SetOutcome(deciding.NOT_SERVED, "this cluster does not serve ClusterProfiles any more")
 TAKEN = SetOutcome(deciding.NAME_TAKEN, "clustertarget/c3 was made by hand: delete it, or leave it")
 LONG = SetOutcome(deciding.NAME_INVALID, "too long")
@@ -100,9 +100,11 @@ def test_profiles_without_a_target_are_named_with_the_reason() -> None:
     names = [f"fleet/{letter * 99}" for letter in "abcde"]
     [long, taken] = check(kept(refused={**dict.fromkeys(names, LONG), "fleet/z": TAKEN}))
     assert (long.level, taken.level) == (Level.FAIL, Level.WARN)
-    assert long.text.startswith(f"NameInvalid: no Target is made of {names[0]}")
+    assert long.text.startswith(f"NameInvalid: no Target for ClusterProfile {names[0]}")
     assert long.text.endswith("and 2 more")
-    assert taken.text.startswith("NameTaken: no Target is made of fleet/z: other Targets have")
+    assert taken.text.startswith(
+        "NameTaken: no Target for ClusterProfile fleet/z: other Targets have"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ async def test_the_profile_of_a_set_that_is_gone_is_as_it_is_remembered(clock: C
     facts, _endpoint = await trying_profiles.read(client, reference, None, last)
     profile, *_others = profile_checks.check("target c2", facts)
     assert profile.level is Level.WARN
-    assert "until its set ends it" in profile.text
+    assert "until its set deletes the Target" in profile.text
     facts, _endpoint = await trying_profiles.read(client, reference, None)
     [profile] = profile_checks.check("target c2", facts)
     assert profile.level is Level.FAIL

@@ -155,7 +155,7 @@ def test_requests_that_nobody_issues_are_a_failure() -> None:
         (request(FORBIDDEN, None), Level.FAIL, "Forbidden: may not", token_checks.TARGET_ROLE),
         (request(FORBIDDEN), Level.WARN, "the token that there is ends on", "in the target"),
         (request(renewal=-HOUR), Level.WARN, "has not been renewed since", "its log"),
-        (request(None, -HOUR), Level.FAIL, "TokenEnded: the token ended", "log of the agent"),
+        (request(None, -HOUR), Level.FAIL, "TokenEnded: the token expired", "log of the agent"),
         (
             request(StepFailed(IssueStep.TOKEN, "Forbidden", f"bind {SECRETS_ROLE}")),
             Level.WARN,

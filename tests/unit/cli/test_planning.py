@@ -258,7 +258,7 @@ def test_a_plan_is_for_the_clusters_decided_and_tells_what_is_wrong_with_the_dec
     made = plan(following, seen, replicas=3)
     assert [each.cluster for each in made.accounts[0].targets if each.planned] == [node_of("b")]
     assert made.notes[0] == (
-        "placementdecision/team-a/gpu is for clusters without a virtual node: "
+        "placementdecision/team-a/gpu selects clusters without a virtual node: "
         "fleet/admiralty-x; create a Target or ClusterTarget for each"
     )
     made = plan(following, view(nodes=nodes), replicas=3)

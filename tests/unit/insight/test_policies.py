@@ -99,7 +99,7 @@ def test_the_reason_of_the_place_is_told_with_the_decision() -> None:
 
 
 def test_a_decision_that_cannot_be_used_is_told() -> None:
-    undecided = {"type": "Decided", "status": "False", "message": "placement/x is for no clusters"}
+    undecided = {"type": "Decided", "status": "False", "message": "placement/x selects no clusters"}
     of_web = policy(**counted())
     of_web["status"]["conditions"].append(undecided)
     assert policies.message(of_web) == undecided["message"]

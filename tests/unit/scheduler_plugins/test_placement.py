@@ -218,12 +218,12 @@ def test_a_cluster_that_was_not_decided_for_is_out_and_the_decision_is_named() -
     world = World(policy, a=AMPLE, b=AMPLE)
     result = world.cycle(of_web("p"))
     assert [node.name for node in result.feasible] == ["a"]
-    message = "placementpolicy/web: placement/default/gpu is for other clusters"
+    message = "placementpolicy/web: placement/default/gpu selects other clusters"
     assert result.statuses["b"].message == message
     assert result.statuses["b"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     world.policy.policy = replace(policy, decision=ClusterDecision(named))
     result = world.cycle(of_web("p"))
     assert not result.feasible
     assert {status.message for status in result.statuses.values()} == {
-        "placementpolicy/web: placement/default/gpu is for no clusters"
+        "placementpolicy/web: placement/default/gpu selects no clusters"
     }

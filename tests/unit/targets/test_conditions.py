@@ -71,7 +71,7 @@ def test_another_status_or_reason_is_news_another_wording_is_not():
     ("version", "runs", "status", "reason", "says"),
     [
         ("0.1.0", True, "True", "Vnode", "the target runs vnode 0.1.0"),
-        ("0.1.0", False, "False", "Silent", "vnode 0.1.0 has given no sign of life"),
+        ("0.1.0", False, "False", "Silent", "vnode 0.1.0 has sent no heartbeat"),
         ("", False, "False", "NotVnode", "the target's agent is not vnode's"),
     ],
 )

@@ -85,7 +85,7 @@ async def test_of_two_profiles_of_one_name_the_older_has_the_target(clock: Clock
         await asyncio.sleep(3)
         assert world.target("east")["spec"]["clusterProfile"]["namespace"] == "team"
         assert world.reasons()["fleet/east"] == "NameTaken"
-        assert "rename one of them" in world.message()
+        assert "rename one of the profiles" in world.message()
 
 
 async def test_of_two_sets_the_first_keeps_its_target(clock: Clock) -> None:

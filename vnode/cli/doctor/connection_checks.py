@@ -118,7 +118,7 @@ def _details(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, st
         if not version:
             yield "its agent", (Level.OK, "Admiralty's, not vnode's", "")
         elif not runs_vnode:
-            text = f"vnode {version} has given no sign of life for minutes"
+            text = f"vnode {version} has sent no heartbeat for minutes"
             yield "its agent", (Level.WARN, text, _SILENT)
         elif version != __version__:
             text = f"it is vnode {version}, this is {__version__}"

@@ -22,12 +22,12 @@ def check(place: str, facts: ProfileFacts) -> Iterator[Finding]:
     profile = facts.profile or {}
     told = objects.condition(profile, describing.CONTROL_PLANE) or {}
     if facts.failure:
-        text = f"{facts.failure}; the connection lasts by what it last said, until its set ends it"
+        text = f"{facts.failure}; its last status counts until its set deletes the Target"
         yield Finding(place, "profile", Level.WARN, text, "vnode get targetsets -o wide says more")
     elif told.get("status") == "False":
         text = f"{name}: the inventory says that the control plane does not work: "
         text += str(told.get("message") or told.get("reason"))
-        cure = "see that cluster; vnode goes by its own probes"
+        cure = "see that cluster; vnode uses its own probes"
         yield Finding(place, "profile", Level.WARN, text, cure)
     else:
         yield Finding(place, "profile", Level.OK, f"{name} is there")

@@ -27,7 +27,7 @@ _CURES: Final = {
     deciding.NOT_CREATED: f"see that ClusterRole {ROLE} is bound to the agent, and its log",
 }
 """By the reasons why a profile has no Target."""
-_RESTORE: Final = "install the inventory's CRD again, and put the profiles back"
+_RESTORE: Final = "install the inventory's CRD again, and restore the ClusterProfiles"
 
 
 def check(facts: ClusterFacts) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def _held(facts: ClusterFacts, name: str, obj: Object) -> Finding:
     if condition.get("reason") == deciding.NOT_SERVED:
         return Finding(facts.name, name, Level.FAIL, text, _RESTORE)
 
-    cure = f"put the profiles back; if these clusters are really gone: {_confirmation(obj)}"
+    cure = f"restore the ClusterProfiles; if the clusters are really gone: {_confirmation(obj)}"
     return Finding(facts.name, name, Level.FAIL, text, cure)
 
 
@@ -96,7 +96,7 @@ def _unusable(facts: ClusterFacts, name: str, ready: Object, entries: Objects) -
     more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
     level = Level.WARN if reason == deciding.NAME_TAKEN else Level.FAIL
     why = ": other Targets have these names" if reason == deciding.NAME_TAKEN else ""
-    text = f"{reason}: no Target is made of {named}{more}{why}"
+    text = f"{reason}: no Target for ClusterProfile {named}{more}{why}"
     if len(entries) == 1 and ready.get("reason") == reason:
         text = f"{reason}: {ready.get('message')}"
 

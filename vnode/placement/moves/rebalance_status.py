@@ -101,7 +101,7 @@ def not_planned(missing: Iterable[str]) -> RebalanceOutcome:
     """Return the outcome for workloads that have no pods, or no plan."""
     names = sorted(missing)
     shown = ", ".join(names[:_NAMES_SHOWN])
-    message = f"{shown}: no placement policy of mode Spread, Fill or Single is for such pods"
+    message = f"{shown}: no placement policy of mode Spread, Fill or Single applies to these pods"
     return RebalanceOutcome(RebalancePhase.FAILED, "NotPlanned", message)
 
 

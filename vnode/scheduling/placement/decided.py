@@ -106,7 +106,7 @@ class ClusterDecision:
         if self.problem:
             return self.problem
 
-        return f"{self.reference} is for {'other' if self.clusters else 'no'} clusters"
+        return f"{self.reference} selects {'other' if self.clusters else 'no'} clusters"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def resolve(
     if not config.believes(namespace):
         raise ProfileRefused(
             refusals.NOT_BELIEVED,
-            f"{name} is not believed: a profile chooses where credentials are sent, and the "
+            f"{name} is not trusted: a profile chooses where credentials are sent, and the "
             f"agent's configuration (inventory.namespaces) does not list {namespace}",
         )
 

@@ -90,8 +90,8 @@ def test_order_means_nothing_in_other_modes() -> None:
 
 def test_a_node_is_rejected_in_words() -> None:
     assert policy("a").rejects(NODES[0]) == ""
-    assert policy("a").rejects(NODES[1]) == "placement/default/web is for other clusters"
-    assert policy().rejects(NODES[1]) == "placement/default/web is for no clusters"
+    assert policy("a").rejects(NODES[1]) == "placement/default/web selects other clusters"
+    assert policy().rejects(NODES[1]) == "placement/default/web selects no clusters"
 
 
 ALL = "PolicyChanged ClusterJoined LabelsChanged DecisionChanged"

@@ -97,7 +97,7 @@ async def test_slices_name_the_profiles_of_targets(clock: Clock) -> None:
         await settled()
         assert fleet.decided() == (
             *("True", "Decided"),
-            "placementdecision/default/web is for fleet/p-b, fleet/p-a, fleet/gone",
+            "placementdecision/default/web selects fleet/p-b, fleet/p-a, fleet/gone",
         )
         fleet.server.remove(SIG, "web-1", "default")
         await settled()
@@ -121,7 +121,7 @@ async def test_placements_name_clusters_by_label_or_target(clock: Clock) -> None
         assert heard == [["b"], []]
         assert fleet.decided()[1:] == (
             "NoClusters",
-            "pods of the policy wait: placement/default/web is for no clusters",
+            "pods of the policy stay pending: placement/default/web selects no clusters",
         )
 
 
