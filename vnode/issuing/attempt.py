@@ -10,13 +10,12 @@ from vnode.api.authors import RecordedAuthors
 from vnode.api.clock import Clock
 from vnode.api.errors import AlreadyExists, ConfigError, Conflict, Denied, NotFound, VnodeError
 from vnode.api.objects import Object
-from vnode.issuing import secret as secrets
-from vnode.issuing import setup
+from vnode.issuing import setup, token_secret
 from vnode.issuing.request import PROFILES, IssueSpec
 from vnode.issuing.rights import AuthorRights
-from vnode.issuing.secret import TokenPlace
 from vnode.issuing.setup import TargetSetup
 from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
+from vnode.issuing.token_secret import TokenPlace
 from vnode.kube import account_tokens
 from vnode.kube.client import Client
 from vnode.runtime.expectations import Expectations
@@ -154,11 +153,11 @@ class IssueAttempt:
     ) -> IssueGrant:
         place = TokenPlace.of(link.client.endpoint, link.cluster_uid or "")
         before = await self._present(obj)
-        token = secrets.token_of(before, place, spec)
+        token = token_secret.token_of(before, place, spec)
         if is_new := token is None or is_due(token):
             token = await self._request(link.client, spec)
 
-        wanted = secrets.build(obj, place, spec, token.text)
+        wanted = token_secret.build(obj, place, spec, token.text)
         if before is not None and before.get("data") == wanted["data"]:
             return IssueGrant(token)
 
@@ -183,7 +182,7 @@ class IssueAttempt:
         except NotFound:
             return None
 
-        if not secrets.is_of(found, obj):
+        if not token_secret.is_of(found, obj):
             text = (
                 f"there is a Secret {objects.name(obj)} that was not made for this request: delete "
                 "it, or give the request another name"

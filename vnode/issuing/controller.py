@@ -19,15 +19,14 @@ from vnode.api.clock import TICK, Clock
 from vnode.api.errors import Conflict
 from vnode.api.objects import Object
 from vnode.issuing import request as requests
-from vnode.issuing import secret as secrets
-from vnode.issuing import steps
+from vnode.issuing import steps, token_secret
 from vnode.issuing.attempt import IssueAttempt, IssueGrant, IssuePlace
 from vnode.issuing.ending import RequestEnding
 from vnode.issuing.request import IssueSpec
-from vnode.issuing.secret import TokenPlace
 from vnode.issuing.state import IssueState
 from vnode.issuing.steps import IssueProgress, IssueStep, StepFailed
 from vnode.issuing.token_metrics import TokenMetrics
+from vnode.issuing.token_secret import TokenPlace
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.runtime.controller import Controller
@@ -154,7 +153,7 @@ class TokenIssuing:
         """Have a request's token exist, and its status say so."""
         progress = IssueProgress()
         secret = self._secret(key, obj, state)
-        token = secrets.stored_token(secret, spec) if secret is not None else None
+        token = token_secret.stored_token(secret, spec) if secret is not None else None
         if token is not None and self._is_current(secret, spec, place.link, state, token):
             state.failures = 0
         elif not state.wait:
@@ -174,7 +173,7 @@ class TokenIssuing:
         if self._secrets_written.pending(key, found or {}):
             return state.secret
 
-        return found if found is not None and secrets.is_of(found, obj) else None
+        return found if found is not None and token_secret.is_of(found, obj) else None
 
     def _is_current(
         self,
@@ -189,8 +188,10 @@ class TokenIssuing:
             return False
 
         place = TokenPlace.of(link.client.endpoint, link.cluster_uid or "")
-        wanted = secrets.data(place, spec, token.text)
-        return secrets.token_of(secret, place, spec) is not None and secret.get("data") == wanted
+        wanted = token_secret.data(place, spec, token.text)
+        return (
+            token_secret.token_of(secret, place, spec) is not None and secret.get("data") == wanted
+        )
 
     async def _attempt(
         self,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import NotFound, VnodeError
 from vnode.api.objects import Object
-from vnode.issuing import revocation, setup
-from vnode.issuing import secret as secrets
+from vnode.issuing import revocation, setup, token_secret
 from vnode.issuing.attempt import IssuePlace
 from vnode.issuing.request import IssueSpec
 from vnode.kube.client import Client
@@ -58,7 +57,7 @@ class RequestEnding:
         except NotFound:
             return
 
-        if secrets.is_of(found, obj):
+        if token_secret.is_of(found, obj):
             await self._local.discard(kinds.SECRETS, found)
 
     async def _let_go(self, obj: Object) -> None:

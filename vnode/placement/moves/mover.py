@@ -20,7 +20,7 @@ from vnode.api.token_bucket import TokenBucket
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.eviction import evict
-from vnode.placement.moves import telling, workload_state
+from vnode.placement.moves import move_events, workload_state
 from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
 from vnode.placement.moves.room_tracker import MoveContext, OtherMoves, RoomTracker
 from vnode.placement.moves.under_way import Move
@@ -153,11 +153,11 @@ class Mover:
             delay = await self._take(key, decision.evictions[0], context, reason)
             return True, delay, decision
 
-        decision = replace(decision, why=telling.blocked(decision, context.snapshot))
+        decision = replace(decision, why=move_events.blocked(decision, context.snapshot))
         if decision.is_stuck and reason in _TOLD and moves.stuck != decision.why:
             moves.stuck = decision.why
             policy = self._policies.get(view.policy_key)
-            telling.blocked_on(self._events, policy, key.workload, reason, decision)
+            move_events.blocked_on(self._events, policy, key.workload, reason, decision)
 
         # Ages and back-offs pass without an event.
         return False, min(wait or PATIENT, PATIENT) if decision.left else None, decision
@@ -233,7 +233,7 @@ class Mover:
         known = frozenset(view.workload.members)
         move = Move(eviction.uid, objects.key(pod), eviction.target, known, reason)
         moves.begin(view, move)  # other workloads look while the eviction is on its way
-        why = telling.explanation(view.policy, reason, eviction, context.snapshot)
+        why = move_events.explanation(view.policy, reason, eviction, context.snapshot)
         self._replacements.await_replacement(pod, why)
         try:
             await evict(self._client, pod)
@@ -245,7 +245,7 @@ class Mover:
             moves.refused = error.message
             metrics.MOVES_REFUSED.labels(reason.value).inc()
             self._demands.report(key, reason, moves, Decision(left=1))
-            telling.refused(self._events, policy, pod, error.message)
+            move_events.refused(self._events, policy, pod, error.message)
             return max(_REFUSED, getattr(error, "retry_after", 0.0))
         except BaseException:
             self._withdraw(context, move, pod)
@@ -254,7 +254,7 @@ class Mover:
         moves.refused = moves.stuck = ""
         log.info("%s: %s", objects.key(pod), why)
         self._demands.moved(key, reason, moves)
-        telling.moved(self._events, policy, pod, why)
+        move_events.moved(self._events, policy, pod, why)
         return 0.0
 
     def _withdraw(self, context: MoveContext, move: Move, pod: Object) -> None:

@@ -42,12 +42,12 @@ def shown(node: str, snapshot: Snapshot) -> str:
 
 def moved(events: EventRecorder, policy: Object | None, pod: Object, why: str) -> None:
     """Tell it on the pod, and on its policy."""
-    _tell(events, policy, pod, NORMAL, MOVED, why)
+    _record(events, policy, pod, NORMAL, MOVED, why)
 
 
 def refused(events: EventRecorder, policy: Object | None, pod: Object, why: str) -> None:
     """Tell on the pod, and on its policy, that the pod cannot be evicted now."""
-    _tell(events, policy, pod, WARNING, WAITS, f"cannot be moved yet: {why}")
+    _record(events, policy, pod, WARNING, WAITS, f"cannot be moved yet: {why}")
 
 
 def blocked_on(
@@ -63,7 +63,7 @@ def blocked_on(
         _tell_policy(events, policy, WARNING, WAITS, f"{message}: {decision.why}")
 
 
-def _tell(
+def _record(
     events: EventRecorder,
     policy: Object | None,
     pod: Object,
