@@ -39,6 +39,13 @@ class Dispatcher:
         self.refused: set[tuple[str, str]] = set()  # verb and resource, for reviews of access
         self._users: dict[str, str] = {}  # by token of a service account
 
+    def begin(self, request: Request) -> bool:
+        """Do the first of the two steps that a request has; False if it has only one."""
+        if (request.verb, request.kind, request.subresource) != ("delete", kinds.PODS, ""):
+            return False
+
+        return not request.is_dry_run and self._writer.end_grace(request.key, request.body)
+
     def answer(self, request: Request) -> Any:
         """Carry out a request."""
         kind = request.kind

@@ -231,6 +231,9 @@ class APIServer:
             async with asyncio.timeout(TIMEOUT):
                 request = parse(user, method, path, query, body, headers)
                 fault = await self._arrive(request)
+                if self._dispatcher.begin(request):  # a client that is killed here leaves it so
+                    await asyncio.sleep(self.latency())
+
                 answer = msgspec.json.encode(self._dispatcher.answer(request))
                 await self._leave(fault)
                 return answer

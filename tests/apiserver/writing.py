@@ -112,6 +112,26 @@ class Writer:
         pod = self.present(kinds.PODS, key)
         self._store.put(kinds.PODS, pods.bound(pod, binding, self.now()))
 
+    def end_grace(self, key: str, options: Object | None) -> bool:
+        """Write that a pod that ends has no more time, the step before the API server removes it.
+
+        False where a deletion does not come to that.
+        """
+        pod, options = self._store.get(kinds.PODS, key) or {}, options or {}
+        uid = (options.get("preconditions") or {}).get("uid")
+        is_due = options.get("gracePeriodSeconds") == 0 and not objects.finalizers(pod)
+        left = objects.metadata(pod).get("deletionGracePeriodSeconds")
+        if not (is_due and left) or uid not in (None, objects.uid(pod)):
+            return False
+
+        metadata = {
+            **pod["metadata"],
+            "deletionTimestamp": self.now(),
+            "deletionGracePeriodSeconds": 0,
+        }
+        self._store.put(kinds.PODS, {**pod, "metadata": metadata})
+        return True
+
     def delete(
         self, kind: Kind, key: str, options: Object | None = None, *, dry: bool = False
     ) -> tuple[Object, bool]:

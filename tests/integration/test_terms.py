@@ -35,15 +35,13 @@ from vnode.runtime.supervisor import supervise
 
 SECONDS = 20.0
 OFF = {
-    kinds.CRDS,
-    kinds.CLUSTER_PROFILES,
     kinds.TARGET_SETS,
     kinds.CLUSTER_TARGET_SETS,
     kinds.AUTH_TOKEN_REQUESTS,
     kinds.MANAGED_CLUSTERS,
-    kinds.PLACEMENT_DECISIONS,
-    kinds.OCM_PLACEMENT_DECISIONS,
 }
+"""What the agent's configuration has to turn on. Profiles and decisions are watched as soon as an
+object names one, and other tests leave such objects."""
 
 
 @pytest.fixture
@@ -179,7 +177,6 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
 async def test_what_is_off_by_default_is_not_watched(
     fleet: Fleet, client: Client, identity: Identity, namespace: str
 ) -> None:
-    """Nothing of inventories, nor of sets and requests of ours, whose CRDs are there."""
     async with (
         replica(client, identity, namespace) as shared,
         connected(fleet, client, shared, namespace) as link,

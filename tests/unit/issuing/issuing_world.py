@@ -47,6 +47,11 @@ class IssuingWorld:
         if connected:
             self.links.add(self.link)
 
+        self._chance = chance
+        self.begin_term()
+
+    def begin_term(self) -> None:
+        """Have a leader work in the next block that knows nothing of an earlier one."""
         self.lister = TargetLister(self.source.client("agent"))
         self.issuing = TokenIssuing(
             self.source.client("agent"),
@@ -54,8 +59,8 @@ class IssuingWorld:
             self.lister,
             AUTHORS,
             longest=86400,
-            clock=clock,
-            chance=lambda _token: chance,
+            clock=self.clock,
+            chance=lambda _token: self._chance,
         )
 
     def make_link(self, uid: str, server: APIServer | None = None) -> Any:
