@@ -86,7 +86,7 @@ contracts:
 
 .PHONY: unit
 unit:
-	$(RUN) -m pytest tests/unit -n 2
+	$(RUN) -m pytest tests/unit -n 2 --hypothesis-profile quick
 
 # The unit tests, measured, which makes them half as fast: so only `make test` does it.
 .PHONY: coverage

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from tests import background, inventory, kit
@@ -106,15 +109,9 @@ async def test_a_name_that_is_no_label_value_is_refused(
         await create(client, kind, namespace, "n" * 64, spec={"profiles": ALL})
 
 
-def made_at(obj: Object) -> str:
-    return str(objects.metadata(obj)["creationTimestamp"])
-
-
-async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
-    fleet: Fleet, client: Client, namespace: str
-) -> None:
-    """Without that role it makes nothing, and goes on."""
-    clock, config = SystemClock(), InventoryConfig((namespace,))
+@asynccontextmanager
+async def keeping_sets(fleet: Fleet, client: Client, namespace: str) -> AsyncIterator[None]:
+    """Have sets kept with the rights of the agent's role, and an inventory without profiles."""
     granted = await account_tokens.request(client, "vnode", "vnode", {"expirationSeconds": 600})
     reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
     text = kubeconfigs.build(reach, granted.text, "vnode")
@@ -129,47 +126,108 @@ async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
     }
     await inventory.uninstall(client)
     await inventory.installed(client)
-    spec = {"profiles": ALL, "removal": {"after": "1s"}}
     try:
         await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
-        for name in ("east", "west"):
-            await inventory.add_profile(client, namespace, name, {})
-
-        made = await create(client, kinds.TARGET_SETS, namespace, spec=spec)
         async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
             lister = TargetLister(agent)
             nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
+            config, clock = InventoryConfig((namespace,)), SystemClock()
             sets = TargetSets(agent, lister, nodes, proxies, lambda _node: (), config, clock)
-            work = (lister.run(), nodes.run(), proxies.run(), sets.run())
-            async with background.running(*work):
-                await kit.until(
-                    *(client, kinds.TARGETS),
-                    lambda all_: (
-                        len(all_) == 2
-                        and all("lastClusterProfile" in objects.status(t) for t in all_.values())
-                    ),
-                    namespace=namespace,
-                )
-                ready = {"type": "Ready", "status": "True", "reason": "Connected", "message": ""}
-                status = {"conditions": [{**ready, "lastTransitionTime": made_at(made)}]}
-                await client.patch(
-                    *(kinds.TARGETS, "west", {"status": status}, namespace), subresource="status"
-                )
-                await client.delete(kinds.CLUSTER_PROFILES, "east", namespace)
-                await kit.until(
-                    *(client, kinds.TARGETS), lambda all_: len(all_) == 1, namespace=namespace
-                )
-                await kit.until_one(
-                    *(client, kinds.TARGET_SETS, namespace, namespace),
-                    lambda obj: objects.status(obj).get("found") == 1,
-                )
-                body = {"metadata": {"annotations": {keys.CONFIRM_REMOVAL: "1"}}}
-                await client.patch(kinds.TARGET_SETS, namespace, body, namespace)
-                await kit.until_one(
-                    *(client, kinds.TARGET_SETS, namespace, namespace),
-                    lambda obj: keys.CONFIRM_REMOVAL not in objects.annotations(obj),
-                )
-                assert objects.metadata(made)["generation"] == 1
+            async with background.running(lister.run(), nodes.run(), proxies.run(), sets.run()):
+                yield
     finally:
         await client.delete(kinds.CLUSTER_ROLE_BINDINGS, namespace)
         await inventory.uninstall(client)
+
+
+async def until_targets(client: Client, namespace: str, *names: str) -> None:
+    """Wait until a set has made these Targets, which remember their profiles, and no others."""
+    await kit.until(
+        *(client, kinds.TARGETS),
+        lambda found: (
+            {objects.name(each) for each in found.values()} == set(names)
+            and all("lastClusterProfile" in objects.status(each) for each in found.values())
+        ),
+        namespace=namespace,
+    )
+
+
+async def set_ready(client: Client, namespace: str, name: str) -> None:
+    """Have a Target look connected: until then it holds up the removal of others."""
+    ready = {"type": "Ready", "status": "True", "reason": "Connected", "message": ""}
+    condition = {**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {"conditions": [condition]}
+    await client.patch(*(kinds.TARGETS, name, {"status": status}, namespace), subresource="status")
+
+
+async def confirm(client: Client, namespace: str) -> None:
+    """Confirm the removals of a set, and wait until that is used up."""
+    body = {"metadata": {"annotations": {keys.CONFIRM_REMOVAL: "1"}}}
+    await client.patch(kinds.TARGET_SETS, namespace, body, namespace)
+    await kit.until_one(
+        *(client, kinds.TARGET_SETS, namespace, namespace),
+        lambda obj: keys.CONFIRM_REMOVAL not in objects.annotations(obj),
+    )
+
+
+async def test_the_agent_keeps_a_set_with_the_role_that_is_bound_to_it(
+    fleet: Fleet, client: Client, namespace: str
+) -> None:
+    """Without that role it makes nothing, and goes on."""
+    async with keeping_sets(fleet, client, namespace):
+        for name in ("east", "west"):
+            await inventory.add_profile(client, namespace, name, {})
+
+        spec = {"profiles": ALL, "removal": {"after": "1s"}}
+        made = await create(client, kinds.TARGET_SETS, namespace, spec=spec)
+        await until_targets(client, namespace, "east", "west")
+        await set_ready(client, namespace, "west")
+        await client.delete(kinds.CLUSTER_PROFILES, "east", namespace)
+        await until_targets(client, namespace, "west")
+        await kit.until_one(
+            *(client, kinds.TARGET_SETS, namespace, namespace),
+            lambda obj: objects.status(obj).get("found") == 1,
+        )
+        await confirm(client, namespace)
+        assert objects.metadata(made)["generation"] == 1
+
+
+async def test_nothing_is_removed_when_most_profiles_or_their_kind_go(
+    fleet: Fleet, client: Client, namespace: str
+) -> None:
+    lost = ("north", "east", "south")
+
+    async def until_held(*, because: str) -> None:
+        await kit.until_one(
+            *(client, kinds.TARGET_SETS, namespace, namespace),
+            lambda obj: (objects.condition(obj, "RemovalHeld") or {}).get("reason") == because,
+        )
+        await until_targets(client, namespace, *lost, "west")
+
+    async def add(*names: str) -> None:
+        for name in names:
+            await inventory.add_profile(client, namespace, name, {})
+
+    async def lose() -> None:
+        for name in lost:
+            await client.delete(kinds.CLUSTER_PROFILES, name, namespace)
+
+    async with keeping_sets(fleet, client, namespace):
+        await add(*lost, "west")
+        spec = {"profiles": ALL, "removal": {"after": "1s"}}
+        await create(client, kinds.TARGET_SETS, namespace, spec=spec)
+        await until_targets(client, namespace, *lost, "west")
+        await set_ready(client, namespace, "west")
+        await lose()
+        await until_held(because="MostProfilesGone")
+        await add(*lost)
+        await until_held(because="NothingHeld")
+        await inventory.uninstall(client)
+        await until_held(because="InventoryNotServed")
+        await inventory.installed(client)
+        await add(*lost, "west")
+        await until_held(because="NothingHeld")
+        await lose()
+        await until_held(because="MostProfilesGone")
+        await confirm(client, namespace)
+        await until_targets(client, namespace, "west")

@@ -90,6 +90,13 @@ async def connected(fleet: Fleet, client: Client, shared: Shared, home: str) -> 
             await client.delete(kinds.TARGETS, "own", home)
 
 
+async def kubelet_api(client: Client, shared: Shared, home: str) -> KubeletApi:
+    """The kubelet API of a replica, with a certificate authority in its own namespace."""
+    authority = Authority(client, home)
+    await authority.load()
+    return KubeletApi(shared, authority, EventRecorder(client, "vnode"))
+
+
 def listeners(shared: Shared, link: Link) -> dict[str, int]:
     """How many listen to what outlives a term."""
     lists: dict[str, Listeners[...]] = {
@@ -156,9 +163,7 @@ async def test_a_term_that_ends_leaves_nothing_behind_and_another_does_all_again
         replica(client, identity, namespace) as shared,
         connected(fleet, client, shared, namespace) as link,
     ):
-        authority = Authority(client, namespace)
-        await authority.load()
-        kubelet = KubeletApi(shared, authority, EventRecorder(client, "vnode"))
+        kubelet = await kubelet_api(client, shared, namespace)
         before = listeners(shared, link)
         for _term in range(2):
             with subscription_scope():
@@ -181,9 +186,7 @@ async def test_what_is_off_by_default_is_not_watched(
         replica(client, identity, namespace) as shared,
         connected(fleet, client, shared, namespace) as link,
     ):
-        authority = Authority(client, namespace)
-        await authority.load()
-        kubelet = KubeletApi(shared, authority, EventRecorder(client, "vnode"))
+        kubelet = await kubelet_api(client, shared, namespace)
         before = listeners(shared, link)
         with subscription_scope():
             async with background.running(Term(shared, kubelet).run()):
