@@ -8,7 +8,7 @@ RUN = python=$$($(VENV)) && $$python
 .PHONY: help
 help:
 	@echo 'make demo         three clusters, pods that run in others; KEEP=1 leaves them up'
-	@echo 'make check        before each commit: lint types contracts unit, in under a minute'
+	@echo 'make check        before each commit: lint types contracts unit, in a minute or a little more'
 	@echo 'make test         all of: lint types contracts coverage integration chart e2e faults'
 	@echo '                  random-faults random-inputs demo, and as root realnode docs-test'
 	@echo '                  e2e-metrics dashboard-test;'
