@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from vnode.api import objects
 from vnode.api.objects import Object, Objects
 from vnode.cli import manifests
 from vnode.targets.expiry import CredentialExpiry, Renewal
 from vnode.targets.model import ProfileReference
+
+_PATIENCE: Final = timedelta(seconds=30)  # for an agent to look at a new object
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,22 @@ class ClusterFacts:
     token_requests: Objects | None = None  # None also where their CRD is missing
     issuers: Objects | None = None  # ClusterRoleBindings
     target_sets: Objects = field(default_factory=list)  # TargetSets and ClusterTargetSets
+
+    def is_young(self, obj: Object) -> bool:
+        """Tell whether an object is so new that no agent need have looked at it."""
+        created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp")))
+        skew = timedelta(seconds=self.skew or 0)
+        return created is not None and self.now + skew - created < _PATIENCE
+
+    def is_bound(self, role: str) -> bool | None:
+        """Tell whether somebody is bound to a ClusterRole; None if that may not be read."""
+        if self.issuers is None:
+            return None
+
+        return any(
+            binding.get("subjects") and (binding.get("roleRef") or {}).get("name") == role
+            for binding in self.issuers
+        )
 
 
 @dataclass(frozen=True, slots=True)

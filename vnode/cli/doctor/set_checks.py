@@ -4,7 +4,6 @@ profiles have no Target. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 from vnode.api import keys, objects
@@ -15,7 +14,6 @@ from vnode.targetsets import deciding, reporting, spec
 
 ROLE: Final = "vnode-target-sets"
 """The ClusterRole that lets the agent keep sets, where an operator binds it."""
-_PATIENCE: Final = timedelta(seconds=30)  # for an agent to look at a set
 _NAMED: Final = 3  # profiles in one line
 _TURN_ON: Final = (
     f"have the agent keep sets: targetSets.enabled of the chart, or bind ClusterRole {ROLE}; and "
@@ -40,12 +38,12 @@ def _set(facts: ClusterFacts, obj: Object) -> Iterator[Finding]:
     name = f"{spec.kind_of(obj).kind} {objects.key(obj)}"
     ready = objects.condition(obj, reporting.READY)
     if ready is None or _is_behind(ready, obj):
-        level = Level.WARN if _is_young(facts, obj) else Level.FAIL
+        level = Level.WARN if facts.is_young(obj) else Level.FAIL
         what = "no agent has looked at it yet"
         if ready is not None:
             level, what = Level.WARN, "no agent has looked at it since it was changed"
 
-        cure = "see that the agent runs, and its log" if _bound(facts) else _TURN_ON
+        cure = "see that the agent runs, and its log" if facts.is_bound(ROLE) else _TURN_ON
         yield Finding(facts.name, name, level, what, cure)
         return
 
@@ -131,17 +129,3 @@ def _general(facts: ClusterFacts, name: str, ready: Object) -> Finding:
 def _is_behind(ready: Object, obj: Object) -> bool:
     generation = objects.metadata(obj).get("generation", 0)
     return bool(ready.get("observedGeneration", generation) != generation)
-
-
-def _is_young(facts: ClusterFacts, obj: Object) -> bool:
-    created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp")))
-    skew = timedelta(seconds=facts.skew or 0)
-    return created is not None and facts.now + skew - created < _PATIENCE
-
-
-def _bound(facts: ClusterFacts) -> bool:
-    """Tell whether somebody is bound to the agent's role, as far as that may be read."""
-    return any(
-        binding.get("subjects") and (binding.get("roleRef") or {}).get("name") == ROLE
-        for binding in facts.issuers or ()
-    )

@@ -20,7 +20,6 @@ TARGET_ROLE: Final = "vnode-issuing-target"
 """The ClusterRole that lets a source make accounts in a target."""
 _CHECK: Final = "issued tokens"
 _LATE: Final = timedelta(minutes=10)  # a renewal that long after its time is one that fails
-_PATIENCE: Final = timedelta(seconds=30)  # for an agent to look at a request
 _TURN_ON: Final = (
     f"have the agent issue them: issuing.enabled of the chart, or bind ClusterRole {ROLE} and set "
     "issuing.enabled in the agent's configuration (docs/issued-tokens.md)"
@@ -47,7 +46,7 @@ def check(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.unreachable:
         return
 
-    requests, bound = facts.token_requests, _bound(facts)
+    requests, bound = facts.token_requests, facts.is_bound(ROLE)
     if requests is None:
         if bound:
             text = "AuthTokenRequests may not be read with these credentials, or their CRD is not "
@@ -70,34 +69,15 @@ def check(facts: ClusterFacts) -> Iterator[Finding]:
         yield _request(facts, request)
 
 
-def _bound(facts: ClusterFacts) -> bool | None:
-    """Tell whether somebody is bound to the agent's role; None if that may not be read."""
-    if facts.issuers is None:
-        return None
-
-    roles = [binding for binding in facts.issuers if _role_of(binding) == ROLE]
-    return any(binding.get("subjects") for binding in roles)
-
-
-def _role_of(binding: Object) -> str:
-    return str((binding.get("roleRef") or {}).get("name", ""))
-
-
 def _is_unseen(facts: ClusterFacts, request: Object) -> bool:
     return token_standing.read(request, facts.now).reason == token_standing.UNSEEN
-
-
-def _is_young(facts: ClusterFacts, request: Object) -> bool:
-    created = objects.parse_timestamp(str(objects.metadata(request).get("creationTimestamp")))
-    skew = timedelta(seconds=facts.skew or 0)
-    return created is not None and facts.now + skew - created < _PATIENCE
 
 
 def _request(facts: ClusterFacts, request: Object) -> Finding:
     name = f"token {objects.key(request)}"
     standing = token_standing.read(request, facts.now)
     if standing.reason == token_standing.UNSEEN:
-        level = Level.WARN if _is_young(facts, request) else Level.FAIL
+        level = Level.WARN if facts.is_young(request) else Level.FAIL
         return Finding(facts.name, name, level, standing.message, _TURN_ON)
 
     if standing.reason == token_standing.REVOKING:
