@@ -163,6 +163,7 @@ class DeletionCosts:
                     objects.node_name(pod),
                     objects.controller_uid(pod),
                     str(objects.metadata(pod).get("creationTimestamp", "")),
+                    _written(pod),
                 )
                 for uid, pod in placed.items()
             ),
@@ -208,6 +209,12 @@ def is_ours(pod: Object) -> bool:
     annotations = objects.annotations(pod)
     ours = annotations.get(keys.DELETION_COST)
     return ours is not None and annotations.get(keys.POD_DELETION_COST, ours) == ours
+
+
+def _written(pod: Object) -> int:
+    """Return the cost that we have set; 0 if we have set none, or somebody has changed it since."""
+    ours = objects.annotations(pod).get(keys.DELETION_COST, "")
+    return int(ours) if is_ours(pod) and ours.isdecimal() else 0
 
 
 def needs(pod: Object, cost: int) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +71,18 @@ def test_a_pod_that_comes_last_changes_no_other_cost() -> None:
     before = costs(placed(c1=4, c2=4, c3=2), Seats(WEIGHTED, "w"))
     after = costs(placed(c1=5, c2=4, c3=2), Seats(WEIGHTED, "w"))
     assert {uid: after[uid] for uid in before} == before
+
+
+def test_an_older_pod_that_comes_late_changes_no_other_cost() -> None:
+    """It waited, for room or for the end of an overflow threshold, while younger ones ran."""
+    seats = Seats(WEIGHTED, "w")
+    pods = placed(c1=2, c3=2)
+    before = costs(pods, seats)
+    there = [replace(pod, cost=before[pod.uid]) for pod in pods]
+    late = PlacedPod("", "c3", "rs", "2025-12-31T00:00:00Z")
+    after = costs([late, *there], seats)
+    assert {uid: after[uid] for uid in before} == before
+    assert after[late.uid] < min(after[pod.uid] for pod in pods if pod.node == "c3")
 
 
 @st.composite
