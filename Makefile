@@ -60,8 +60,12 @@ CHECKS = unit types contracts lint
 
 .PHONY: test
 test: environment programs
-	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target coverage types contracts lint
-	$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target $(SUITES)
+	@export VNODE_FAILURES=$$(mktemp -d); \
+	$(SIDE_BY_SIDE) coverage types contracts lint && $(SIDE_BY_SIDE) $(SUITES); result=$$?; \
+	cat $$VNODE_FAILURES/* 2> /dev/null; rm -r $$VNODE_FAILURES; exit $$result
+
+# What failed is shown again at the end: the suites' own outputs are long.
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output-sync=target
 
 .PHONY: programs
 programs: binaries

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import failures
 
 # Tests that other modules import, which pytest does not expect to have assertions.
 for part in ("", "_deletes", "_pods", "_reads", "_writes"):
@@ -22,3 +25,13 @@ settings.register_profile(
 # For `make unit`, which people wait for; `make coverage` takes all examples.
 settings.register_profile("quick", settings.get_profile("vnode"), max_examples=25)
 settings.load_profile("vnode")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Have failures explained while their fleets are there."""
+    report = yield
+    failures.explain(item, report)
+    return report

@@ -4,9 +4,9 @@ A ReplicaSet that loses replicas deletes the pods with the lowest `pod-deletion-
 left that is pending or not ready. Seats are taken back in reverse order, as if they had never been
 given: the k-th pod of a cluster has the k-th seat there, and the later a seat in the order, the
 lower is its cost. So what stays is what would have been planned, minimums included. Costs are
-absolute, by the number of the seat: a pod that comes or goes changes those of few others. A pod that
-comes takes a seat after those that are there, however old it is, so that no moment shows two pods
-with one cost.
+absolute, by the number of the seat: a pod that comes or goes changes those of few others. A pod
+that comes takes a seat after those that are there, however old it is, so that no moment shows two
+pods with one cost.
 """
 
 from __future__ import annotations
