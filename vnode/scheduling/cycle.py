@@ -7,6 +7,7 @@ later (Reserve to PostBind) get the same state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -49,7 +50,7 @@ class CycleState:
         # What Reserve plugins have the binding write on the pod.
         self.annotations: dict[str, str] = {}
         # When (monotonic) to try the pod again at the latest if it finds no node; see `retry_by`.
-        self.retry_at: float | None = None
+        self.retry_at: float = math.inf
         # Names of plugins whose PreFilter returned SKIP: their Filter is not called for this pod.
         self.skip_filter: set[str] = set()
         # Likewise for PreScore and Score.
@@ -64,8 +65,11 @@ class CycleState:
         return self._data.get(key)
 
     def retry_by(self, moment: float) -> None:
-        """Have the pod tried again at that moment (monotonic), if it is rejected now."""
-        self.retry_at = moment if self.retry_at is None else min(self.retry_at, moment)
+        """Have the pod tried again at that moment (monotonic) if it is rejected now.
+
+        Its back-off ends by then, but lasts as long as a first one in any case.
+        """
+        self.retry_at = min(self.retry_at, moment)
 
     def requests(self, pod: Object) -> Resources:
         """Return the pod's requests, computed once in a cycle."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -159,11 +160,11 @@ class SchedulingQueue:
         """Drop the pod in flight, which has its node."""
         self.delete(uid)
 
-    def reject(self, uid: str, rejections: Rejections, retry_at: float | None = None) -> None:
+    def reject(self, uid: str, rejections: Rejections, retry_at: float = math.inf) -> None:
         """Put the pod in flight aside until an event may help it to a node, or until `retry_at`.
 
         If one came, or the pod was changed, since it was popped, it is tried again after its
-        back-off. A pod deleted meanwhile is ignored.
+        back-off, which ends at `retry_at` at the latest. A pod deleted meanwhile is ignored.
         """
         queued = self._pods.get(uid)
         if queued is None or queued.place != IN_FLIGHT:
@@ -174,7 +175,7 @@ class SchedulingQueue:
             number > queued.seen_event and self._unschedulable.wakes(event, rejected)
             for event, number in self._newest.items()
         )
-        self._fail(queued)
+        self._fail(queued, retry_at)
         if missed:
             self._enqueue_after_backoff(queued)
             return
@@ -183,10 +184,7 @@ class SchedulingQueue:
         self._put(queued, UNSCHEDULABLE)
         self._unschedulable.add(uid, rejected)
         flush_at = self._clock.monotonic() + self._settings.max_unschedulable
-        if retry_at is not None:
-            flush_at = min(flush_at, max(retry_at, queued.ready_at))
-
-        self._flush.push(flush_at, queued)
+        self._flush.push(min(flush_at, max(retry_at, self._soonest())), queued)
         self._changed.set()
 
     def retry(self, uid: str) -> None:
@@ -263,11 +261,15 @@ class SchedulingQueue:
         elif queued.place == UNSCHEDULABLE:
             self._unschedulable.remove(queued.uid, queued.rejected)
 
-    def _fail(self, queued: QueuedPod) -> None:
+    def _fail(self, queued: QueuedPod, retry_at: float = math.inf) -> None:
         settings = self._settings
         exponent = min(max(queued.attempts - 1, 0), 32)
         backoff = min(settings.initial_backoff * 2**exponent, settings.max_backoff)
-        queued.ready_at = self._clock.monotonic() + backoff
+        queued.ready_at = min(self._clock.monotonic() + backoff, max(retry_at, self._soonest()))
+
+    def _soonest(self) -> float:
+        """Return when a pod that has just failed is tried again at the earliest."""
+        return self._clock.monotonic() + self._settings.initial_backoff
 
     def _wake_due(self) -> None:
         now = self._clock.monotonic()

@@ -261,7 +261,31 @@ async def test_a_rejected_pod_may_name_the_moment_at_which_it_is_tried_again(
     assert await pop(queue) == "p"
 
 
-async def test_a_rejected_pod_is_not_tried_again_before_its_back_off(
+@pytest.mark.parametrize("is_woken", [True, False])
+async def test_that_moment_ends_a_longer_back_off(
+    queue: SchedulingQueue, clock: ManualClock, is_woken: bool
+) -> None:
+    """A pod that overflows is due at its threshold, however often events had it tried before."""
+    queue.add(pod("p"))
+    for _attempt in range(5):
+        assert await pop(queue) == "p"
+        queue.retry("p")
+        clock.seconds += 10
+
+    assert await pop(queue) == "p"
+    due = clock.seconds + 2
+    queue.reject("p", FULL, due)
+    if is_woken:
+        queue.requeue("p")
+
+    clock.seconds = due - 0.1
+    queue.add(pod("other"))
+    assert await pop(queue) == "other"
+    clock.seconds = due
+    assert await pop(queue) == "p"
+
+
+async def test_a_rejected_pod_is_not_tried_again_before_a_first_back_off(
     queue: SchedulingQueue, clock: ManualClock
 ) -> None:
     queue.add(pod("p"))
