@@ -1,8 +1,10 @@
 """Replaces a target's cluster by the other target's amid faults, and puts it back after them.
 
 Both Targets lead to one cluster meanwhile. `vnode replace-target` is killed on its way and run
-again, as often as it takes. No pod may run twice, and none may be left where its Target does not
-lead.
+again, as often as it takes. In order, no pod may run twice. A cluster that is given up as lost is
+one that the source cannot reach: its pods run on there, beside those that replace them, until an
+administrator deletes what is left of the source in it. Nothing may be left in either story where
+its Target does not lead.
 """
 
 from __future__ import annotations
@@ -19,16 +21,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from hack.fleetlib.errors import FleetError
+from tests import kit
 from tests.faults import freezing
 from tests.faults.harness import Harness
 from tests.faults.plan import SOURCE, TARGETS, Step, Wish
 from tests.faults.snapshot import virtual_node
 from tests.faults.targets import NAMESPACE
+from tests.faults.watching import FROM_SOURCE
 from vnode.api import kinds
 from vnode.api.errors import VnodeError
 
 SECONDS: Final = 150.0  # for which an administrator tries
 _SHARE: Final = 0.3  # of all steps in which it may be
+_LOST: Final = 0.5  # of these
 _DRAIN: Final = "20s"  # after which an administrator loses patience with budgets
 _AGAIN: Final = 1.0
 
@@ -40,6 +45,12 @@ class ReplaceAct:
     target: str
     at: float
     killed_after: float
+    lost: bool = False
+
+    @property
+    def way(self) -> str:
+        """The fault proxy by which the source reaches the cluster that is replaced."""
+        return f"{SOURCE}>{self.target}"
 
     @property
     def other(self) -> str:
@@ -48,9 +59,8 @@ class ReplaceAct:
         return other
 
     def __str__(self) -> str:
-        return (
-            f"+{self.at:.1f}s replace target {self.target}, killed after {self.killed_after:.1f}s"
-        )
+        how = "lost target" if self.lost else "target"
+        return f"+{self.at:.1f}s replace {how} {self.target}, killed after {self.killed_after:.1f}s"
 
 
 def draw(dice: random.Random, step: Step, wish: Wish) -> ReplaceAct | None:
@@ -58,7 +68,12 @@ def draw(dice: random.Random, step: Step, wish: Wish) -> ReplaceAct | None:
 
     Nor where times are measured, or pods have one target only: those could not move on.
     """
-    act = ReplaceAct(dice.choice(TARGETS), round(dice.uniform(0, 8), 1), dice.uniform(1, 10))
+    act = ReplaceAct(
+        dice.choice(TARGETS),
+        round(dice.uniform(0, 8), 1),
+        dice.uniform(1, 10),
+        lost=dice.random() < _LOST,
+    )
     drawn = dice.random() < _SHARE
     about_targets = any(action.target or action.timed_on for action in step.actions)
     bound = any(workload.on for workload in wish.workloads.values())
@@ -89,40 +104,78 @@ class Replacer:
         """Begin with it, and be killed."""
         await asyncio.sleep(act.at)
         self._remove(act.target)
-        said = await self._run(act.target, act.other, act.killed_after)
-        self.done["killed" if said is None else "ended"] += 1
+        if act.lost:
+            self._harness.fault_proxies[act.way].freeze()
+
+        error = await self._run(act, act.other, act.killed_after, lost=act.lost)
+        self.done["killed" if error is None else "ended"] += 1
 
     async def put_back(self) -> None:
-        """Go on to the end, and then have each Target be its own cluster again."""
+        """Go on to the end, and then have each Target be its own cluster again.
+
+        A cluster that is lost was back for a moment, when all faults were mended.
+        """
         if (act := self._act) is None:
             return
 
-        for cluster in (act.other, act.target):
-            await self._persist(act.target, cluster)
+        if act.lost:
+            await self._give_up(act)
+        else:
+            await self._persist(act, act.other)
 
+        await self._persist(act, act.target)
         self._act = None
 
-    async def _persist(self, target: str, cluster: str) -> None:
-        until, said = time.monotonic() + SECONDS, ""
+    async def _give_up(self, act: ReplaceAct) -> None:
+        way = self._harness.fault_proxies[act.way]
+        way.freeze()
+        await self._persist(act, act.other, lost=True)
+        way.freeze(False)
+        await self._delete_leftovers(act.target)
+
+    async def _persist(self, act: ReplaceAct, cluster: str, *, lost: bool = False) -> None:
+        until, error = time.monotonic() + SECONDS, ""
         while time.monotonic() < until:
-            said = await self._run(target, cluster, SECONDS) or ""
-            if not said:
-                self.done["replaced"] += 1
+            error = await self._run(act, cluster, SECONDS, lost=lost) or ""
+            if not error:
+                self.done["lost" if lost else "replaced"] += 1
                 return
 
-            if "drain did not complete" in said:
+            if "drain did not complete" in error:
                 self.done["impatient"] += 1
-                await self._delete_pods(target)
+                await self._delete_pods(act.target)
 
             await asyncio.sleep(_AGAIN)
 
-        raise FleetError(f"{target} is not {cluster} within {SECONDS:g} s: {said}")
+        raise FleetError(f"{act.target} is not {cluster} within {SECONDS:g} s: {error}")
 
-    async def _run(self, target: str, cluster: str, seconds: float) -> str | None:
+    async def _delete_leftovers(self, target: str) -> None:
+        """Delete what the source has in a cluster that it has given up, as the command says to."""
+        client = self._harness.clients[target]
+        for chaperon in await client.list(
+            kinds.POD_CHAPERONS, NAMESPACE, label_selector=FROM_SOURCE
+        ):
+            await client.discard(kinds.POD_CHAPERONS, chaperon)
+
+        await kit.until_gone(
+            client, kinds.POD_CHAPERONS, NAMESPACE, label_selector=FROM_SOURCE, seconds=SECONDS
+        )
+
+    async def _run(
+        self, act: ReplaceAct, cluster: str, seconds: float, *, lost: bool
+    ) -> str | None:
         """Run the command; return why it failed, "" if it did not, None if it was killed."""
         fleet = self._harness.fleet
         command = (
-            *(sys.executable, "-m", "vnode", "replace-target", target, "--namespace", NAMESPACE),
+            *(
+                sys.executable,
+                "-m",
+                "vnode",
+                "replace-target",
+                act.target,
+                "--namespace",
+                NAMESPACE,
+            ),
             *(
                 "--source",
                 str(fleet.kubeconfig(SOURCE)),
@@ -132,6 +185,7 @@ class Replacer:
             *("--server", self._harness.urls[f"{SOURCE}>{cluster}"], "--cluster-name", SOURCE),
             *("--force", "--delete-emptydir-data", "--timeout", _DRAIN),
             *("--max-evictions-per-minute", "0"),
+            *(("--lost",) if lost else ()),
         )
         process = await asyncio.create_subprocess_exec(
             *command,

@@ -105,7 +105,8 @@ class Runner:
         ending = step.removed_targets | ({replaced.target} if replaced else set())
         survivors = untouched(before, step, self.placements.movable(acts), ending)
         self._watcher.removed.clear()
-        self._watcher.forced = step.forced_targets
+        lost = {replaced.target} if replaced and replaced.lost else set()
+        self._watcher.forced = step.forced_targets | lost
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._harness.keep(), name="keep")
             hostile = group.create_task(self.hostility.run(), name="hostility")

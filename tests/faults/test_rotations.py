@@ -1,8 +1,8 @@
 """Token, certificate authority and address of a target are replaced while pods flow to it.
 
 All three are in one Secret, which is written again and again. A new token is taken over by the
-connection; the others take a new one each. No pod may fail, or run twice, and the virtual node is
-ready all the time.
+connection; the others take a new one each. No pod may fail, or run twice, the virtual node is ready
+all the time, and an exec that was open before is open afterwards.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import background
+from tests import background, kit
 from tests.aged_tokens import aged
 from tests.faults import other_addresses
 from tests.faults.conftest import started
-from tests.faults.pod_flow import PodFlow
+from tests.faults.pod_flow import PodFlow, on
+from tests.faults.profiles import echo, says_again
 from tests.kit import Fleet
 from vnode.api import kinds
 from vnode.cli import kubeconfigs
@@ -46,13 +47,17 @@ async def test_a_target_whose_token_authority_and_address_change_loses_no_pod(
     text = base64.b64decode(secret["data"]["config"])
     token = str(kubeconfigs.token_in(text))
     present, _name = kubeconfigs.read(fleet.kubeconfig("c2"))
+    await source.create(kinds.PODS, kit.pod("steady", nodeSelector=on(NODE)), "default")
+    await kit.until_running(source, "steady")
     flow = PodFlow(source, NODE, RATE * SECONDS)
     started_at = time.monotonic()
     async with (
         other_addresses.serving(fleet, "c2", present) as others,
+        echo(fleet, "steady") as stream,
         background.running(*flow.watches()),
         asyncio.TaskGroup() as group,
     ):
+        await says_again(stream, "before")
         group.create_task(flow.run(RATE))
         endpoints = [present, *(other.endpoint for other in others), present]
         addresses = [None, *(other.address for other in others), None]
@@ -66,9 +71,12 @@ async def test_a_target_whose_token_authority_and_address_change_loses_no_pod(
                 async with asyncio.timeout(PATIENCE):
                     await address.is_watched.wait()  # else all might be as before
 
+                await says_again(stream, f"while it is {endpoint.server}")
+
         async with asyncio.timeout(PATIENCE):
             await flow.all_run.wait()
 
+        await says_again(stream, "after")
         print(f"{RATE * SECONDS} pods ran after {time.monotonic() - started_at:.1f} s")
 
     await flow.check(target)

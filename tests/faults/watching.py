@@ -22,7 +22,8 @@ from vnode.following.references import Ref
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-_FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
+FROM_SOURCE = f"{keys.PARENT_CLUSTER_NAME}={SOURCE}"
+"""Selects in a target what came from the source."""
 _AGAIN = 0.5
 FOLLOWED = tuple(followed_objects.RESOURCES.values())
 
@@ -78,11 +79,11 @@ class Watcher:
 
         for target in TARGETS:
             there = self.harness.clients[target]
-            looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=_FROM_SOURCE)
+            looks[f"{target}/c"] = _Look(there, kinds.POD_CHAPERONS, label_selector=FROM_SOURCE)
             for kind in FOLLOWED:
-                looks[f"{target}/{kind.plural}"] = _Look(there, kind, label_selector=_FROM_SOURCE)
+                looks[f"{target}/{kind.plural}"] = _Look(there, kind, label_selector=FROM_SOURCE)
 
-            looks[f"{target}/d"] = _Look(there, kinds.PODS, label_selector=_FROM_SOURCE)
+            looks[f"{target}/d"] = _Look(there, kinds.PODS, label_selector=FROM_SOURCE)
 
         return looks
 

@@ -23,6 +23,7 @@ def test_either_target_is_replaced_by_the_other_now_and_then() -> None:
     acts = drawn()
     assert 5 < len(acts) < 30
     assert {(act.target, act.other) for act in acts} == {TARGETS, TARGETS[::-1]}
+    assert {act.lost for act in acts} == {True, False}
 
 
 @pytest.mark.parametrize(
