@@ -31,7 +31,7 @@ class EvenSpread(PreScorePlugin, ScorePlugin):
         if not owner:
             return SKIP
 
-        state.write(self.NAME, snapshot.placements.owned(owner))
+        state.write(self.NAME, snapshot.pod_counts.owned(owner))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Object, node: VirtualNodeInfo) -> int:

@@ -154,7 +154,7 @@ class _Own:
     @cached_property
     def nodes(self) -> Collection[str]:
         """Nodes with candidates of the pod; searched on demand, since most pods have no terms."""
-        has = self._snapshot.placements.has
+        has = self._snapshot.pod_counts.has
         return [n.name for n in self._snapshot if has(self.namespace, self._uid, n.name)]
 
 
@@ -188,7 +188,7 @@ def _meeting(terms: Sequence[PodTerm]) -> list[PodTerm]:
 def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
     counts: Counter[str] = Counter()
     if term.selector is not None:
-        counts = snapshot.placements.matching_in(term.namespaces, term.selector)
+        counts = snapshot.pod_counts.matching_in(term.namespaces, term.selector)
         if term.matches(own.namespace, own.labels):
             counts.subtract(own.nodes)
 
@@ -197,7 +197,7 @@ def _count(term: PodTerm, own: _Own, snapshot: Snapshot) -> Counted:
 
 def _kept_off(own: _Own, far: Sequence[PodTerm], snapshot: Snapshot) -> list[Counted]:
     found = []
-    for term, nodes in snapshot.placements.repelling():
+    for term, nodes in snapshot.pod_counts.repelling():
         if term.matches(own.namespace, own.labels):
             counts = Counter(nodes)
             if term in far:

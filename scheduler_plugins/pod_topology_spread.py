@@ -211,14 +211,14 @@ def _count(
     selector = constraint.selector
     matching: Mapping[str, int] = {}
     if selector is not None:
-        matching = snapshot.placements.matching(objects.namespace(pod), selector)
+        matching = snapshot.pod_counts.matching(objects.namespace(pod), selector)
 
     own = int(selector is not None and selector.matches(objects.labels(pod)))
     domains: Counter[str] = Counter()
     for node in nodes:
         if constraint.counts_in(node):
             # The pod is counted where its own candidates are, and is not there.
-            itself = own and snapshot.placements.has(
+            itself = own and snapshot.pod_counts.has(
                 objects.namespace(pod), objects.uid(pod), node.name
             )
             domains[node.labels[constraint.key]] += matching.get(node.name, 0) - itself

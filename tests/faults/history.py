@@ -48,6 +48,7 @@ class History:
     running: dict[str, Running] = field(default_factory=dict)  # by UID of the delegate
     placed: dict[str, Running] = field(default_factory=dict)  # by UID of the proxy: the first
     excused: dict[str, str] = field(default_factory=dict)  # UID -> key: ended by others than us
+    replaced: dict[str, str] = field(default_factory=dict)  # Target -> cluster in its place for now
     violations: list[Violation] = field(default_factory=list)
     delegates: int = 0  # that ever ran
 
@@ -64,8 +65,10 @@ class History:
     def on_chaperon(self, cluster: str, old: Object | None, new: Object | None) -> None:
         """A chaperon was made or changed; its Target has the name of its cluster."""
         target = objects.annotations(new or {}).get(keys.TARGET, "")
-        if old is None and new is not None and target and objects.split_key(target)[1] != cluster:
-            text = f"{objects.key(new)} of Target {target} is in {cluster}"
+        name = objects.split_key(target)[1] if target else cluster
+        is_new = old is None and new is not None
+        if is_new and cluster not in (name, self.replaced.get(name)):
+            text = f"{objects.key(new or {})} of Target {target} is in {cluster}"
             self._violated("nothing is made in another cluster", text)
 
     def on_delegate(self, cluster: str, old: Object | None, new: Object | None) -> list[Suspicion]:

@@ -107,6 +107,7 @@ class Runner:
         self._watcher.removed.clear()
         lost = {replaced.target} if replaced and replaced.lost else set()
         self._watcher.forced = step.forced_targets | lost
+        self._watcher.history.replaced = {replaced.target: replaced.other} if replaced else {}
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._harness.keep(), name="keep")
             hostile = group.create_task(self.hostility.run(), name="hostility")

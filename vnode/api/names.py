@@ -22,6 +22,8 @@ LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """RFC 1123, for `fullmatch`: what namespaces can be called."""
 LABEL_LIMIT: Final = 63  # DNS-1123 label, the limit of pod host names and finalizer names
 LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")  # not empty
+QUALIFIED_NAME: Final = re.compile(rf"({SUBDOMAIN.pattern}/)?{LABEL_VALUE.pattern}")
+"""The key of a label, annotation or taint, as Kubernetes calls what has a prefix or none."""
 _CACHED: Final = 4096  # names, which are computed again for each pod
 _HASH_LENGTH: Final = 10
 _SUFFIX_LENGTH: Final = 5  # what the API server appends for generateName

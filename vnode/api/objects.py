@@ -65,6 +65,11 @@ def finalizers(obj: Object) -> list[str]:
     return metadata(obj).get("finalizers") or []
 
 
+def latest(old: Object | None, new: Object | None) -> Object:
+    """Return the object of an informer's event: as it is, or as it was before its deletion."""
+    return new or old or {}
+
+
 def key(obj: Object) -> str:
     """Return `namespace/name`, or the name alone for a cluster-scoped object."""
     return join_key(namespace(obj), name(obj))

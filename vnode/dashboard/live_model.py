@@ -110,12 +110,12 @@ class LiveModel:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Notify pages of a change that an informer of pods has seen."""
-        self.notify(objects.key(new or old or {}))
+        self.notify(objects.key(objects.latest(old, new)))
 
     def _on_link(self, link: Link) -> None:
         self.notify()
         link.on_health(self.notify)
-        link.chaperons.subscribe(lambda old, new: self.notify(_parent(new or old or {})))
+        link.chaperons.subscribe(lambda old, new: self.notify(_parent(objects.latest(old, new))))
 
     @contextmanager
     def subscription(self, pod: str = "") -> Iterator[Subscriber]:

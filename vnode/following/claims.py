@@ -138,7 +138,7 @@ class Claims(Family):
         return True
 
     def _on_claim(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old or {}
+        obj = objects.latest(old, new)
         ref = Ref(kinds.CLAIMS, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             if self.serves(link):

@@ -58,7 +58,7 @@ class ConfigObjects(Family):
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Update the references, and stop watching a namespace in which none is left."""
         self._references.on_pod(old, new)
-        namespace = objects.namespace(new or old or {})
+        namespace = objects.namespace(objects.latest(old, new))
         if not any(demand.in_namespace(namespace) for demand in self._demands):
             self._leave(namespace)
 
@@ -173,7 +173,7 @@ class ConfigObjects(Family):
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
         """Wake the object in every target where it is needed."""
-        obj = new or old or {}
+        obj = objects.latest(old, new)
         ref = Ref(kind, objects.namespace(obj), objects.name(obj))
         for link in self._links:
             key = Key(link.node_name, ref)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from vnode.api.errors import VnodeError
 
-PATIENCE: Final = 10.0
+TIMEOUT: Final = 10.0
 """Seconds that pods wait at most: a pod may do without a Service, but not without its start."""
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class FirstPods:
         turn = self._turns[there] = asyncio.Event()
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(TIMEOUT):
                     await self._bring(there)
         except VnodeError as error:  # which the follower tells whoever made the Service
             log.debug("%s on %s starts without all Services: %s", *there, error)

@@ -96,7 +96,7 @@ class NetworkObjects(Family):
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Wake the objects that a pod's change moves to other targets, or away from them."""
-        namespace = objects.namespace(new or old or {})
+        namespace = objects.namespace(objects.latest(old, new))
         for pod in self._pod_index.on_pod(old, new):
             nodes = self._pod_index.nodes(namespace)
             if pod.node and nodes[pod.node] <= 1:  # the first on that node, or it was the last
@@ -255,7 +255,7 @@ class NetworkObjects(Family):
         return self._originals[ref.kind].store.get(key)
 
     def _on_original(self, kind: Kind, old: Object | None, new: Object | None) -> None:
-        obj = new or old or {}
+        obj = objects.latest(old, new)
         namespace = objects.namespace(obj)
         self._write_back.wake(Ref(kind, namespace, objects.name(obj)))
         states = list(filter(None, (old, new)))  # which may name different Secrets

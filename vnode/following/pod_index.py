@@ -27,7 +27,7 @@ class PodIndex:
 
     def on_pod(self, old: Object | None, new: Object | None) -> list[IndexedPod]:
         """Update the index; return the states before and after, between which the pod moved."""
-        pod = new or old or {}
+        pod = objects.latest(old, new)
         namespace, key = objects.namespace(pod), objects.key(pod)
         before, after = self._pods.get(namespace, {}).get(key), _resident(new)
         if before == after:

@@ -79,7 +79,7 @@ class ReferenceIndex:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Update the index; a subscriber of informers."""
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         if new is None or (old is not None and objects.uid(old) != objects.uid(new)):
             self._introduced.pop(objects.uid(old or {}), None)
 

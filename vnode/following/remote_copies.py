@@ -137,7 +137,7 @@ class RemoteCopies:
             trim=self._families[kind].trim,
             accept=shapes.is_copy,
         )
-        informer.subscribe(lambda old, new: self._on_copy(link, kind, new or old or {}))
+        informer.subscribe(lambda old, new: self._on_copy(link, kind, objects.latest(old, new)))
         return informer
 
     def _start(self, link: Link, run: Run, name: str) -> None:

@@ -117,7 +117,7 @@ class RemoteTokens:
             accept=lambda copy: shapes.is_copy(copy) and self._is_of(copy, link),
         )
         node = link.node_name
-        informer.subscribe(lambda old, new: self._on_copy(node, new or old or {}))
+        informer.subscribe(lambda old, new: self._on_copy(node, objects.latest(old, new)))
         self._informers[node] = link, informer
         listed = partial(self.wake_all, node)
         follow = partial(renewal.follow, informer, listed, link.chaperons.synced)

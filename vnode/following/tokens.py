@@ -94,7 +94,7 @@ class Tokens:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Note that a pod came, changed or went; a subscriber of informers."""
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         before, after = self._pods.get(key), _pod_state(new)
         if before == after:
             return

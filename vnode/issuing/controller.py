@@ -78,8 +78,8 @@ class TokenIssuing:
 
     async def run(self) -> None:
         """Issue until cancelled; Targets must be known. Without the CRD there are no requests."""
-        self._requests.subscribe(self._on_object)
-        self._secrets.subscribe(self._on_object)
+        self._requests.subscribe_by_key(self._controller.add)
+        self._secrets.subscribe_by_key(self._controller.add)
         for informer in self._targets.informers:
             informer.subscribe(lambda old, new: None if old and new else self._wake_all())
 
@@ -93,9 +93,6 @@ class TokenIssuing:
             group.create_task(self._secrets.run(), name="issued-secrets")
             await self._secrets.synced.wait()  # else there would seem to be no tokens
             group.create_task(self._controller.run(), name="issue-tokens")
-
-    def _on_object(self, old: Object | None, new: Object | None) -> None:
-        self._controller.add(objects.key(new or old or {}))
 
     def _on_link(self, link: Link) -> None:
         link.on_health(lambda: self._wake_all(link))

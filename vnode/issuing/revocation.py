@@ -7,13 +7,16 @@ and never a namespace.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from vnode.api import keys, kinds, objects
-from vnode.api.errors import NotFound
+from vnode.api.errors import Conflict, NotFound
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
 from vnode.issuing.request import IssueSpec
 from vnode.kube.client import Client
+
+_ATTEMPTS: Final = 5  # for an object that others change meanwhile
 
 
 async def revoke(target: Client, spec: IssueSpec) -> None:
@@ -31,7 +34,22 @@ async def revoke(target: Client, spec: IssueSpec) -> None:
 
 
 async def _release(target: Client, kind: Kind, name: str, namespace: str, label: str) -> None:
-    """Delete an object that is ours, unless another request uses it: then leave it to that one."""
+    """Delete an object that is ours, unless another request uses it: then leave it to that one.
+
+    That one may end at the same time, so look again if the object has changed.
+    """
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            return await _release_as_read(target, kind, name, namespace, label)
+        except Conflict:
+            if not attempts_left:
+                raise
+
+
+async def _release_as_read(
+    target: Client, kind: Kind, name: str, namespace: str, label: str
+) -> None:
+    """Release the object as it is now; Conflict if it changes meanwhile."""
     try:
         found = await target.get(kind, name, namespace or None)
     except NotFound:

@@ -14,7 +14,7 @@ from vnode.api.errors import ConfigError
 from vnode.kube import exec_credentials, exec_runs
 from vnode.kube.plugin_credentials import PluginCredentials
 
-_PATIENCE: Final = 80.0  # seconds for a plugin that the operator chose, who may have to log in
+_LOGIN_TIMEOUT: Final = 80.0  # seconds for a plugin that the operator chose, who may have to log in
 
 _CODE_VARIABLE: Final = re.compile(
     r"(LD_|DYLD_|GLIBC_|PYTHON|PERL|RUBY|JAVA_|JDK_|_JAVA_|BASH_|CLOUDSDK_PYTHON).*"
@@ -50,7 +50,7 @@ def allowed(
         plugin if isinstance(plugin, dict) else {},
         cluster,
         exec_credentials.inherited(everything=trusted),
-        _PATIENCE if trusted else exec_runs.TIMEOUT,
+        _LOGIN_TIMEOUT if trusted else exec_runs.TIMEOUT,
     )
     return PluginCredentials(spec)
 

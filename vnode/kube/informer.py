@@ -131,6 +131,10 @@ class Informer:
         for obj in list(self.store.values()):
             self._call(handler, None, obj)
 
+    def subscribe_by_key(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with the key of each object that has changed, as `subscribe` does."""
+        self.subscribe(lambda old, new: handler(objects.key(objects.latest(old, new))))
+
     def retry_now(self) -> None:
         """End a back-off early; call it when the API server seems to be back."""
         self._wake.set()

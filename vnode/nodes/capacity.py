@@ -72,7 +72,7 @@ class Usage:
 
     def change(self, old: Object | None, new: Object | None) -> bool:
         """Count `new` in place of `old`; return whether any sum has changed."""
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         before, after = self._counted.pop(key, None), _holding(new)
         if after is not None:
             self._counted[key] = after

@@ -131,7 +131,7 @@ class NodeController:
             await changed.wait()
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
-        name = objects.name(new or old or {})
+        name = objects.name(objects.latest(old, new))
         self._controller.add(name)
         if old is None:
             self._leases.add(name)

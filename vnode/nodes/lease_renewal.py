@@ -13,7 +13,7 @@ from vnode.kube import leases
 from vnode.kube.client import Client
 from vnode.runtime.controller import Controller
 
-_AGAIN: Final = 2.0  # seconds after a renewal that failed
+_RETRY_DELAY: Final = 2.0  # seconds after a renewal that failed
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,6 @@ class LeaseRenewal:
             await leases.renew_for_node(self._client, node, self._clock.now())
         except VnodeError as error:
             log.warning("the lease of node %s was not renewed: %s", name, error)
-            return _AGAIN
+            return _RETRY_DELAY
 
         return leases.NODE_RENEWAL

@@ -144,7 +144,7 @@ class ManagedClusters:
             return
 
         if old is None or new is None or objects.spec(old) != objects.spec(new):
-            self._changed(objects.name(new or old or {}))
+            self._changed(objects.name(objects.latest(old, new)))
 
 
 def name_of(description: ClusterDescription) -> str:

@@ -10,7 +10,6 @@ or vnode would read as its own is left out.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,9 +17,6 @@ from vnode.api import keys, names, objects, taints
 from vnode.api.objects import Object, Objects
 
 MOST: Final = 20  # taints of one ManagedCluster
-_KEY: Final = re.compile(
-    r"([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-)
 _DOMAIN: Final = "cluster.open-cluster-management.io/"
 _HEALTH: Final = (_DOMAIN + "unreachable", _DOMAIN + "unavailable")
 _EFFECTS: Final = {
@@ -91,7 +87,7 @@ def _may_have(key: str) -> bool:
     domain = key.partition("/")[0] if "/" in key else ""
     reserved = ("kubernetes.io", "k8s.io", keys.PROVIDER_LABEL.partition("/")[0])
     return (
-        bool(_KEY.fullmatch(key))
+        bool(names.QUALIFIED_NAME.fullmatch(key))
         and keys.is_foreign(key)
         and key not in _HEALTH
         and not any(domain == each or domain.endswith("." + each) for each in reserved)

@@ -44,7 +44,7 @@ class Failures:
         if not self._failed:
             return
 
-        uid, node = objects.uid(new or old or {}), objects.node_name(new or {})
+        uid, node = objects.uid(objects.latest(old, new)), objects.node_name(new or {})
         if new is None or node:
             self._drop(lambda failed: failed[0] == uid and (new is None or failed[1] != node))
 

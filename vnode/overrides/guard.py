@@ -7,7 +7,6 @@ decides about that is the source's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -31,10 +30,6 @@ _REASONS: Final = {
     "terminationGracePeriodSeconds": "a delegate ends in the time that its proxy has",
 }
 _LISTED: Final = ("containers", "initContainers")
-_KEY: Final = re.compile(
-    r"([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?",
-    re.ASCII,
-)
 
 
 def check(before: Object, after: Object) -> None:
@@ -99,7 +94,7 @@ def _key_problems(entries: Mapping[str, str]) -> Iterator[str]:
     for key in entries:
         if not keys.is_foreign(key):
             yield f"{key[:100]} cannot be overridden: vnode itself relies on it"
-        elif not _KEY.fullmatch(key):
+        elif not names.QUALIFIED_NAME.fullmatch(key):
             yield f'"{key[:63]}" cannot be a key'
 
 

@@ -238,7 +238,7 @@ class PolicyOverrides:
         if old and new and objects.spec(old) == objects.spec(new):
             return  # a status that we have written
 
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         namespace = objects.split_key(key)[0]
         if new is not None:
             self._policies.setdefault(namespace, {})[key] = policy.parse(new)

@@ -73,7 +73,7 @@ class PolicyReporter:
         """Write until cancelled."""
         self._overrides.failures.subscribe(self._controller.add)
         for informer in self._overrides.informers:
-            informer.subscribe(lambda old, new: self._controller.add(objects.key(new or old or {})))
+            informer.subscribe_by_key(self._controller.add)
 
         await self._controller.run()
 

@@ -108,7 +108,7 @@ class PolicyStatusController:
 
         self._policies.subscribe(self._recount)
         for informer in self._policies.informers:
-            informer.subscribe(lambda old, new: self._wake(objects.key(new or old or {})))
+            informer.subscribe_by_key(self._wake)
 
         self._proxies.subscribe(self._on_pod)
         self._bound.subscribe(self._on_pod)
@@ -136,7 +136,7 @@ class PolicyStatusController:
             return
 
         pod = counting.counted(new, self._policies.of) if new is not None else None
-        self._settle(self._counts.set(objects.key(new or old or {}), pod))
+        self._settle(self._counts.set(objects.key(objects.latest(old, new)), pod))
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or objects.labels(old) != objects.labels(new):
@@ -147,7 +147,7 @@ class PolicyStatusController:
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         if self._counts and (old is None or new is None):
-            policy = self._counts.policy_of(parent_key(new or old or {}))
+            policy = self._counts.policy_of(parent_key(objects.latest(old, new)))
             if policy:
                 self._settle((policy,))
 

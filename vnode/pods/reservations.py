@@ -16,7 +16,7 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 
-PATIENCE: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
+TIMEOUT: Final = 30.0  # seconds that a reservation is held, as Admiralty's PreBind has it
 
 _RESERVING: Final = 16  # reservations that are being written at any moment
 
@@ -32,10 +32,10 @@ class CandidateGone(Refusal):
 class Reservations:
     """Reserves candidates of this cluster, by the keys of their chaperons."""
 
-    def __init__(self, client: Client, chaperons: Informer, *, patience: float = PATIENCE) -> None:
+    def __init__(self, client: Client, chaperons: Informer, *, timeout: float = TIMEOUT) -> None:
         self._client = client
         self.chaperons = chaperons
-        self._patience = patience
+        self._timeout = timeout
         # Bounded: a candidate that is allowed must not wait behind a burst of new ones.
         self._reserving = asyncio.Semaphore(_RESERVING)
         self._waiting: dict[str, set[asyncio.Event]] = {}  # by chaperon key; no empty sets
@@ -55,7 +55,7 @@ class Reservations:
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 while keys.IS_ALLOWED not in (
                     annotations := objects.annotations(self._live(key, owner))
                 ):
@@ -70,7 +70,7 @@ class Reservations:
                     await event.wait()
         except TimeoutError:
             await self._annotate(self._live(key, owner), {keys.IS_RESERVED: None})
-            raise Refusal(f"the source did not allow {key} within {self._patience:.0f} s") from None
+            raise Refusal(f"the source did not allow {key} within {self._timeout:.0f} s") from None
         finally:
             self._waiting[key].discard(event)
             if not self._waiting[key]:
@@ -119,5 +119,5 @@ class Reservations:
             raise CandidateGone(f"the PodChaperon of {objects.key(chaperon)} is gone") from error
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
-        for event in self._waiting.get(objects.key(new or old or {}), ()):
+        for event in self._waiting.get(objects.key(objects.latest(old, new)), ()):
             event.set()

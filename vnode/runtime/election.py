@@ -18,7 +18,7 @@ from vnode.runtime.leader import Elector
 from vnode.runtime.loop_thread import loop_thread, run_in
 from vnode.runtime.supervisor import supervise
 
-PATIENCE: Final = 60.0
+STALL_TIMEOUT: Final = 60.0
 """Seconds that the loop of the work may stand still before its leadership is given up.
 
 A liveness probe with Kubernetes' defaults ends the process sooner.
@@ -35,7 +35,7 @@ async def lead(
     elect: Elect,
     work: Callable[[], Coroutine[Any, Any, None]],
     *,
-    patience: float = PATIENCE,
+    stall_timeout: float = STALL_TIMEOUT,
 ) -> None:
     """Campaign, and run `work` in this loop while leading, as `Elector.run` does.
 
@@ -46,13 +46,13 @@ async def lead(
     seen = time.monotonic()  # when this loop last ran; written here, read by the thread
 
     def runs() -> bool:
-        return time.monotonic() - seen < patience
+        return time.monotonic() - seen < stall_timeout
 
     async def beat() -> None:
         nonlocal seen
         while True:
             seen = time.monotonic()
-            await asyncio.sleep(patience / _BEATS)
+            await asyncio.sleep(stall_timeout / _BEATS)
 
     async def campaign() -> None:
         async with connect() as client:

@@ -13,7 +13,7 @@ from vnode.api import objects, pod_terms, resources
 from vnode.api.objects import Object
 from vnode.api.priorities import PriorityMapping
 from vnode.api.resources import Resources
-from vnode.scheduling.placements import Placement, Placements
+from vnode.scheduling.pod_counts import BoundPod, PodCounts
 from vnode.scheduling.promises import Promises
 from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.snapshot import Snapshot, VirtualNode, VirtualNodeInfo
@@ -25,7 +25,7 @@ class _NodeInfo:
     """Holds what the cache knows about one node, which may be unknown (yet, or no longer)."""
 
     virtual: VirtualNode | None
-    # The sum over all placements on this node.
+    # The sum over all proxies on this node.
     requested: Resources
     # The target's last report, if there ever was one.
     free: Resources | None = None
@@ -36,9 +36,9 @@ class _NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    placement: Placement
+    pod: BoundPod
     requests: Resources
-    counted: bool  # terminating pods hold their resources and do not count for spreading
+    is_counted: bool  # terminating pods hold their resources and do not count for spreading
 
 
 class Cache:
@@ -51,7 +51,7 @@ class Cache:
         self._placed: dict[str, dict[str, _Placed]] = {}
         # Of pods and nodes in `_placed`.
         self._promises = Promises()
-        self._placements = Placements()
+        self._pod_counts = PodCounts()
         self.workloads = Workloads(lambda uid: self._placed.get(uid, ()))
         # The nodes of the last snapshot; None if any of them changed.
         self._snapshot_nodes: tuple[VirtualNodeInfo, ...] | None = ()
@@ -160,11 +160,11 @@ class Cache:
             infos = (self._info(name) for name in sorted(self._node_infos))
             self._snapshot_nodes = tuple(info for info in infos if info is not None)
 
-        return Snapshot(self._snapshot_nodes, self._placements, self.workloads, self.quotas)
+        return Snapshot(self._snapshot_nodes, self._pod_counts, self.workloads, self.quotas)
 
     def _place(self, uid: str, node: str, pod: Object) -> None:
-        counted = not objects.is_terminating(pod)
-        placement = Placement(
+        is_counted = not objects.is_terminating(pod)
+        counted = BoundPod(
             uid,
             node,
             objects.namespace(pod),
@@ -172,7 +172,7 @@ class Cache:
             objects.labels(pod),
             pod_terms.repelled(pod),
         )
-        new = _Placed(placement, resources.pod_requests(pod), counted)
+        new = _Placed(counted, resources.pod_requests(pod), is_counted)
         old = self._placed.get(uid, {}).get(node)
         if old == new:
             return
@@ -183,8 +183,8 @@ class Cache:
         self._placed.setdefault(uid, {})[node] = new
         node_info = self._node_info(node)
         node_info.requested = resources.add(node_info.requested, new.requests)
-        if counted:
-            self._placements.add(placement)
+        if is_counted:
+            self._pod_counts.add(counted)
 
         self._changed(node_info)
 
@@ -204,10 +204,10 @@ class Cache:
         self._drop_if_empty(node)
 
     def _uncount(self, placed: _Placed) -> None:
-        node_info = self._node_infos[placed.placement.node]
+        node_info = self._node_infos[placed.pod.node]
         node_info.requested = resources.subtract(node_info.requested, placed.requests)
-        if placed.counted:
-            self._placements.remove(placed.placement)
+        if placed.is_counted:
+            self._pod_counts.remove(placed.pod)
 
         self._changed(node_info)
 

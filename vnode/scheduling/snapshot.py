@@ -15,7 +15,7 @@ from vnode.api import class_names, objects, resources
 from vnode.api.class_names import ClassNames
 from vnode.api.objects import Object
 from vnode.api.resources import Resources
-from vnode.scheduling.placements import Placements
+from vnode.scheduling.pod_counts import PodCounts
 from vnode.scheduling.quotas import Quotas
 from vnode.scheduling.workload_counts import Workloads
 
@@ -86,17 +86,17 @@ class VirtualNodeInfo:
 class Snapshot:
     """All virtual nodes, by name, the counts of proxies on them, and the quotas of targets."""
 
-    __slots__ = ("nodes", "placements", "quotas", "workloads")
+    __slots__ = ("nodes", "pod_counts", "quotas", "workloads")
 
     def __init__(
         self,
         nodes: tuple[VirtualNodeInfo, ...],
-        placements: Placements,
+        pod_counts: PodCounts,
         workloads: Workloads,
         quotas: Quotas | None = None,
     ) -> None:
         self.nodes = nodes
-        self.placements = placements
+        self.pod_counts = pod_counts
         self.workloads = workloads
         self.quotas = quotas or Quotas()
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ConfigError, Unreachable, VnodeError
 from vnode.api.identity import Identity
@@ -46,7 +47,7 @@ from vnode.targets.token_renewer import TokenRenewer
 from vnode.telemetry import logs, metrics
 
 _RESTART: Final = 5.0  # seconds before what failed unexpectedly is tried again
-_AGAIN: Final = 1.0  # seconds before a connection that has ended is made anew
+_RECONNECT_DELAY: Final = 1.0  # seconds before a connection that has ended is made anew
 _LEADER_WAIT: Final = 20.0  # seconds for a new leader, who then cleans up
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ class TargetController:
             await self._controller.run()
 
     def _on_target(self, old: Object | None, new: Object | None) -> None:
-        self._controller.add(model.key_of(new or old or {}))
+        self._controller.add(model.key_of(objects.latest(old, new)))
 
     async def _reconcile(self, key: TargetKey) -> float | None:
         obj = self._targets.get(key)
@@ -242,7 +243,7 @@ class TargetController:
                 await self._ensure(spec, await self._accesses.read(spec))
             except VnodeError as error:
                 log.info("not cleaned up yet: %s", error)
-                return min(_AGAIN, left)
+                return min(_RECONNECT_DELAY, left)
 
         self._running[key].connection.leave()  # its end wakes this key again
         return left
@@ -334,4 +335,4 @@ async def _run(connection: Connection, clock: Clock) -> None:
     while not (connection.leaving and connection.has_begun):
         await connection.run()
         if not connection.leaving:
-            await clock.sleep(_AGAIN)
+            await clock.sleep(_RECONNECT_DELAY)

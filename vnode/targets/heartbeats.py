@@ -18,7 +18,7 @@ from vnode.api.clock import TICK, Clock, happens_within
 from vnode.api.objects import Object
 from vnode.runtime.links import Link
 
-PATIENCE: Final = 180.0  # seconds without a heartbeat: three are missing
+TIMEOUT: Final = 180.0  # seconds without a heartbeat: three are missing
 
 
 class HeartbeatMonitor:
@@ -51,7 +51,7 @@ class HeartbeatMonitor:
         if self._silent or not self._healthy:
             return None
 
-        return self._heard_at + PATIENCE - self._clock.monotonic()
+        return self._heard_at + TIMEOUT - self._clock.monotonic()
 
     def _on_summary(self, _old: Object | None, new: Object | None) -> None:
         heartbeat = objects.annotations(new or {}).get(keys.HEARTBEAT, "")

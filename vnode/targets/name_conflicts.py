@@ -37,7 +37,7 @@ class NameConflicts:
 
     def on_chaperon(self, old: Object | None, new: Object | None) -> None:
         """Count a change; a subscriber of informers."""
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         before, origin = self._origins.pop(key, ""), self._origin(new) if new else ""
         if origin:
             self._origins[key] = origin

@@ -67,7 +67,7 @@ class SourceController:
     async def run(self) -> None:
         """Reconcile until cancelled."""
         for informer in (self._sources, self._cluster_sources):
-            informer.subscribe(self._on_source)
+            informer.subscribe_by_key(self._controller.add)
 
         self._accounts.subscribe(self._on_account)
         for informer in self._bindings.values():
@@ -83,16 +83,13 @@ class SourceController:
             self.synced.set()
             await self._controller.run()
 
-    def _on_source(self, old: Object | None, new: Object | None) -> None:
-        self._controller.add(objects.key(new or old or {}))
-
     def _on_account(self, old: Object | None, new: Object | None) -> None:
         """Wake Sources of a namespace when a service account is created or deleted there.
 
         A new namespace gets an account `default`, hence wakes them, too.
         """
         if old is None or new is None:
-            namespace = objects.namespace(new or old or {})
+            namespace = objects.namespace(objects.latest(old, new))
             for informer in (self._sources, self._cluster_sources):
                 for source in informer.store.by_index(_ACCOUNT_NAMESPACE, namespace):
                     self._controller.add(objects.key(source))

@@ -35,7 +35,7 @@ from vnode.targetsets.spec import TargetSetSpec
 from vnode.targetsets.writing import TargetWriter
 
 _PAUSE: Final = 1.0  # seconds between two writes of a set's status
-_AGAIN: Final = 5.0  # seconds until a profile is asked for again that may not be gone
+_RETRY_DELAY: Final = 5.0  # seconds until a profile is asked for again that may not be gone
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class TargetSets:
         async with supervise() as tasks:
             keyed: KeyedTasks[str] = tasks.keyed()
             for informer in self._sets:
-                informer.subscribe(lambda old, new: self._on_set(new or old or {}))
+                informer.subscribe(lambda old, new: self._on_set(objects.latest(old, new)))
                 informer.subscribe(lambda _old, _new: self._inventory.watch(keyed))
                 tasks.start(informer.run(), informer.kind.plural)
 
@@ -102,7 +102,7 @@ class TargetSets:
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         self._drains.on_pod(old, new)
-        if key := self._draining.get(objects.node_name(new or old or {})):
+        if key := self._draining.get(objects.node_name(objects.latest(old, new))):
             self._controller.add(key)
 
     def _wake_all(self) -> None:
@@ -135,7 +135,7 @@ class TargetSets:
             return await self._fail(obj, state, SetOutcome("InvalidSpec", str(error)))
 
         scope = wanted.selection.namespace
-        if scope and not self._config.believes(scope):
+        if scope and not self._config.trusts(scope):
             why = (
                 f"the agent's configuration (inventory.namespaces) does not list {scope}, so that "
                 "nothing is made or removed"
@@ -189,8 +189,8 @@ class TargetSets:
         self, obj: Object, wanted: TargetSetSpec, made: Mapping[str, Object], state: _SetState
     ) -> SetFacts:
         selection, inventory = wanted.selection, self._inventory
-        believed = [p for p in inventory.profiles() if self._config.believes(objects.namespace(p))]
-        selected = {objects.key(p): p for p in believed if selection.matches(p)}
+        trusted = [p for p in inventory.profiles() if self._config.trusts(objects.namespace(p))]
+        selected = {objects.key(p): p for p in trusted if selection.matches(p)}
         known = {name: _made_target(target) for name, target in made.items()}
         names = {objects.name(profile) for profile in selected.values()}
         return SetFacts(
@@ -200,7 +200,7 @@ class TargetSets:
             self._taken(obj, names - made.keys()),
             state.noticed,
             self._clock.now(),
-            is_empty=not any(map(selection.in_scope, believed)),
+            is_empty=not any(map(selection.in_scope, trusted)),
             held=reporting.is_held(obj),
             confirmed=spec.is_confirmed(obj),
         )
@@ -265,7 +265,7 @@ class TargetSets:
                 await self._drains.cordon(_node(obj, name))
                 log.info("target %s: its profile %s is gone", name, profile)
             else:
-                waits.append(_AGAIN)
+                waits.append(_RETRY_DELAY)
 
         for name in decision.cordoned:
             await self._drains.cordon(_node(obj, name))

@@ -38,6 +38,14 @@ def test_what_is_made_in_a_cluster_of_another_target_is_a_violation() -> None:
     ]
 
 
+def test_a_target_that_is_replaced_may_lead_to_the_other_cluster(parent: Object) -> None:
+    history = History(replaced={"c2": "c3"})
+    history.on_chaperon("c3", None, of_target("c2"))
+    assert history.violations == []
+    history.on_chaperon("c2", None, of_target("c3"))
+    assert history.violations
+
+
 def test_a_pod_ends_without_us_once_its_target_is_gone(parent: Object) -> None:
     history = History()
     history.on_target_gone(parent)

@@ -85,7 +85,7 @@ async def test_a_target_that_does_not_answer_is_waited_for_some_seconds(clock: L
     async with fleet.running():
         await bind(fleet)
         fleet.gpu.freeze()
-        assert await waited(fleet) == pytest.approx(first_pods.PATIENCE, abs=0.1)
+        assert await waited(fleet) == pytest.approx(first_pods.TIMEOUT, abs=0.1)
 
 
 async def test_a_target_that_refuses_services_is_not_waited_for(clock: LoopClock) -> None:

@@ -11,6 +11,7 @@ from tests.apiserver.server import APIServer
 from tests.unit.issuing.issuing_world import RULES, IssuingWorld
 from vnode.api import keys, kinds
 from vnode.api.clock import Clock
+from vnode.api.errors import Conflict
 from vnode.runtime.links import UNREACHABLE, LinkHealth
 
 pytestmark = pytest.mark.looptime
@@ -81,3 +82,38 @@ async def test_nothing_is_taken_from_another_cluster_of_the_same_name(clock: Clo
         world.links.add(world.make_link("cluster-3", APIServer("c3", clock)))
         await asyncio.sleep(1)
         assert world.conditions()["Revoked"] == ("False", "OtherCluster")
+
+
+async def test_requests_that_share_an_account_may_end_at_the_same_time(clock: Clock) -> None:
+    """Each finds that the other has changed what both use, and looks again at once."""
+    world, both = IssuingWorld(clock), ("queue", "other")
+    async with world.running():
+        for name in both:
+            world.request(name)
+
+        await asyncio.sleep(20)
+        assert len(world.made()) == 7
+        # Both have read the account before either lets go of it.
+        world.target.fail(None, verb="patch", kind=kinds.SERVICE_ACCOUNTS, times=None, delay=0.1)
+        for name in both:
+            await world.delete(name)
+
+        await asyncio.sleep(1)
+        assert [world.find(name) for name in both] == [{}, {}]
+        assert world.made() == set()
+
+
+async def test_what_others_change_without_end_is_told_and_tried_again_later(clock: Clock) -> None:
+    world = IssuingWorld(clock)
+    world.request()
+    async with world.running():
+        changed = Conflict(409, "Conflict", "the object has been modified")
+        fault = world.target.fail(changed, verb="delete", kind=kinds.ROLES, times=None)
+        await world.delete()
+        await asyncio.sleep(9)
+        assert world.conditions()["Revoked"] == ("False", "TargetFailed")
+        assert "the object has been modified" in world.message("Revoked")
+        assert world.target.count("delete", kinds.ROLES) == 5
+        fault.clear()
+        await asyncio.sleep(2)
+        assert (world.made(), world.find()) == (set(), {})

@@ -12,7 +12,7 @@ from tests.unit.placement.moving_world import MovingWorld, fleet
 from vnode.api import kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.placement.moves.rebalances import PATIENCE
+from vnode.placement.moves.rebalances import PROGRESS_DEADLINE
 
 pytestmark = pytest.mark.looptime
 
@@ -78,7 +78,7 @@ async def test_it_fails_where_there_is_no_room_and_says_so(clock: Clock) -> None
         world.rebalance()
         await asyncio.sleep(30)
         assert world.rebalanced()["message"] == ("0 pods were moved, 2 are left: no room in c3")
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(PROGRESS_DEADLINE)
         status = world.rebalanced()
         assert (status["phase"], status["remaining"]) == ("Failed", 2)
         assert world.evictions == []

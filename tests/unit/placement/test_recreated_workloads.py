@@ -63,7 +63,7 @@ async def test_pods_of_the_new_owner_do_not_seem_to_have_been_moved(clock: Clock
     world.put(pod("new", "a", "web-1", "2", 1))
     world.settle(1.0)
     assert not world.moves.under_way
-    assert world.moves.under_way.barred(1.0) == frozenset()
+    assert world.moves.under_way.in_backoff(1.0) == frozenset()
     assert not world.workload.directed
 
 
@@ -74,10 +74,10 @@ async def test_what_was_in_vain_for_the_former_owner_is_tried_for_the_new_one(
     world.workload.remove("old")
     world.put(pod("next", "a", "web-1", "1", 1))
     world.settle(1.0)
-    assert world.moves.under_way.barred(1.0) == {"b"}
+    assert world.moves.under_way.in_backoff(1.0) == {"b"}
     world.put(pod("new", "a", "web-1", "2", 2))
     world.settle(2.0)
-    assert world.moves.under_way.barred(2.0) == frozenset()
+    assert world.moves.under_way.in_backoff(2.0) == frozenset()
 
 
 async def test_a_rollout_goes_on_with_the_moves(clock: Clock) -> None:
@@ -89,4 +89,4 @@ async def test_a_rollout_goes_on_with_the_moves(clock: Clock) -> None:
     world.put(pod("new", "b", "web-2", "2", 1))
     world.settle(STARTING)
     assert not world.moves.under_way
-    assert world.moves.under_way.barred(STARTING) == frozenset()
+    assert world.moves.under_way.in_backoff(STARTING) == frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vnode.placement.moves.under_way import BARRED, OWNER, Move, MoveOutcome, MovesUnderWay
+from vnode.placement.moves.under_way import BACKOFF, OWNER, Move, MoveOutcome, MovesUnderWay
 from vnode.scheduling.placement.moving import STARTING, MoveReason, Replica
 
 
@@ -34,7 +34,7 @@ def test_a_move_is_over_when_a_later_pod_is_ready() -> None:
     assert (len(moves), dict(moves.missing())) == (1, {})
     assert settle(moves, Replica("new", "a"), now=2.0) == [MoveOutcome.ARRIVED]
     assert not moves
-    assert moves.barred(2.0) == frozenset()
+    assert moves.in_backoff(2.0) == frozenset()
 
 
 def test_each_later_pod_replaces_one() -> None:
@@ -54,7 +54,7 @@ def test_of_several_later_pods_each_replaces_the_one_that_was_moved_to_its_clust
     assert {move.uid: move.replacement for move in moves.moves} == {"old0": "newer", "old1": "new"}
     settle(moves, Replica("new", "b"), Replica("newer", "a"), now=3.0)
     assert not moves
-    assert moves.barred(3.0) == frozenset()
+    assert moves.in_backoff(3.0) == frozenset()
     assert moves.targets(3.0) == {"a", "b"}
     assert moves.targets(60.0) == frozenset()
 
@@ -80,13 +80,13 @@ def test_a_workload_that_makes_no_other_pod_lacks_none() -> None:
 def test_a_cluster_where_pods_do_not_start_is_left_alone_for_longer_each_time() -> None:
     moves, now = begun("a"), 0.0
     assert settle(moves, Replica("new", "b"), now=now) == [MoveOutcome.ELSEWHERE]
-    assert moves.barred(now) == {"a"}
-    now += BARRED
-    assert moves.barred(now) == frozenset()
+    assert moves.in_backoff(now) == {"a"}
+    now += BACKOFF
+    assert moves.in_backoff(now) == frozenset()
     moves.begin(Move("old9", "default/old9", "a", frozenset({"other", "new"}), MoveReason.DRAIN))
     settle(moves, Replica("new9", "a", ready=False), now=now)
     late = settle(moves, Replica("new9", "a", ready=False), now=now + STARTING)
     assert late == [MoveOutcome.LATE]
     assert not moves
-    assert moves.barred(now + STARTING + 2 * BARRED - 1) == {"a"}
-    assert moves.barred(now + STARTING + 2 * BARRED) == frozenset()
+    assert moves.in_backoff(now + STARTING + 2 * BACKOFF - 1) == {"a"}
+    assert moves.in_backoff(now + STARTING + 2 * BACKOFF) == frozenset()

@@ -10,7 +10,7 @@ from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
 from vnode.api import keys, kinds
 from vnode.api.errors import ServerError
 from vnode.pods import delegate
-from vnode.pods.reservations import PATIENCE, Refusal, Reservations
+from vnode.pods.reservations import TIMEOUT, Refusal, Reservations
 
 pytestmark = pytest.mark.looptime
 
@@ -102,7 +102,7 @@ async def test_a_source_that_says_nothing_loses_the_reservation(held):
     pod = held.candidate()
     async with held.cluster.informed():
         task = await held.ask(pod)
-        await asyncio.sleep(PATIENCE - SETTLED - 1)
+        await asyncio.sleep(TIMEOUT - SETTLED - 1)
         assert not task.done()
         with pytest.raises(Refusal, match=f"did not allow {NAMESPACE}/web within 30 s"):
             await asyncio.wait_for(task, 2)

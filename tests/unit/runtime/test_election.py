@@ -77,7 +77,7 @@ async def test_a_loop_that_stands_still_for_too_long_gives_up() -> None:
             cancelled += 1
             raise
 
-    await election.lead(cluster.connect, cluster.elect, work, patience=TIMING.duration)
+    await election.lead(cluster.connect, cluster.elect, work, stall_timeout=TIMING.duration)
     assert cancelled == 1
 
 

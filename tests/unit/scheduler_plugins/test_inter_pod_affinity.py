@@ -217,6 +217,6 @@ def test_whoever_keeps_others_away_does_so_exactly_as_long_as_it_is_there(
                 there[uid] = node
 
     counted = {
-        node: n for _, nodes in cache.snapshot().placements.repelling() for node, n in nodes.items()
+        node: n for _, nodes in cache.snapshot().pod_counts.repelling() for node, n in nodes.items()
     }
     assert counted == {node: list(there.values()).count(node) for node in set(there.values())}

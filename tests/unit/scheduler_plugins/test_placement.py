@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_once_a_cluster_is_opened_it_is_probed_too() -> None:
     assert result.nominated == ("b",)
     assert not result.excluded
     assert result.state.kept == {"a", "b"}
-    assert result.state.retry_at is None
+    assert result.state.retry_at == math.inf
 
 
 def test_two_cycles_on_unchanged_input_give_the_same_choice() -> None:

@@ -86,11 +86,11 @@ def test_a_report_of_the_same_is_news_if_it_ends_a_promise() -> None:
 def test_forgetting_gives_everything_back() -> None:
     cache = cache_with_free()
     cache.assume(pod("p", cpu="300m", owner="o"), "a", now=0)
-    assert cache.snapshot().placements.owned("o") == {"a": 1}
+    assert cache.snapshot().pod_counts.owned("o") == {"a": 1}
     cache.forget("p", "a")
     cache.forget("p", "a")
     assert info(cache).free == {"cpu": 1000, "pods": 10}
-    assert not cache.snapshot().placements.owned("o")
+    assert not cache.snapshot().pod_counts.owned("o")
 
 
 def test_a_binding_keeps_the_promise_and_ends_those_of_other_nodes() -> None:
@@ -110,7 +110,7 @@ def test_a_finished_pod_is_nowhere_and_a_terminating_one_only_holds_its_resource
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cache.set_pod(pod("t", node="a", owner="o"))
     cache.set_pod(terminating)
-    assert not cache.snapshot().placements.owned("o")
+    assert not cache.snapshot().pod_counts.owned("o")
     assert info(cache).requested["pods"] == 1
     cache.set_pod(pod("t", node="a", owner="o", phase="Succeeded"))
     assert info(cache).requested["pods"] == 0
@@ -142,7 +142,7 @@ def test_a_removed_node_is_not_offered_and_its_pods_are_still_counted() -> None:
 def test_selectors_are_counted_by_namespace_as_pods_come_and_go() -> None:
     cache = cache_with_free()
     cache.set_pod(pod("p", node="a", labels={"app": "web"}))
-    placements = cache.snapshot().placements
+    placements = cache.snapshot().pod_counts
     assert placements.matching("default", WEB) == {"a": 1}
     cache.set_pod(pod("q", node="a", labels={"app": "web"}))
     cache.set_pod(pod("r", node="a", labels={"app": "db"}))
@@ -170,7 +170,7 @@ def test_counts_always_agree_with_the_pods_that_are_there(
     cache = cache_with_free()
     cache.update_node(virtual_node("b"))
     model: dict[tuple[str, str], str] = {}
-    cache.snapshot().placements.matching("default", WEB)
+    cache.snapshot().pod_counts.matching("default", WEB)
     for action, uid, node, app in steps:
         made = pod(uid, cpu="100m", labels={"app": app}, owner="o")
         if action == "assume":
@@ -193,9 +193,9 @@ def test_counts_always_agree_with_the_pods_that_are_there(
             model = {k: v for k, v in model.items() if k[0] != uid}
 
     snapshot = cache.snapshot()
-    assert snapshot.placements.owned("o") == Counter(node for _, node in model)
+    assert snapshot.pod_counts.owned("o") == Counter(node for _, node in model)
     web = Counter(node for (_, node), app in model.items() if app == "web")
-    assert snapshot.placements.matching("default", WEB) == web
+    assert snapshot.pod_counts.matching("default", WEB) == web
     for info in snapshot:
         there = sum(name == info.name for _, name in model)
         assert info.requested.get("cpu", 0) == 100 * there

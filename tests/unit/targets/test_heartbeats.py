@@ -16,12 +16,12 @@ from vnode.api.clock import Clock
 from vnode.api.identity import Identity
 from vnode.nodes.summary import SummaryWriter
 from vnode.runtime.links import TargetKey
-from vnode.targets.heartbeats import PATIENCE, HeartbeatMonitor
+from vnode.targets.heartbeats import TIMEOUT, HeartbeatMonitor
 
 pytestmark = pytest.mark.looptime
 
 SOON = 5.0
-ALMOST = PATIENCE - 10
+ALMOST = TIMEOUT - 10
 
 
 class Watched:
@@ -88,7 +88,7 @@ async def test_admiraltys_writes_to_the_summary_are_no_sign_of_life(target: Watc
     target.beat("1")
     async with target.running():
         for number in range(4):
-            await asyncio.sleep(PATIENCE / 3)
+            await asyncio.sleep(TIMEOUT / 3)
             target.server.change(
                 kinds.CLUSTER_SUMMARIES,
                 keys.SUMMARY_NAME,
@@ -104,12 +104,12 @@ async def test_the_next_heartbeat_of_an_agent_that_was_down_counts_at_once(
 ) -> None:
     target.beat("1")
     async with target.running():
-        await asyncio.sleep(PATIENCE + SOON)
+        await asyncio.sleep(TIMEOUT + SOON)
         target.beat("2")
         await asyncio.sleep(SOON)
         assert target.link.runs_vnode
         assert target.told == [True, False, True]
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(TIMEOUT)
         assert target.told == [True, False, True, False]
 
 
@@ -118,7 +118,7 @@ async def test_time_in_which_the_target_does_not_answer_does_not_count(target: W
     async with target.running():
         await asyncio.sleep(ALMOST)
         target.set_healthy(False)
-        await asyncio.sleep(10 * PATIENCE)
+        await asyncio.sleep(10 * TIMEOUT)
         target.set_healthy(True)
         await asyncio.sleep(ALMOST)
         assert target.link.runs_vnode
@@ -143,7 +143,7 @@ async def test_a_target_that_turns_to_admiralty_and_back_counts_at_once(target: 
 
 async def test_nothing_is_known_of_a_target_without_a_summary(target: Watched) -> None:
     async with target.running():
-        await asyncio.sleep(2 * PATIENCE)
+        await asyncio.sleep(2 * TIMEOUT)
         assert not target.link.runs_vnode
         assert not target.link.lacks_vnode
 
@@ -161,5 +161,5 @@ async def test_a_writer_of_summaries_gives_signs_of_life_for_as_long_as_it_runs(
             assert target.told == [True]
             assert target.server.count("patch", kinds.CLUSTER_SUMMARIES) == before + 60
 
-        await asyncio.sleep(PATIENCE + SOON)
+        await asyncio.sleep(TIMEOUT + SOON)
         assert not target.link.runs_vnode

@@ -16,7 +16,7 @@ from vnode.targets.expiry import Renewal
 
 _LATE: Final = timedelta(minutes=10)
 """How long after its time a token may be renewed before somebody has to look."""
-_AGAIN: Final = "run vnode connect again"
+_CONNECT_AGAIN: Final = "run vnode connect again"
 _SILENT: Final = (
     "start it; if Admiralty has replaced it, all is well, and this goes with "
     "kubectl annotate clustersummary singleton vnode.dev/agent-version- there"
@@ -70,13 +70,13 @@ def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
 
     text = f"the {facts.end.what} ends on {in_days(facts.end.at, facts.now)}"
     if facts.end.at <= facts.now:
-        return Level.FAIL, text, _AGAIN
+        return Level.FAIL, text, _CONNECT_AGAIN
 
     if facts.renewal is not None:
         return _renewal(facts, facts.renewal, text)
 
     if facts.end.at - facts.now <= expiry.AHEAD:
-        return Level.WARN, text, _AGAIN
+        return Level.WARN, text, _CONNECT_AGAIN
 
     return Level.OK, text, ""
 
@@ -137,7 +137,7 @@ def _runs_vnode(facts: ConnectionFacts) -> bool:
         return False
 
     age = facts.now + timedelta(seconds=facts.skew or 0) - beat
-    return age.total_seconds() < heartbeats.PATIENCE
+    return age.total_seconds() < heartbeats.TIMEOUT
 
 
 def _in_the_source(facts: ConnectionFacts) -> Iterator[tuple[str, tuple[Level, str, str]]]:

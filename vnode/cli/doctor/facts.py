@@ -12,7 +12,7 @@ from vnode.cli import manifests
 from vnode.targets.expiry import CredentialExpiry, Renewal
 from vnode.targets.model import ProfileReference
 
-_PATIENCE: Final = timedelta(seconds=30)  # for an agent to look at a new object
+_YOUNG: Final = timedelta(seconds=30)  # for an agent to look at a new object
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ClusterFacts:
         """Tell whether an object is so new that no agent need have looked at it."""
         created = objects.parse_timestamp(str(objects.metadata(obj).get("creationTimestamp")))
         skew = timedelta(seconds=self.skew or 0)
-        return created is not None and self.now + skew - created < _PATIENCE
+        return created is not None and self.now + skew - created < _YOUNG
 
     def is_bound(self, role: str) -> bool | None:
         """Tell whether somebody is bound to a ClusterRole; None if that may not be read."""

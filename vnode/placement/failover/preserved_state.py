@@ -61,7 +61,7 @@ class PreservedStates:
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         """Look at the owner of a pod that has the gate, or had it: others may wait for this one."""
         if any(pod is not None and keys.AWAITS_STATE in _gates(pod) for pod in (old, new)):
-            self._controller.add(objects.controller_uid(new or old or {}))
+            self._controller.add(objects.controller_uid(objects.latest(old, new)))
 
     def _wake(self, key: str) -> None:
         self._on_pod(None, self._proxies.store.get(key))

@@ -126,7 +126,7 @@ class Moves:
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         if self._policies and (old is None or new is None or concerns(old) != concerns(new)):
-            self._check(new or old or {})
+            self._check(objects.latest(old, new))
 
     def _on_policies(self) -> None:
         self._controller.add(_CHANGES)  # at once: what follows is a change of what is seen now
@@ -204,7 +204,7 @@ class Moves:
 
         reasons = self._reasons(key, moves, policy)
         is_idle = not any(view.has_candidates(reason, nodes) for reason in reasons)
-        if is_idle and not moves.under_way and not moves.under_way.barred(now):
+        if is_idle and not moves.under_way and not moves.under_way.in_backoff(now):
             self._forget(key)
 
         return min((delay for delay in delays if delay is not None), default=None)

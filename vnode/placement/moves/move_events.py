@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from vnode.api import kinds, objects
+from vnode.api import objects
 from vnode.api.objects import Object
-from vnode.kube.events import NORMAL, WARNING, EventRecorder
+from vnode.kube.events import NORMAL, WARNING, EventRecorder, about
 from vnode.placement import decoding
 from vnode.scheduling.placement.moving import Decision, MoveReason, PlannedEviction
 from vnode.scheduling.placement.policy import Mode, Policy
@@ -71,8 +71,7 @@ def _record(
     reason: str,
     message: str,
 ) -> None:
-    about = objects.reference(pod, kinds.PODS.kind, kinds.PODS.api_version)
-    events.event(about, type_, reason, message)
+    events.event(about(pod), type_, reason, message)
     if policy is not None:
         _tell_policy(events, policy, type_, reason, f"pod/{objects.key(pod)}: {message}")
 
@@ -81,5 +80,5 @@ def _tell_policy(
     events: EventRecorder, policy: Object, type_: str, reason: str, message: str
 ) -> None:
     kind = decoding.kind_of(policy)
-    about = objects.reference(policy, kind.kind, kind.api_version)
-    events.event(about, type_, reason, message)
+    reference = objects.reference(policy, kind.kind, kind.api_version)
+    events.event(reference, type_, reason, message)

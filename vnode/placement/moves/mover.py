@@ -191,7 +191,7 @@ class Mover:
         able, free = self._takers(template, snapshot, _PLUGIN)
         requests = resources.pod_requests(template)
         clusters = workload_state.clusters_of(view.policy, view.workload, snapshot, able, requests)
-        usable = clusters.included - moves.under_way.barred(now)
+        usable = clusters.included - moves.under_way.in_backoff(now)
         takers = able & usable, free & usable
         return MoveContext(view, moves, snapshot, clusters, *takers, requests, others, now)
 

@@ -30,7 +30,7 @@ from vnode.placement.moves.rebalance_status import RebalanceOutcome, RebalancePh
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
-PATIENCE: Final = 600.0
+PROGRESS_DEADLINE: Final = 600.0
 """Seconds without a move after which a Rebalance has failed."""
 _SETTLED: Final = 1.0  # seconds in which progress is awaited, to be written together
 
@@ -81,9 +81,7 @@ class Rebalances:
 
     async def run(self) -> None:
         """Carry them out until cancelled. A cluster without the CRD has none."""
-        self._informer.subscribe(
-            lambda old, new: self._controller.add(objects.key(new or old or {}))
-        )
+        self._informer.subscribe_by_key(self._controller.add)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informer.run(), name="watch-rebalances")
             group.create_task(self._controller.run(), name="carry-out-rebalances")
@@ -123,7 +121,7 @@ class Rebalances:
             outcome = rebalance_status.judge(progress, is_stuck=self._is_stuck(running))
 
         await self._write(key, obj, progress, outcome, running.before)
-        left = running.changed_at + PATIENCE - self._clock.monotonic()
+        left = running.changed_at + PROGRESS_DEADLINE - self._clock.monotonic()
         return max(left, _SETTLED) if outcome.phase is RebalancePhase.PROGRESSING else None
 
     def _start(self, key: str, obj: Object, spec: RebalanceSpec) -> _RunningRebalance:
@@ -156,7 +154,7 @@ class Rebalances:
         if state != running.state:
             running.state, running.changed_at = state, now
 
-        return now - running.changed_at >= PATIENCE - TICK
+        return now - running.changed_at >= PROGRESS_DEADLINE - TICK
 
     async def _write(
         self,

@@ -20,9 +20,9 @@ from vnode.scheduling.promises import PROMISE_SECONDS
 
 OWNER: Final = 60.0
 """Seconds after the end of a pod in which its owner makes another one, if it is to."""
-BARRED: Final = 600.0
+BACKOFF: Final = 600.0
 """Seconds for which nothing is moved to where a move was in vain; doubling."""
-BARRED_MOST: Final = 86400.0
+BACKOFF_LIMIT: Final = 86400.0
 _REPORTED: Final = PROMISE_SECONDS + 1  # after that a new pod is no longer counted twice
 
 
@@ -52,7 +52,7 @@ class Move:
     alone: float | None = None
     """Since when it is gone without a new pod, None while it is not."""
     replacement: str = ""
-    claimed: float = 0.0
+    replaced_at: float = 0.0
     """Since when there is the new pod."""
 
 
@@ -62,7 +62,7 @@ class MovesUnderWay:
     def __init__(self) -> None:
         self.moves: list[Move] = []
         self._landed: dict[str, float] = {}  # node -> when a pod that was moved there became ready
-        self._barred: dict[str, tuple[float, float]] = {}  # node -> until when, and for how long
+        self._backoffs: dict[str, tuple[float, float]] = {}  # node -> until when, and for how long
 
     def __len__(self) -> int:
         return len(self.moves)
@@ -83,9 +83,9 @@ class MovesUnderWay:
         """Return node -> moves to it without a new pod."""
         return Counter(move.target for move in self.moves if not move.replacement)
 
-    def barred(self, now: float) -> frozenset[str]:
+    def in_backoff(self, now: float) -> frozenset[str]:
         """Return the nodes to which moves were in vain lately."""
-        return frozenset(node for node, (until, _) in self._barred.items() if until - now >= TICK)
+        return frozenset(node for node, (until, _) in self._backoffs.items() if until - now >= TICK)
 
     def targets(self, now: float) -> frozenset[str]:
         """Return the nodes that pods are moved to now, or were a moment ago."""
@@ -100,7 +100,7 @@ class MovesUnderWay:
         `is_there` tells whether an evicted pod still exists.
         """
         present = {r.uid: r for r in sorted(replicas, key=lambda r: (-r.age, r.uid))}
-        self._claim(present, now)
+        self._match_replacements(present, now)
         kept, over = [], []
         for move in self.moves:
             replica = present.get(move.replacement)
@@ -124,12 +124,12 @@ class MovesUnderWay:
     def wait(self, now: float) -> float | None:
         """Return in how many seconds to settle again if no pod changes; None if never."""
         ends = [move.alone + OWNER for move in self.moves if move.alone is not None]
-        ends += [move.claimed + STARTING for move in self.moves if move.replacement]
+        ends += [move.replaced_at + STARTING for move in self.moves if move.replacement]
         ends += [at + _REPORTED for at in self._landed.values() if now - at < _REPORTED - TICK]
-        ends += [until for until, _ in self._barred.values() if until > now]
+        ends += [until for until, _ in self._backoffs.values() if until > now]
         return max(0.0, min(ends) - now) if ends else None
 
-    def _claim(self, present: dict[str, Replica], now: float) -> None:
+    def _match_replacements(self, present: dict[str, Replica], now: float) -> None:
         """Find a new pod for each move: at best one that is where it was moved to."""
         free = dict(present)
         found: dict[str, str] = {}
@@ -147,7 +147,7 @@ class MovesUnderWay:
         for move in self.moves:
             replacement = found.get(move.uid, "")
             if replacement and not move.replacement:
-                move.claimed = now
+                move.replaced_at = now
 
             move.replacement = replacement
 
@@ -158,17 +158,17 @@ class MovesUnderWay:
             return MoveOutcome.UNREPLACED if is_over else None
 
         if replica.ready and replica.bound and replica.node == move.target:
-            self._barred.pop(move.target, None)
+            self._backoffs.pop(move.target, None)
             self._landed[move.target] = now
             return MoveOutcome.ARRIVED
 
-        if not replica.ready and now - move.claimed < STARTING - TICK:
+        if not replica.ready and now - move.replaced_at < STARTING - TICK:
             return None
 
-        self._bar(move.target, now)
+        self._back_off(move.target, now)
         return MoveOutcome.ELSEWHERE if replica.ready else MoveOutcome.LATE
 
-    def _bar(self, node: str, now: float) -> None:
-        _, seconds = self._barred.get(node, (0.0, BARRED / 2))
-        seconds = min(2 * seconds, BARRED_MOST)
-        self._barred[node] = now + seconds, seconds
+    def _back_off(self, node: str, now: float) -> None:
+        _, seconds = self._backoffs.get(node, (0.0, BACKOFF / 2))
+        seconds = min(2 * seconds, BACKOFF_LIMIT)
+        self._backoffs[node] = now + seconds, seconds

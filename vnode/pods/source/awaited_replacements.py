@@ -191,7 +191,7 @@ class AwaitedReplacements:
         ]
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old or {}
+        pod = objects.latest(old, new)
         if new is None or (old is not None and objects.uid(old) != objects.uid(new)):
             self._begun.pop(objects.uid(old or {}), None)
             self._stop(old or {})

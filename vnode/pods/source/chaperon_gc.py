@@ -26,7 +26,7 @@ from vnode.pods.source import proxy_state
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import OTHERS_INDEX, PARENT_KEY_INDEX, Link, Links
 
-_AGAIN: Final = 30.0  # seconds until a refused deletion, or a pod that we do not see, is looked at
+_RETRY_DELAY: Final = 30.0  # seconds, after a refused deletion, or for a pod that we do not see
 _AT_ONCE: Final = 8  # deletions under way in one target
 
 log = logging.getLogger(__name__)
@@ -132,19 +132,21 @@ class ChaperonGC:
                 await self._release(link, chaperon, place.pod)
         except (Unreachable, Denied, ServerError) as error:
             log.info("a chaperon of %s stays in %s: %s", place.pod, link.target, error)
-            later = _AGAIN
+            later = _RETRY_DELAY
 
         for chaperon in self._suspects(link, place.pod):
             is_orphan = proxy_state.is_orphan(chaperon, self._find(place.pod))
             if is_orphan and not await self._pod_is_gone(chaperon, place.pod):
-                later = _AGAIN  # it may go before any informer has seen it: then no event tells
+                later = (
+                    _RETRY_DELAY  # no event tells of one that goes before an informer has seen it
+                )
                 continue
 
             try:
                 await link.client.discard(kinds.POD_CHAPERONS, chaperon)
             except (Unreachable, Denied, ServerError) as error:
                 log.info("chaperon %s stays in %s: %s", objects.key(chaperon), link.target, error)
-                return _AGAIN
+                return _RETRY_DELAY
 
         return later
 

@@ -34,7 +34,7 @@ from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.runtime.supervisor import sleep_forever
 
-PATIENCE: Final = 5.0  # seconds that ordinary Events of a pod that does not start are kept back
+SUMMARY_DELAY: Final = 5.0  # seconds that ordinary Events of a pod that does not start are held
 RECOUNT: Final = 60.0  # seconds between two writes of an Event if nothing but its count is new
 POD_BURST: Final = 15
 POD_RATE: Final = 1 / 60  # writes a second
@@ -102,7 +102,7 @@ class DelegateEventReporter:
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         """Forget a pod that is gone, and look at one that is bound when it is first seen."""
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         if new is None:
             self._told.pop(key, None)
         elif old is None and objects.node_name(new) and self._mode != "None":
@@ -130,7 +130,7 @@ class DelegateEventReporter:
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
         before, after = objects.status(old or {}), objects.status(new or {})
         if before.get(FIELD) != after.get(FIELD) or (FIELD in after and _phase_differs(old, new)):
-            self._controller.add(parent_key(new or old or {}))
+            self._controller.add(parent_key(objects.latest(old, new)))
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._find(key)
@@ -144,7 +144,7 @@ class DelegateEventReporter:
             return None
 
         told, now = self._told_of(key, proxy, entries, link), self._clock.monotonic()
-        left = told.since + PATIENCE - now
+        left = told.since + SUMMARY_DELAY - now
         wait = left if left > TICK and proxy_events.summary_may_wait(candidate, entries) else None
         if self._mode != "Summary":
             wait = None

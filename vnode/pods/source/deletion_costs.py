@@ -84,7 +84,7 @@ class DeletionCosts:
         await self._controller.run()
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old or {}
+        pod = objects.latest(old, new)
         if old is not None and new is not None and _concerns(old) == _concerns(new):
             return
 

@@ -101,7 +101,7 @@ class EventHandlers:
         return found
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
-        name = objects.name(new or old or {})
+        name = objects.name(objects.latest(old, new))
         if new is None:
             self._remove(name)
             return

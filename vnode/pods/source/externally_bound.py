@@ -73,7 +73,7 @@ class ExternallyBoundPods:
             field_selector=f"spec.nodeName={node_name},spec.schedulerName!={keys.PROXY_SCHEDULER}",
             trim=self._trim,
         )
-        informer.subscribe(lambda old, new: self._on_change(objects.key(new or old or {})))
+        informer.subscribe_by_key(self._on_change)
         for handler in self._handlers:
             informer.subscribe(handler)
 

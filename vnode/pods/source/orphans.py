@@ -102,7 +102,7 @@ class OrphanController:
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
         if new is None or objects.node_name(new) != objects.node_name(old or {}):
-            self._controller.add(objects.key(new or old or {}))
+            self._controller.add(objects.key(objects.latest(old, new)))
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda _old, new: self._on_chaperon(link, new))

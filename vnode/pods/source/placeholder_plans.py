@@ -20,11 +20,11 @@ from vnode.scheduling.placement.policy import Policy
 from vnode.scheduling.placement.seats import Share
 from vnode.scheduling.workload import Workload
 
-_PATIENCE: Final = 60.0  # seconds for which a plan must not want a placeholder
-_WAITING: Final = 60.0
+_REMOVAL_DELAY: Final = 60.0  # seconds for which a plan must not want a placeholder
+_REPLAN_INTERVAL: Final = 60.0
 """Seconds until a workload is looked at again of which pods wait: these are planned for other
 clusters from time to time, and no event tells of it."""
-_AGAIN: Final = 5.0  # seconds until a workload is looked at again whose pods have no aims yet
+_AIMS_DELAY: Final = 5.0  # seconds until a workload is looked at again whose pods have no aims yet
 
 
 class _PolicyNode(NamedTuple):
@@ -73,7 +73,7 @@ class PlaceholderPlans:
         workload = self._cache.workloads.of(sample, policy.group_by)
         if not workload.restored and any(workload.pending()):
             # A new leader does not know yet where they are to go.
-            return PlaceholderVerdict(again=_AGAIN)
+            return PlaceholderVerdict(again=_AIMS_DELAY)
 
         clusters = self._clusters(policy, workload, objects.namespace(sample))
         wanted = placeholders.wanted(
@@ -88,7 +88,7 @@ class PlaceholderPlans:
                 fewer.append((member.pod, tuple(kept)))
 
         if wanted and any(workload.pending()):
-            again = min(again or _WAITING, _WAITING)
+            again = min(again or _REPLAN_INTERVAL, _REPLAN_INTERVAL)
 
         return PlaceholderVerdict(tuple(fewer), again)
 
@@ -110,8 +110,8 @@ class PlaceholderPlans:
         if waits:
             self._unwanted[key] = waits
 
-        over = {place for place, since in waits.items() if now - since >= _PATIENCE - TICK}
-        left = (since + _PATIENCE - now for place, since in waits.items() if place not in over)
+        over = {place for place, since in waits.items() if now - since >= _REMOVAL_DELAY - TICK}
+        left = (since + _REMOVAL_DELAY - now for place, since in waits.items() if place not in over)
         return over, min(left, default=None)
 
     def _clusters(self, policy: Policy, workload: Workload, namespace: str) -> _PlaceholderClusters:

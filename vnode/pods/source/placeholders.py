@@ -104,7 +104,7 @@ class Placeholders:
             metrics.PLACEHOLDERS.labels(str(link.target)).set(nodes[link.node_name])
 
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old or {}
+        pod = objects.latest(old, new)
         has_any = new is not None and bool(placeholders.of(new))
         if not (has_any or self._pods) or (old and new and _concerns(old) == _concerns(new)):
             return
@@ -163,7 +163,7 @@ class Placeholders:
             self._look_at_all()
 
     def _on_link(self, link: Link) -> None:
-        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, new or old or {}))
+        link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, objects.latest(old, new)))
         link.on_health(lambda: self._look_at_node(link.node_name))
         self._look_at_node(link.node_name)
 

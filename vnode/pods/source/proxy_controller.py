@@ -111,7 +111,7 @@ class ProxyController:
     async def run(self) -> None:
         """Reconcile until cancelled, once the list of proxy pods is complete."""
         await self._proxies.synced.wait()
-        self._proxies.subscribe(lambda old, new: self._on_pod(objects.key(new or old or {})))
+        self._proxies.subscribe_by_key(self._on_pod)
         self.replacements.follow()
         self._links.subscribe(self._on_link, self._on_link_gone)
         self._namespaces.subscribe(self._on_namespace)
@@ -169,7 +169,7 @@ class ProxyController:
             self._add_pods_on(link.node_name)
 
     def _on_chaperon(self, link: Link, old: Object | None, new: Object | None) -> None:
-        chaperon = new or old or {}
+        chaperon = objects.latest(old, new)
         key = parent_key(chaperon)
         if new is not None:
             self._gc.on_chaperon(link, new)

@@ -34,14 +34,14 @@ class QuotaEvents:
                 informer.subscribe(lambda old, new: self._on_limit_range(link, old, new))
 
     def _on_quota(self, link: Link, old: Object | None, new: Object | None) -> None:
-        either = new or old or {}
+        either = objects.latest(old, new)
         quota = resource_quotas.parse(new) if new else None
         place = link.node_name, objects.namespace(either), objects.name(either)
         if self._is_current(link) and self._quotas.set_quota(*place, quota):
             self._move(link)
 
     def _on_limit_range(self, link: Link, old: Object | None, new: Object | None) -> None:
-        either = new or old or {}
+        either = objects.latest(old, new)
         limit_range = limit_ranges.parse(new) if new else None
         place = link.node_name, objects.namespace(either), objects.name(either)
         if self._is_current(link):

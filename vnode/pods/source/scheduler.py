@@ -114,7 +114,7 @@ class ProxyScheduler:
             metrics.PENDING_PODS.labels(place).set(count)
 
     def _on_proxy(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old or {}
+        pod = objects.latest(old, new)
         uid = objects.uid(pod)
         if new is None or objects.is_terminating(new) or objects.node_name(new):
             self._queue.delete(uid)

@@ -31,8 +31,8 @@ from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 from vnode.telemetry import metrics
 
-AGAIN: Final = 30.0  # seconds until feedback that was refused is tried again
-_PATIENCE: Final = 30.0  # seconds that the end of a pod waits for its last status to be written
+RETRY_DELAY: Final = 30.0  # seconds until feedback that was refused is tried again
+_LAST_WRITE: Final = 30.0  # seconds that the end of a pod waits for its last status to be written
 _PARTS: Final = (None, "status")  # subresources that are written
 
 
@@ -90,7 +90,7 @@ class StatusWriter:
         so much from its target that the pod would wait for long: ending a pod must stay possible.
         """
         left = self._limiter.left(key)
-        return max(left, TICK) if self._limiter.is_held(key) and left <= _PATIENCE else None
+        return max(left, TICK) if self._limiter.is_held(key) and left <= _LAST_WRITE else None
 
     async def feed_back(self, proxy: Object, candidate: Object, link: Link) -> float | None:
         """Take over annotations and status of the delegate, as far as they have changed.
@@ -170,7 +170,7 @@ class StatusWriter:
             after = await self.patch(proxy, body, subresource=subresource)
         except (Denied, Invalid) as error:
             self._limiter.written(part[0], str(link.target), 0)
-            self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + AGAIN)
+            self._refusals[part] = _FailedWrite(body, self._clock.monotonic() + RETRY_DELAY)
             part_name = subresource or "annotations"
             self._warn(
                 proxy, f"the delegate pod's {part_name} cannot be taken over: {error.message}"

@@ -23,7 +23,7 @@ from vnode.pods.delegate import Absence
 from vnode.pods.event_record import DelegateEventsMode
 from vnode.pods.target.delegate_creator import DelegateCreator, fetch
 from vnode.pods.target.delegate_events import DelegateEventCollector
-from vnode.pods.target.delegate_updater import AGAIN, DelegateUpdater
+from vnode.pods.target.delegate_updater import RETRY_DELAY, DelegateUpdater
 from vnode.runtime.controller import Controller
 from vnode.runtime.expectations import Expectations
 
@@ -98,11 +98,11 @@ class ChaperonController:
             group.create_task(self._controller.run(), name="chaperons")
 
     def _on_chaperon(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old or {}
+        obj = objects.latest(old, new)
         self._controller.add(objects.key(obj))
 
     def _on_delegate(self, old: Object | None, new: Object | None) -> None:
-        key = objects.key(new or old or {})
+        key = objects.key(objects.latest(old, new))
         self._creator.on_delegate(key)
         if new is None:
             self._last[key] = old or {}
@@ -161,7 +161,7 @@ class ChaperonController:
             return later
 
         chaperon = await self._report(chaperon, pod)
-        waits = (AGAIN if refusal else None, self._events.left(chaperon, pod))
+        waits = (RETRY_DELAY if refusal else None, self._events.left(chaperon, pod))
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _replace(self, chaperon: Object) -> float | None:

@@ -20,7 +20,7 @@ from vnode.kube.client import Client
 from vnode.pods import changes
 from vnode.runtime.expectations import Expectations
 
-AGAIN: Final = 30.0  # seconds until a change that was refused is tried again
+RETRY_DELAY: Final = 30.0  # seconds until a change that was refused is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class DelegateUpdater:
             return None
 
         message = "; ".join(refusals)
-        until = self._clock.monotonic() + AGAIN
+        until = self._clock.monotonic() + RETRY_DELAY
         self._refusals[key] = _FailedUpdate(sent, objects.uid(pod), message, until)
         return message
 

@@ -1,4 +1,4 @@
-"""Defines which ClusterProfiles the agent believes, and what it may run to get at their clusters.
+"""Defines which ClusterProfiles the agent trusts, and what it may run to get at their clusters.
 
 All of that is up to the operator: a profile names providers and never commands. The fields of a
 provider are those of the file that other consumers of the inventory have.
@@ -72,7 +72,7 @@ class InventoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether taints of ManagedClusters are taints of virtual nodes; the agent needs the right to
     read these, which it has not by default."""
 
-    def believes(self, namespace: str) -> bool:
+    def trusts(self, namespace: str) -> bool:
         """Tell whether profiles of that namespace are believed."""
         return "*" in self.namespaces or namespace in self.namespaces
 

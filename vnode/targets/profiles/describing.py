@@ -8,7 +8,6 @@ affinity (Gt, Lt), which compares integers: each quantity is a second label in w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -24,9 +23,6 @@ _LARGEST: Final = 65_536  # characters of the annotation with all properties
 _LONGEST: Final = 253  # characters of a display name
 _SET_PROPERTY: Final = "clusterset.k8s.io"
 _SET_LABELS: Final = ("multicluster.x-k8s.io/clusterset", "clusterset.multicluster.x-k8s.io")
-_KEY: Final = re.compile(
-    r"([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-)
 
 
 def describe(profile: Object, namespace_labels: Mapping[str, str]) -> ClusterDescription:
@@ -75,12 +71,12 @@ def _of_properties(properties: Mapping[str, str]) -> dict[str, str]:
     for name, value in _first(properties):
         word = name.replace("/", "_")
         key = keys.CLUSTER_PROPERTY + word
-        if _KEY.fullmatch(key) and names.LABEL_VALUE.fullmatch(value):
+        if names.QUALIFIED_NAME.fullmatch(key) and names.LABEL_VALUE.fullmatch(value):
             labels.setdefault(key, value)
 
         number = _integer(value)
         key = keys.CLUSTER_QUANTITY + word
-        if number is not None and _KEY.fullmatch(key):
+        if number is not None and names.QUALIFIED_NAME.fullmatch(key):
             labels.setdefault(key, str(number))
 
     return labels

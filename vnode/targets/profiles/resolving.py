@@ -58,7 +58,7 @@ def resolve(
     ProfileRefused says what is wrong, and whose it is to change.
     """
     name, namespace = f"ClusterProfile {objects.key(profile)}", objects.namespace(profile)
-    if not config.believes(namespace):
+    if not config.trusts(namespace):
         raise ProfileRefused(
             refusals.NOT_BELIEVED,
             f"{name} is not trusted: a profile chooses where credentials are sent, and the "

@@ -137,7 +137,7 @@ async def test_a_pod_that_is_slow_to_start_says_why_and_then_how_it_went(world, 
     async with running(world, clock):
         pulling = [entry(world, "Pulling", "an image")]
         report(world, pulling, phase="Pending")
-        await asyncio.sleep(telling.PATIENCE + 1)
+        await asyncio.sleep(telling.SUMMARY_DELAY + 1)
         assert told(world) == [("Pulling", "Pulling: an image", 1)]
         report(world, [*pulling, entry(world, "Pulled", "an image in 7.5s")])
         await asyncio.sleep(1)

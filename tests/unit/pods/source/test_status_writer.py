@@ -89,7 +89,7 @@ async def test_what_is_refused_keeps_nothing_else_back_and_is_told(
     mirror, source, events, part, error
 ):
     source.refuse(part, error)
-    assert await mirror.feed_back(source.proxy, chaperon(), LINK) == status_writer.AGAIN
+    assert await mirror.feed_back(source.proxy, chaperon(), LINK) == status_writer.RETRY_DELAY
     assert source.asked == ["", "status"]
     ((reason, message),) = events
     assert reason == "FeedbackRefused"
@@ -110,11 +110,11 @@ async def test_what_is_refused_is_tried_again_after_a_while_only(mirror, source,
     told = {**chaperon(), "metadata": {}}
     await mirror.feed_back(source.proxy, told, LINK)
     await asyncio.sleep(10)
-    assert await mirror.feed_back(source.proxy, told, LINK) == status_writer.AGAIN - 10
+    assert await mirror.feed_back(source.proxy, told, LINK) == status_writer.RETRY_DELAY - 10
     assert source.asked == ["status"]
     assert len(events) == 1
 
-    await asyncio.sleep(status_writer.AGAIN)
+    await asyncio.sleep(status_writer.RETRY_DELAY)
     source.refused["status"].clear()
     assert await mirror.feed_back(source.proxy, told, LINK) is None
     assert source.asked == ["status"] * 2

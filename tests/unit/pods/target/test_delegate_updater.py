@@ -144,7 +144,7 @@ async def test_what_was_refused_is_asked_again_after_a_while_only(target):
     assert await target.updater.bring(*pair) == "no resize"
     assert target.asked == ["resize"]
 
-    await asyncio.sleep(delegate_updater.AGAIN)
+    await asyncio.sleep(delegate_updater.RETRY_DELAY)
     refusal.clear()
     assert await target.updater.bring(*pair) is None
     assert target.asked == ["resize", "resize", ""]

@@ -14,7 +14,7 @@ from tests.unit.pods.target_side import NAMESPACE, SETTLED, Cluster
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import Conflict, Unreachable
 from vnode.pods import delegate
-from vnode.pods.reservations import PATIENCE, Reservations
+from vnode.pods.reservations import TIMEOUT, Reservations
 from vnode.pods.target import extender
 from vnode.pods.target.extender import BindRequest, Extender
 
@@ -98,7 +98,7 @@ async def test_a_candidate_is_bound_once_it_is_allowed(asked):
 async def test_a_candidate_that_nobody_allows_is_not_bound(asked):
     pod = asked.candidate()
     async with asked.cluster.informed():
-        answer = await asyncio.wait_for(asked.bind(pod), PATIENCE + 1)
+        answer = await asyncio.wait_for(asked.bind(pod), TIMEOUT + 1)
         assert answer == "the source did not allow shop/web within 30 s"
         assert asked.node is None
 

@@ -103,7 +103,7 @@ def test_whatever_it_says_labels_are_valid_and_bounded(properties, labels):
     found = describing.describe(made, {}).labels
     assert len(found) <= 3 * describing.MOST + 3
     for key in own:
-        assert describing._KEY.fullmatch(key)
+        assert names.QUALIFIED_NAME.fullmatch(key)
         assert names.LABEL_VALUE.fullmatch(found[key])
 
 

@@ -21,7 +21,7 @@ _SELECTOR_LIMIT: Final = 512  # the least recently asked for is forgotten, and r
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BoundPod:
     """One proxy on one node."""
 
     uid: str
@@ -34,12 +34,12 @@ class Placement:
     """Its required anti-affinity."""
 
 
-class Placements:
-    """Counts of placements; the cache writes them, plugins read them through the snapshot."""
+class PodCounts:
+    """Counts pods; the cache writes them, plugins read them through the snapshot."""
 
     def __init__(self) -> None:
         # By namespace, then by (uid, node).
-        self._placed: dict[str, dict[tuple[str, str], Placement]] = {}
+        self._placed: dict[str, dict[tuple[str, str], BoundPod]] = {}
         # Controller UID -> node -> pods; no zeroes are kept.
         self._owned: dict[str, Counter[str]] = {}
         # Anti-affinity term -> node -> pods there that have it; no zeroes, no empty terms.
@@ -49,19 +49,19 @@ class Placements:
         # Namespace -> its selectors in `_matching`.
         self._selectors: dict[str, set[Selector]] = {}
 
-    def add(self, placement: Placement) -> None:
+    def add(self, pod: BoundPod) -> None:
         """Count a proxy; its (uid, node) must not be counted yet."""
-        self._placed.setdefault(placement.namespace, {})[placement.uid, placement.node] = placement
-        self._count(placement, 1)
+        self._placed.setdefault(pod.namespace, {})[pod.uid, pod.node] = pod
+        self._count(pod, 1)
 
-    def remove(self, placement: Placement) -> None:
+    def remove(self, pod: BoundPod) -> None:
         """Stop counting a proxy."""
-        in_namespace = self._placed[placement.namespace]
-        del in_namespace[placement.uid, placement.node]
+        in_namespace = self._placed[pod.namespace]
+        del in_namespace[pod.uid, pod.node]
         if not in_namespace:
-            del self._placed[placement.namespace]
+            del self._placed[pod.namespace]
 
-        self._count(placement, -1)
+        self._count(pod, -1)
 
     def owned(self, controller_uid: str) -> Mapping[str, int]:
         """Return node -> pods of that controller; nodes without any are absent. Do not change."""
@@ -99,9 +99,9 @@ class Placements:
     def _start_counting(self, key: tuple[str, Selector]) -> Counter[str]:
         namespace, selector = key
         counts = Counter(
-            placement.node
-            for placement in self._placed.get(namespace, {}).values()
-            if selector.matches(placement.labels)
+            pod.node
+            for pod in self._placed.get(namespace, {}).values()
+            if selector.matches(pod.labels)
         )
         self._matching[key] = counts
         self._selectors.setdefault(namespace, set()).add(selector)
@@ -111,22 +111,22 @@ class Placements:
 
         return counts
 
-    def _count(self, placement: Placement, step: int) -> None:
-        if placement.owner:
-            owned = self._owned.setdefault(placement.owner, Counter())
-            _step(owned, placement.node, step)
+    def _count(self, pod: BoundPod, step: int) -> None:
+        if pod.owner:
+            owned = self._owned.setdefault(pod.owner, Counter())
+            _step(owned, pod.node, step)
             if not owned:
-                del self._owned[placement.owner]
+                del self._owned[pod.owner]
 
-        for term in placement.repels:
+        for term in pod.repels:
             repelling = self._repelling.setdefault(term, Counter())
-            _step(repelling, placement.node, step)
+            _step(repelling, pod.node, step)
             if not repelling:
                 del self._repelling[term]
 
-        for selector in self._selectors.get(placement.namespace, ()):
-            if selector.matches(placement.labels):
-                _step(self._matching[placement.namespace, selector], placement.node, step)
+        for selector in self._selectors.get(pod.namespace, ()):
+            if selector.matches(pod.labels):
+                _step(self._matching[pod.namespace, selector], pod.node, step)
 
 
 def _step(counts: Counter[str], node: str, step: int) -> None:
