@@ -39,7 +39,7 @@ demo:
 # Suites that start clusters mostly wait for them, so that three at a time keep two cores busy. Long
 # ones come first. What they need is fetched before, because apt lets one in at a time.
 SUITES = e2e faults random-faults integration chart random-inputs demo
-OF_INVENTORIES = secretreader msa cp-creds placement
+OF_INVENTORIES = secretreader kubeconfig-secretreader msa cp-creds placement
 PROGRAMS = helm promtool $(OF_INVENTORIES)
 JOBS ?= 3
 

@@ -25,7 +25,12 @@ EXTENSION = "client.authentication.k8s.io/exec"
 
 def secretreader() -> Path:
     """The plugin that reads a token from a Secret, unmodified."""
-    return binaries.locate(["secretreader"])["secretreader"]
+    return plugin("secretreader")
+
+
+def plugin(name: str) -> Path:
+    """A plugin of the inventory project, unmodified."""
+    return binaries.locate([name])[name]
 
 
 def crd() -> Object:

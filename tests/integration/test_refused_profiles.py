@@ -9,7 +9,7 @@ import pytest
 
 from tests import inventory, kit
 from tests.integration.inventoried import Inventoried, agent_token, inventoried
-from vnode.api import kinds
+from vnode.api import kinds, objects
 from vnode.api.errors import Invalid
 from vnode.api.objects import Object
 
@@ -69,7 +69,9 @@ async def test_a_profile_of_the_source_itself_is_refused(inventoried: Inventorie
     }
     await inventoried.add("self", {"accessProviders": [access]})
     async with inventoried.agent():
-        await inventoried.until_reason("self", "SourceItself")
+        told = await inventoried.until_reason("self", "SourceItself")
+        condition = objects.condition(told, "Ready") or {}
+        assert "name a profile of another cluster, or set self: true" in condition["message"]
 
 
 async def test_the_api_server_refuses_references_that_are_ambiguous(

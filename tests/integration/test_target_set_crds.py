@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from tests import background, inventory, kit
-from tests.fleets import SOURCE
+from tests import inventory, kit
 from tests.integration.custom_objects import create
+from tests.integration.kept_sets import keeping_sets
 from tests.kit import Fleet
 from vnode.api import keys, kinds, objects
-from vnode.api.clock import SystemClock
 from vnode.api.errors import Invalid
 from vnode.api.kinds import Kind
 from vnode.api.objects import Object
-from vnode.cli import kubeconfigs
-from vnode.kube import account_tokens, endpoint
 from vnode.kube.client import Client
-from vnode.kube.informer import Informer
-from vnode.targets.profiles.config import InventoryConfig
-from vnode.targets.target_lister import TargetLister
 from vnode.targetsets import spec as target_sets
-from vnode.targetsets.controller import TargetSets
 
 BOTH = [kinds.TARGET_SETS, kinds.CLUSTER_TARGET_SETS]
 ALL: Object = {"selector": {}}
@@ -107,37 +97,6 @@ async def test_a_name_that_is_no_label_value_is_refused(
 ) -> None:
     with pytest.raises(Invalid, match="at most 63 characters"):
         await create(client, kind, namespace, "n" * 64, spec={"profiles": ALL})
-
-
-@asynccontextmanager
-async def keeping_sets(fleet: Fleet, client: Client, namespace: str) -> AsyncIterator[None]:
-    """Have sets kept with the rights of the agent's role, and an inventory without profiles."""
-    granted = await account_tokens.request(client, "vnode", "vnode", {"expirationSeconds": 600})
-    reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
-    text = kubeconfigs.build(reach, granted.text, "vnode")
-    binding = {
-        "metadata": {"name": namespace},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "vnode-target-sets",
-        },
-        "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
-    }
-    await inventory.uninstall(client)
-    await inventory.installed(client)
-    try:
-        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
-        async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
-            lister = TargetLister(agent)
-            nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
-            config, clock = InventoryConfig((namespace,)), SystemClock()
-            sets = TargetSets(agent, lister, nodes, proxies, lambda _node: (), config, clock)
-            async with background.running(lister.run(), nodes.run(), proxies.run(), sets.run()):
-                yield
-    finally:
-        await client.delete(kinds.CLUSTER_ROLE_BINDINGS, namespace)
-        await inventory.uninstall(client)
 
 
 async def until_targets(client: Client, namespace: str, *names: str) -> None:

@@ -244,6 +244,11 @@ TOOLS: dict[str, Tool] = {
             on_request=True,
         ),
         _built("secretreader", CLUSTER_INVENTORY_MODULE, "plugins/secretreader/cmd/plugin"),
+        _built(
+            "kubeconfig-secretreader",
+            CLUSTER_INVENTORY_MODULE,
+            "plugins/kubeconfig-secretreader/cmd/plugin",
+        ),
         _built("msa", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd"),
         _built("cp-creds", MANAGED_SERVICE_ACCOUNT_MODULE, "cmd/clusterprofile-credentials-plugin"),
         _built("placement", OPEN_CLUSTER_MANAGEMENT_MODULE, "cmd/placement"),

@@ -354,7 +354,16 @@ def with_plugin(*variables: str) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["PATH", "LD_PRELOAD", "PYTHONPATH", "pythonstartup", "BASH_ENV", "HOME", "AWS_CONFIG_FILE"],
+    [
+        "PATH",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "pythonstartup",
+        "BASH_ENV",
+        "HOME",
+        "KUBECONFIG",
+        "AWS_CONFIG_FILE",
+    ],
 )
 def test_a_variable_that_decides_what_code_runs_is_refused(name):
     with pytest.raises(ConfigError, match=f"sets {name} for its exec plugin"):

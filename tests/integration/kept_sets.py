@@ -1,0 +1,53 @@
+"""Keeps TargetSets and ClusterTargetSets on real API servers with the rights that an agent has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests import background, inventory
+from tests.fleets import SOURCE
+from tests.kit import Fleet
+from vnode.api import kinds
+from vnode.api.clock import SystemClock
+from vnode.cli import kubeconfigs
+from vnode.kube import account_tokens, endpoint
+from vnode.kube.client import Client
+from vnode.kube.informer import Informer
+from vnode.targets.profiles.config import InventoryConfig
+from vnode.targets.target_lister import TargetLister
+from vnode.targetsets.controller import TargetSets
+
+
+@asynccontextmanager
+async def keeping_sets(
+    fleet: Fleet, client: Client, namespace: str, *more: str
+) -> AsyncIterator[None]:
+    """Have sets kept with the rights of the agent's role, and an inventory without profiles, in
+    this namespace and more."""
+    granted = await account_tokens.request(client, "vnode", "vnode", {"expirationSeconds": 600})
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(SOURCE))
+    text = kubeconfigs.build(reach, granted.text, "vnode")
+    binding = {
+        "metadata": {"name": namespace},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "vnode-target-sets",
+        },
+        "subjects": [{"kind": "ServiceAccount", "namespace": "vnode", "name": "vnode"}],
+    }
+    await inventory.uninstall(client)
+    await inventory.installed(client)
+    try:
+        await client.create(kinds.CLUSTER_ROLE_BINDINGS, binding)
+        async with Client(endpoint.from_kubeconfig(text), name="c1") as agent:
+            lister = TargetLister(agent)
+            nodes, proxies = Informer(agent, kinds.NODES), Informer(agent, kinds.PODS)
+            config, clock = InventoryConfig((namespace, *more)), SystemClock()
+            sets = TargetSets(agent, lister, nodes, proxies, lambda _node: (), config, clock)
+            async with background.running(lister.run(), nodes.run(), proxies.run(), sets.run()):
+                yield
+    finally:
+        await client.delete(kinds.CLUSTER_ROLE_BINDINGS, namespace)
+        await inventory.uninstall(client)
