@@ -1,13 +1,19 @@
-"""PlacementDecisions as others write them, and CRDs of their kinds with the fields that count.
+"""PlacementDecisions as others write them, and the CRDs of their kinds.
 
-Both CRDs are written by hand from the published API: nothing here is part of those projects.
+That of SIG Multicluster is the unmodified file of its module, which the first use on a machine
+downloads; that of Open Cluster Management has the fields that count, written by hand from its API.
+Tests with a simulated API server, which checks no schema, take `established`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any, Final
 
+import yaml
+
+from hack.fleetlib.tools import catalogue, gobuild
 from tests import kit
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import AlreadyExists, NotFound
@@ -19,38 +25,6 @@ SIG: Final = kinds.PLACEMENT_DECISIONS
 OCM: Final = kinds.OCM_PLACEMENT_DECISIONS
 
 _TEXT: Final = {"type": "string"}
-_SIG_SCHEMA: Final[Object] = {
-    "type": "object",
-    "required": ["decisions"],
-    "properties": {
-        "decisions": {
-            "type": "array",
-            "minItems": 0,
-            "maxItems": 100,
-            "items": {
-                "type": "object",
-                "required": ["clusterProfileRef"],
-                "properties": {
-                    "clusterProfileRef": {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {
-                            "apiVersion": _TEXT,
-                            "kind": _TEXT,
-                            "name": _TEXT,
-                            "namespace": _TEXT,
-                            "uid": _TEXT,
-                            "resourceVersion": _TEXT,
-                            "fieldPath": _TEXT,
-                        },
-                    },
-                    "reason": _TEXT,
-                },
-            },
-        },
-        "schedulerName": _TEXT,
-    },
-}
 _OCM_SCHEMA: Final[Object] = {
     "type": "object",
     "properties": {
@@ -73,21 +47,36 @@ _OCM_SCHEMA: Final[Object] = {
 
 
 def crd(kind: Kind) -> Object:
-    """The CRD of one of both kinds, as one that installs it writes it."""
-    schema = _SIG_SCHEMA if kind is SIG else _OCM_SCHEMA
+    """Return the CRD of one of both kinds, as whoever installs it applies it."""
+    return _sig_crd() if kind is SIG else _build_crd(kind, _OCM_SCHEMA)
+
+
+def _sig_crd() -> Object:
+    """Return the CRD of SIG Multicluster's PlacementDecisions, unmodified."""
+    bases = gobuild.source(catalogue.CLUSTER_INVENTORY_MODULE) / "config/crd/bases"
+    file = bases / f"{SIG.group}_{SIG.plural}.yaml"
+    found: Object = yaml.safe_load(file.read_text())
+    return found
+
+
+def established(kind: Kind) -> Object:
+    """Return what a client reads of the CRD once the API server serves its kind."""
+    return {
+        **_build_crd(kind, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
+
+
+def _build_crd(kind: Kind, schema: Object) -> Object:
     version = {
         "name": kind.version,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        **({} if kind is SIG else {"subresources": {"status": {}}}),
+        "subresources": {"status": {}},
     }
     return {
-        "metadata": {
-            "name": kind.resource,
-            # The API server wants to know who approved a kind of a group of Kubernetes.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, of tests"},
-        },
+        "metadata": {"name": kind.resource},
         "spec": {
             "group": kind.group,
             "scope": "Namespaced",
@@ -99,14 +88,6 @@ def crd(kind: Kind) -> Object:
             },
             "versions": [version],
         },
-    }
-
-
-def established(kind: Kind) -> Object:
-    """The CRD once the API server serves its kind."""
-    return {
-        **crd(kind),
-        "status": {"conditions": [{"type": "Established", "status": "True"}]},
     }
 
 
@@ -149,7 +130,7 @@ def reference(kind: Kind, name: str, **more: str) -> Object:
 
 async def install(client: Client, kind: Kind) -> None:
     """Install the CRD of a kind, and return once it is established."""
-    await client.create(kinds.CRDS, crd(kind))
+    await client.create(kinds.CRDS, await asyncio.to_thread(crd, kind))
     await kit.until_one(
         client, kinds.CRDS, kind.resource, "", lambda crd: kit.has_condition(crd, "Established")
     )
@@ -176,3 +157,14 @@ async def decide(client: Client, obj: Object) -> None:
         await client.create(kind, obj)
 
     await client.patch(kind, name, content, namespace, subresource=subresource)
+
+
+async def allow_publishing(source: Client) -> None:
+    """Give the agent the right to write decisions, as an operator does."""
+    role = "vnode-published-decisions"
+    body = {
+        "metadata": {"name": role},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": "vnode", "namespace": "vnode"}],
+    }
+    await source.create(kinds.CLUSTER_ROLE_BINDINGS, body)

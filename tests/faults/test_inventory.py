@@ -236,7 +236,9 @@ def decided(policy: Object) -> str:
 
 
 @pytest.mark.timeout(2 * PATIENCE)
-async def test_pods_follow_a_decision_about_profiles(source: Client) -> None:
+async def test_pods_follow_a_decision_about_profiles_and_another_is_published(
+    source: Client,
+) -> None:
     await decisions.install(source, decisions.SIG)
     reference = decisions.reference(decisions.SIG, "web")
     await placement_policies.create(source, "web", clusters={"decisionRef": reference})
@@ -261,3 +263,26 @@ async def test_pods_follow_a_decision_about_profiles(source: Client) -> None:
     await runs("web-0", C3)
     await decide("c2")
     await runs("web-1", C2)
+    await publish(source, "web")
+
+
+async def publish(source: Client, policy: str) -> None:
+    """Have the agent publish, by the role that it is given for that, where a policy's pods run."""
+    await decisions.allow_publishing(source)
+    spec = {"publish": {"name": "shop"}}
+    await source.patch(kinds.PLACEMENT_POLICIES, policy, {"spec": spec}, "default")
+    published = await kit.until_one(
+        *(source, kinds.PLACEMENT_POLICIES, policy, "default"),
+        lambda obj: kit.has_condition(obj, "Published"),
+        PATIENCE,
+    )
+    message = (objects.condition(published, "Published") or {})["message"]
+    assert message == "placementdecision/default/shop has 2 clusters"
+    found = await source.get(decisions.SIG, "shop-0", "default")
+    references = [entry["clusterProfileRef"] for entry in found["decisions"]]
+    assert {(r["namespace"], r["name"]) for r in references} == {
+        (NAMESPACE, "c2"),
+        (NAMESPACE, "c3"),
+    }
+    await placement_policies.delete(source, policy)
+    await kit.until_gone(source, decisions.SIG, "default", field_selector="metadata.name=shop-0")

@@ -10,7 +10,7 @@ import pytest
 
 from tests import background, decisions
 from tests.decisions import OCM, SIG, decide, of_placement, of_profiles
-from vnode.api import keys, kinds, names
+from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import SystemClock
 from vnode.api.errors import Invalid
 from vnode.api.kinds import Kind
@@ -18,8 +18,9 @@ from vnode.api.objects import Object
 from vnode.kube.client import Client
 from vnode.placement.accounts import PlannedNode
 from vnode.placement.collection import PlacementPolicies
+from vnode.placement.decisions import published, slices
 from vnode.placement.decisions.publisher import DecisionPublisher
-from vnode.scheduling.placement.decided import Publishing
+from vnode.scheduling.placement.decided import DecisionKind, DecisionReference, Publishing
 from vnode.scheduling.placement.policy import Policy
 from vnode.targets.target_lister import TargetLister
 
@@ -58,6 +59,12 @@ async def create(client: Client, namespace: str, reference: Object) -> None:
         "spec": {"selector": {}, "clusters": {"decisionRef": reference}},
     }
     await client.create(kinds.PLACEMENT_POLICIES, policy)
+
+
+async def create_publishing(client: Client, namespace: str) -> Object:
+    spec = {"selector": {}, "publish": {"name": "shop"}}
+    policy = {"metadata": {"name": "web", "namespace": namespace}, "spec": spec}
+    return await client.create(kinds.PLACEMENT_POLICIES, policy)
 
 
 def clusters(policy: Policy) -> list[str]:
@@ -143,14 +150,12 @@ async def test_a_decision_is_published_changed_and_taken_back(
     lister = TargetLister(client)
     publisher = DecisionPublisher(client, lister.profiles_of_nodes, SystemClock())
     node_a, node_b = (node.name for node in NODES)
-    spec = {"selector": {}, "publish": {"name": "shop"}}
-    policy = {"metadata": {"name": "web", "namespace": namespace}, "spec": spec}
-    made = await client.create(kinds.PLACEMENT_POLICIES, policy)
+    made = await create_publishing(client, namespace)
     kind, where = kinds.PLACEMENT_POLICIES, Publishing(namespace, "shop")
     said = asyncio.Event()
-    publisher.tell(lambda _key: said.set())
+    publisher.subscribe(lambda _key: said.set())
 
-    async def published() -> list[str]:
+    async def next_published() -> list[str]:
         said.clear()
         async with asyncio.timeout(20):
             await said.wait()
@@ -162,7 +167,7 @@ async def test_a_decision_is_published_changed_and_taken_back(
         await decisions.install(client, SIG)
         await lister.wait_synced()
         publisher.offer("k", made, kind, where, {node_a: 1, node_b: 2})
-        assert await published() == ["p-b", "p-a"]
+        assert await next_published() == ["p-b", "p-a"]
         assert publisher.offer("k", made, kind, where, {node_a: 3, node_b: 2}) is not None
         said.clear()
         publisher.offer("k", made, kind, None, {})
@@ -170,3 +175,32 @@ async def test_a_decision_is_published_changed_and_taken_back(
             await said.wait()
 
         assert not await client.list(SIG, namespace)
+
+
+async def test_two_hundred_and_fifty_clusters_are_three_slices_that_can_be_followed(
+    client: Client, namespace: str
+) -> None:
+    """The kind takes a hundred clusters in an object, and no more."""
+    listed = [f"fleet/c{number:03}" for number in range(250)]
+    profiles = {names.virtual_node("", objects.split_key(key)[1]): key for key in listed}
+    publisher, said = DecisionPublisher(client, lambda: profiles, SystemClock()), asyncio.Event()
+    publisher.subscribe(lambda _key: said.set())
+    made = await create_publishing(client, namespace)
+    kind, where = kinds.PLACEMENT_POLICIES, Publishing(namespace, "shop")
+    async with kinds_of_others(client), background.running(publisher.run()):
+        await decisions.install(client, SIG)
+        publisher.offer("k", made, kind, where, dict.fromkeys(profiles, 1))
+        async with asyncio.timeout(30):
+            await said.wait()
+
+        found = await client.list(SIG, namespace)
+        sizes = {objects.name(obj): len(obj["decisions"]) for obj in found}
+        assert sizes == {"shop-0": 100, "shop-1": 100, "shop-2": 50}
+        assert {objects.controller_uid(obj) for obj in found} == {objects.uid(made)}
+        assert published.is_whole(found, where)
+        followed = DecisionReference(DecisionKind.PLACEMENT_DECISION, namespace, "shop")
+        decision = slices.read(followed, found, {})
+        assert [cluster.name for cluster in decision.clusters] == listed
+        assert (decision.problem, decision.oddities) == ("", ())
+        with pytest.raises(Invalid, match="at most 100 items"):
+            await client.create(SIG, of_profiles("all", *listed[:101], namespace=namespace))

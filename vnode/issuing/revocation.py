@@ -40,10 +40,12 @@ async def _release(target: Client, kind: Kind, name: str, namespace: str, label:
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
         try:
-            return await _release_as_read(target, kind, name, namespace, label)
+            await _release_as_read(target, kind, name, namespace, label)
         except Conflict:
             if not attempts_left:
                 raise
+        else:
+            return
 
 
 async def _release_as_read(

@@ -1,0 +1,146 @@
+"""Fixtures of AuthTokenRequests: kinds, rights and webhook, as an operator installs them.
+
+Leaders have the rights that an operator binds to the agent, in both clusters, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from tests import background, kit
+from tests.fleets import SOURCE, TARGET
+from tests.integration.issuing import AUTHORS, JOBS, Issuing, bind, grant
+from tests.integration.test_webhook import own_address
+from tests.kit import Fleet
+from vnode.api import kinds, objects
+from vnode.api.errors import Denied, NotFound, ServerError
+from vnode.cli import kubeconfigs, manifests
+from vnode.issuing import rights
+from vnode.issuing.config import IssuingConfig
+from vnode.kube import account_tokens, endpoint
+from vnode.kube.client import Client
+from vnode.runtime.certs.authority import Authority
+from vnode.runtime.certs.issued import ServingCertificate
+from vnode.runtime.certs.webhook_bundle import TrustedWebhook
+from vnode.runtime.serving import Server
+from vnode.webhook.authors import AuthorWebhook
+
+
+async def holder(fleet: Fleet, cluster: str, client: Client, namespace: str, name: str) -> Client:
+    """A client with the rights of a service account, which is made if it is not there."""
+    account = {"metadata": {"name": name, "namespace": namespace}}
+    await client.apply(kinds.SERVICE_ACCOUNTS, account)
+    granted = await account_tokens.request(client, namespace, name, {"expirationSeconds": 3600})
+    reach, _name = kubeconfigs.read(fleet.kubeconfig(cluster))
+    text = kubeconfigs.build(reach, granted.text, namespace)
+    return Client(endpoint.from_kubeconfig(text), name=cluster)
+
+
+async def install(source: Client, target: Client) -> None:
+    """Install kinds and rights, as an operator does."""
+    for obj in (manifests.namespace("vnode"), *manifests.crds(), *manifests.rbac("vnode")):
+        await source.apply(manifests.kind_of(obj), obj)
+
+    for obj in manifests.rbac("vnode"):
+        if objects.name(obj) == "vnode-issuing-target":
+            await target.apply(manifests.kind_of(obj), obj)
+
+
+@asynccontextmanager
+async def served(source: Client, agent: Client, namespace: str) -> AsyncIterator[None]:
+    """Serve the webhook, as installed, with the rights of the agent."""
+    address, authority = own_address(source.endpoint.url), Authority(source, namespace)
+    await authority.load()
+    certificate = ServingCertificate(authority, "webhook", (address,))
+    app = web.Application()
+    refusal = rights.refusal(agent, IssuingConfig(enabled=True))
+    AuthorWebhook(AUTHORS, refusal).add_to(app)
+    listener = Server("webhook", app, address, 0, ssl_context=await certificate.start())
+    async with background.running(listener.run()):
+        await listener.ready.wait()
+        hook = manifests.webhook("vnode", f"https://{address}:{listener.port}")
+        hook["webhooks"] = hook["webhooks"][1:]
+        await source.apply(kinds.MUTATING_WEBHOOKS, hook)
+        keeper = TrustedWebhook(source, authority)
+        try:
+            async with background.running(keeper.run()):
+                await keeper.trusted.wait()
+                yield
+        finally:
+            await source.delete(kinds.MUTATING_WEBHOOKS, "vnode")
+
+
+async def until_called(world: Issuing) -> None:
+    """The API server reads kinds, rights and webhooks with a delay: try until it refuses."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                made = await world.request(world.alice, "probe")
+            except Denied as error:
+                if "may not issue" in str(error):
+                    return
+            except (ServerError, NotFound):
+                pass
+            else:
+                await world.source.delete(
+                    kinds.AUTH_TOKEN_REQUESTS, objects.name(made), world.namespace
+                )
+
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def unled(kubelet_fleet: Fleet) -> AsyncIterator[Issuing]:
+    """The webhook is served, and alice may create requests; nobody carries them out yet."""
+    fleet, name = kubelet_fleet, f"issue-{uuid.uuid4().hex[:8]}"
+    async with AsyncExitStack() as stack:
+        source = await stack.enter_async_context(fleet.client(SOURCE))
+        target = await stack.enter_async_context(fleet.client(TARGET))
+        await install(source, target)
+        for client in (source, target):
+            await kit.new_namespace(client, name)
+
+        agent, remote, alice = [
+            await stack.enter_async_context(await holder(fleet, *account))
+            for account in (
+                (SOURCE, source, "vnode", "vnode"),
+                (TARGET, target, name, "c1"),
+                (SOURCE, source, name, "alice"),
+            )
+        ]
+        world = Issuing(fleet, source, target, agent, remote, alice, name)
+        for role in ("vnode-issuing", "vnode-issued-secrets"):
+            await bind(source, f"{name}-{role}", role, "vnode", "vnode")
+
+        await bind(target, name, "vnode-issuing-target", name, "c1")
+        await grant(target, f"{name}-jobs", JOBS, name, "c1")
+        await source.create(
+            kinds.CLUSTER_TARGETS, {"metadata": {"name": name}, "spec": {"self": True}}
+        )
+        await stack.enter_async_context(served(source, agent, name))
+        requests = [
+            {"apiGroups": ["vnode.dev"], "resources": ["authtokenrequests"], "verbs": ["*"]}
+        ]
+        await world.allow_alice(requests)
+        await until_called(world)
+        yield world
+        async with world.leading():
+            for left in await source.list(kinds.AUTH_TOKEN_REQUESTS, name):
+                await source.delete(kinds.AUTH_TOKEN_REQUESTS, objects.name(left), name)
+
+            await kit.until_gone(source, kinds.AUTH_TOKEN_REQUESTS, name)
+
+        await source.delete(kinds.CLUSTER_TARGETS, name)
+
+
+@pytest.fixture
+async def issuing(unled: Issuing) -> AsyncIterator[Issuing]:
+    """A leader carries requests out."""
+    async with unled.leading():
+        yield unled
