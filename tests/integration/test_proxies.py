@@ -47,7 +47,7 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         enabled_namespaces=all_namespaces(),
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
-        bring=_bring_nothing,
+        ensure_copies=_bring_nothing,
         bring_services=_bring_no_services,
         events=events,
         clock=SystemClock(),

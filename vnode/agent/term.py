@@ -173,7 +173,7 @@ class Term:
             enabled_namespaces=shared.enabled_namespaces,
             target_exists=shared.targets.has_node,
             trim=trim_pod,
-            bring=self._following.ensure,
+            ensure_copies=self._following.ensure,
             bring_services=self._following.ensure_services,
             events=self._events,
             clock=shared.clock,

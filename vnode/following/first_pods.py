@@ -31,11 +31,12 @@ class NodeNamespace(NamedTuple):
 class FirstPods:
     """Knows for which namespaces of targets somebody has waited.
 
-    `bring` returns once all Services that are to be there are, and raises VnodeError if one cannot.
+    `ensure_copies` returns once all Services that are to be there are, and raises VnodeError if
+    one cannot.
     """
 
-    def __init__(self, bring: Callable[[NodeNamespace], Awaitable[None]]) -> None:
-        self._bring = bring
+    def __init__(self, ensure_copies: Callable[[NodeNamespace], Awaitable[None]]) -> None:
+        self._ensure_copies = ensure_copies
         # Set once the Services of one were waited for; there is none without pods.
         self._turns: dict[NodeNamespace, asyncio.Event] = {}
 
@@ -49,7 +50,7 @@ class FirstPods:
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TIMEOUT):
-                    await self._bring(there)
+                    await self._ensure_copies(there)
         except VnodeError as error:  # which the follower tells whoever made the Service
             log.debug("%s on %s starts without all Services: %s", *there, error)
         finally:

@@ -71,7 +71,7 @@ async def run(execution: Execution) -> bytes:
     async with _started(execution) as process:
         try:
             async with asyncio.timeout(execution.timeout):
-                output, told = await _communicate(process)
+                output, errors = await _communicate(process)
         except TimeoutError:
             raise Unreachable(
                 f"exec plugin {name!r} gave no answer within {execution.timeout:.0f} s"
@@ -81,7 +81,7 @@ async def run(execution: Execution) -> bytes:
         raise Unreachable(f"exec plugin {name!r} prints more than {OUTPUT_LIMIT} bytes")
 
     if process.returncode:
-        raise Unreachable(f"exec plugin {name!r} failed (exit {process.returncode}){_last(told)}")
+        raise Unreachable(f"exec plugin {name!r} failed (exit {process.returncode}){_last(errors)}")
 
     return output
 
@@ -154,9 +154,9 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
     return last
 
 
-def _last(told: bytes) -> str:
+def _last(errors: bytes) -> str:
     """Return the last line of standard error for a message, without what may be a secret."""
-    lines = told.decode(errors="replace").split("\n")
+    lines = errors.decode(errors="replace").split("\n")
     line = next((line for line in reversed(lines) if line.strip()), "")
     text = _SECRET.sub("...", visible.line(line.strip()))[:_TOLD]
     return f": {text}" if text else ""

@@ -207,8 +207,8 @@ def status(
 
     if members is not None:
         value = "True" if members.is_synced else "False"
-        told = (value, members.reason, members.message)
-        conditions.append(_condition(node, keys.MEMBER_TAINTS_SYNCED, *told, now))
+        condition = (value, members.reason, members.message)
+        conditions.append(_condition(node, keys.MEMBER_TAINTS_SYNCED, *condition, now))
 
     wanted: Object = {
         "capacity": dict(capacity),

@@ -104,7 +104,7 @@ class PolicyStatusController:
         """Write until cancelled, once all pods are known."""
         await self._proxies.synced.wait()
         if self._publisher is not None:
-            self._publisher.tell(self._wake)
+            self._publisher.subscribe(self._wake)
 
         self._policies.subscribe(self._recount)
         for informer in self._policies.informers:

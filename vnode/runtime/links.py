@@ -180,8 +180,8 @@ class Link:
     @property
     def priorities(self) -> PriorityMapping:
         """Which of the target's PriorityClasses stand for ours, by what it says it has."""
-        said = objects.annotations(self.summary or {}).get(keys.CLASSES)
-        return PriorityMapping(self.options.priority_classes, class_names.decode(said))
+        classes = objects.annotations(self.summary or {}).get(keys.CLASSES)
+        return PriorityMapping(self.options.priority_classes, class_names.decode(classes))
 
     @property
     def runs_vnode(self) -> bool:

@@ -74,7 +74,7 @@ class ServedKind:
         """Return once the API server has answered, or refused to."""
         await self._informer.answered.wait()
 
-    async def tell(self) -> None:
+    async def announce(self) -> None:
         """Call `changed` when the first answer is there, which need not be an event."""
         await self._informer.answered.wait()
         self._changed()

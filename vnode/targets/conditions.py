@@ -35,12 +35,12 @@ def link_condition(target: Object, link: Link, now: datetime) -> Object:
     return ready(target, health.healthy, health.reason, health.message, now)
 
 
-def control_plane(target: Object, told: Object | None, now: datetime) -> Object | None:
+def control_plane(target: Object, reported: Object | None, now: datetime) -> Object | None:
     """Build the condition of a Target about what its inventory says of the control plane.
 
     None if it says nothing, and never has. Whether the Target is Ready, our own probe decides.
     """
-    if told is None or told.get("status") not in ("True", "False"):
+    if reported is None or reported.get("status") not in ("True", "False"):
         known = objects.condition(target, CONTROL_PLANE_HEALTHY)
         if known is None:
             return None
@@ -51,8 +51,9 @@ def control_plane(target: Object, told: Object | None, now: datetime) -> Object 
         since = objects.timestamp(now) if moved else known["lastTransitionTime"]
         return {**built, "status": "Unknown", "lastTransitionTime": since}
 
-    holds, message = told["status"] == "True", str(told.get("message") or "")[:MESSAGE_LIMIT]
-    reason = str(told.get("reason") or "Unknown")
+    holds = reported["status"] == "True"
+    message = str(reported.get("message") or "")[:MESSAGE_LIMIT]
+    reason = str(reported.get("reason") or "Unknown")
     text = f"the inventory says: {message}" if message else "reported by the inventory"
     return build(target, CONTROL_PLANE_HEALTHY, holds, reason[:_REASON_LIMIT], text, now)
 

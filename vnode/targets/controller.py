@@ -323,8 +323,8 @@ class TargetController:
         lasting = expiry.condition(obj, access.end, renewal, now)
         expiry.measure(str(key), access.end, lasting)
         wanted = found(obj, link, lasting, conflicts, self._identity.name, now)
-        told = conditions.control_plane(obj, access.control_plane, now)
-        self.findings.set(key, [*wanted, told] if told else wanted)
+        reported = conditions.control_plane(obj, access.control_plane, now)
+        self.findings.set(key, [*wanted, reported] if reported else wanted)
 
 
 async def _run(connection: Connection, clock: Clock) -> None:

@@ -57,7 +57,7 @@ class _Attempts:
     again: float = 0.0  # not to be tried before
     rehearsal: float = 0.0  # nor to be rehearsed
     rehearsed: float = -math.inf  # the last time
-    told: str = ""  # why the last one failed, if the Target is to say so
+    failure: str = ""  # why the last one failed, if the Target is to say so
 
 
 class TokenRenewer:
@@ -95,7 +95,7 @@ class TokenRenewer:
     def failure(self, key: TargetKey) -> str:
         """Return why the token of a Target cannot be renewed, with the cure; "" if it can."""
         attempts = self._attempts.get(key)
-        return attempts.told if attempts else ""
+        return attempts.failure if attempts else ""
 
     async def run(self) -> None:
         """Renew until cancelled."""
@@ -111,7 +111,7 @@ class TokenRenewer:
         attempts, now = self._attempts.setdefault(key, _Attempts()), self._clock.now()
         token = _managed(stored)
         if token is None:
-            attempts.told = ""  # what is wrong now, the Target says by itself
+            attempts.failure = ""  # what is wrong now, the Target says by itself
             return None
 
         if self._expectations.pending(key, stored.secret):
@@ -169,9 +169,9 @@ class TokenRenewer:
         if not missing:
             attempts.rehearsal = math.inf  # for this token
             self._succeeded(key, attempts)
-        elif attempts.told != missing:
+        elif attempts.failure != missing:
             log.warning("the token of %s cannot be renewed: %s", key, missing)
-            attempts.told = missing
+            attempts.failure = missing
             self._changed(key)
 
     async def _renew(self, key: TargetKey, stored: StoredKubeconfig, token: ManagedToken) -> None:
@@ -212,15 +212,15 @@ class TokenRenewer:
         wait = token.retry_in(attempts.failures, now)
         attempts.again = self._clock.monotonic() + wait
         log.warning("the token was not renewed, next attempt in %.0f s: %s", wait, error)
-        told = str(error) if token.tells(error, now) else attempts.told
-        if told != attempts.told:
-            attempts.told = told
+        failure = str(error) if token.tells(error, now) else attempts.failure
+        if failure != attempts.failure:
+            attempts.failure = failure
             self._changed(key)
 
     def _succeeded(self, key: TargetKey, attempts: _Attempts) -> None:
         attempts.failures = 0
-        if attempts.told:
-            attempts.told = ""
+        if attempts.failure:
+            attempts.failure = ""
             self._changed(key)
 
 

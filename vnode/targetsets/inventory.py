@@ -89,7 +89,7 @@ class WatchedInventory:
     async def _watch_kind(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._kind.run(), name="crd")
-            await self._kind.tell()
+            await self._kind.announce()
 
     async def _run(self, informer: Informer) -> None:
         """Watch, and tell once all is known, also if there is nothing."""

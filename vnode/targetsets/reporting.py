@@ -99,24 +99,28 @@ def patch(
     if first is not None:
         key, outcome = first
         more = f" (and {len(decision.refused) - 1} more)" if len(decision.refused) > 1 else ""
-        told = SetOutcome(outcome.reason, f"profile {key} has no Target: {outcome.message}{more}")
+        outcome = SetOutcome(
+            outcome.reason, f"profile {key} has no Target: {outcome.message}{more}"
+        )
     elif not found and not listed:
-        told = SetOutcome(NO_PROFILES, "no ClusterProfile matches: see kubectl get clusterprofiles")
+        outcome = SetOutcome(
+            NO_PROFILES, "no ClusterProfile matches: see kubectl get clusterprofiles"
+        )
     elif ready < len(listed):
         wrong = next(entry for entry in listed if not entry["ready"])
-        told = SetOutcome(
+        outcome = SetOutcome(
             TARGETS_NOT_READY,
             f"{ready} of {len(listed)} Targets are ready; {wrong['name']}: {wrong['reason']}",
         )
     else:
-        told = SetOutcome(TARGETS_READY, f"{ready} of {len(listed)} Targets are ready")
+        outcome = SetOutcome(TARGETS_READY, f"{ready} of {len(listed)} Targets are ready")
 
     if decision.held is not None and decision.held.reason == NOT_SERVED:
-        told = decision.held
+        outcome = decision.held
     elif not listed and decision.create:
-        told = SetOutcome(TARGETS_NOT_READY, "Targets are being made")
+        outcome = SetOutcome(TARGETS_NOT_READY, "Targets are being made")
 
-    return _changes(obj, told, decision.held, (found, ready, listed), now)
+    return _changes(obj, outcome, decision.held, (found, ready, listed), now)
 
 
 def failure(obj: Object, outcome: SetOutcome, now: datetime) -> Object | None:
@@ -126,12 +130,12 @@ def failure(obj: Object, outcome: SetOutcome, now: datetime) -> Object | None:
 
 def _changes(
     obj: Object,
-    told: SetOutcome,
+    outcome: SetOutcome,
     held: SetOutcome | None,
     counts: tuple[int, int, Objects] | None,
     now: datetime,
 ) -> Object | None:
-    made = [status_conditions.build(obj, READY, told.reason == TARGETS_READY, *told, now)]
+    made = [status_conditions.build(obj, READY, outcome.reason == TARGETS_READY, *outcome, now)]
     if counts is not None:
         message = "no removal is held"
         if held is not None:

@@ -165,7 +165,7 @@ class World:
             enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=label_required),
             target_exists=self.existing.__contains__,
             trim=proxy_state.trim,
-            bring=self._bring,
+            ensure_copies=self._ensure_copies,
             bring_services=self._bring_services,
             events=self.events,
             clock=clock,
@@ -173,7 +173,7 @@ class World:
             policies=self.policies,
         )
 
-    async def _bring(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
+    async def _ensure_copies(self, pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
         self.brought.append(objects.name(pod))
         return "", self.tokens
 

@@ -100,7 +100,7 @@ class Source:
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
         requests = CandidateRequests(
-            US, MANIFESTS, self._bring, clock, overrides=overrides or NoOverrides()
+            US, MANIFESTS, self._ensure_copies, clock, overrides=overrides or NoOverrides()
         )
         self.events = EventRecorder(self._client, "vnode", clock)
         self._driver = ProxyScheduler(
@@ -234,7 +234,7 @@ class Source:
     async def _allow(self, _pod: Object) -> None:
         """No pod here came from another cluster."""
 
-    async def _bring(self, _pod: Object, link: Link) -> tuple[str, Sequence[str]]:
+    async def _ensure_copies(self, _pod: Object, link: Link) -> tuple[str, Sequence[str]]:
         await asyncio.sleep(self.bringing.get(link.node_name, 0.0))
         return self.annotations.get(link.node_name, ""), ()
 

@@ -83,12 +83,12 @@ def _credentials(facts: ConnectionFacts) -> tuple[Level, str, str]:
 
 def _renewal(facts: ConnectionFacts, renewal: Renewal, text: str) -> tuple[Level, str, str]:
     """Judge credentials that the agent renews: by what we find, and by what it has found."""
-    told = objects.condition(facts.target, conditions.CREDENTIALS_LAST) or {}
+    condition = objects.condition(facts.target, conditions.CREDENTIALS_LAST) or {}
     if renewal.failure:
         return Level.FAIL, f"{text}; vnode cannot renew it: {renewal.failure}", IN_THE_TEXT
 
-    if told.get("reason") == expiry.NOT_RENEWED:
-        return Level.FAIL, str(told.get("message", "")), IN_THE_TEXT
+    if condition.get("reason") == expiry.NOT_RENEWED:
+        return Level.FAIL, str(condition.get("message", "")), IN_THE_TEXT
 
     assert renewal.at is not None, "a renewal has a time or a failure"
     if renewal.at + _LATE < facts.now:

@@ -20,13 +20,13 @@ def check(place: str, facts: ProfileFacts) -> Iterator[Finding]:
         return
 
     profile = facts.profile or {}
-    told = objects.condition(profile, describing.CONTROL_PLANE) or {}
+    condition = objects.condition(profile, describing.CONTROL_PLANE) or {}
     if facts.failure:
         text = f"{facts.failure}; its last status counts until its set deletes the Target"
         yield Finding(place, "profile", Level.WARN, text, "vnode get targetsets -o wide says more")
-    elif told.get("status") == "False":
+    elif condition.get("status") == "False":
         text = f"{name}: the inventory says that the control plane does not work: "
-        text += str(told.get("message") or told.get("reason"))
+        text += str(condition.get("message") or condition.get("reason"))
         cure = "see that cluster; vnode uses its own probes"
         yield Finding(place, "profile", Level.WARN, text, cure)
     else:

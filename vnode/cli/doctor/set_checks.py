@@ -61,8 +61,8 @@ def _set(facts: ClusterFacts, obj: Object) -> Iterator[Finding]:
 
 def _held(facts: ClusterFacts, name: str, obj: Object) -> Finding:
     condition = objects.condition(obj, reporting.HELD) or {}
-    told = str(condition.get("message", "")).partition(";")[0]
-    text = f"removals are held: {condition.get('reason')}: {told}"
+    message = str(condition.get("message", "")).partition(";")[0]
+    text = f"removals are held: {condition.get('reason')}: {message}"
     if condition.get("reason") == deciding.NOT_SERVED:
         return Finding(facts.name, name, Level.FAIL, text, _RESTORE)
 

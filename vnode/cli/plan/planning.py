@@ -91,21 +91,21 @@ def make(request: PlanRequest, view: ClusterView, now: float) -> PolicyPlan:
     else:
         found = _matching(policy, view, nodes, notes)
 
-    told = []
+    accounted = []
     for workload, (tally, pod) in sorted(found.items(), key=lambda e: (-e[1][0].replicas, e[0])):
         weights = None
         if accounts.weighs_capacity(policy):
             weights = _sizes(view.nodes, pod)
 
-        told.append(accounts.account(policy, workload, tally, nodes, weights=weights))
+        accounted.append(accounts.account(policy, workload, tally, nodes, weights=weights))
 
-    if told and accounts.weighs_capacity(policy):
+    if accounted and accounts.weighs_capacity(policy):
         notes.append(
             "the policy has no weights: shares are by what the clusters have in all here, and by "
             "what they have free when pods are scheduled"
         )
 
-    return PolicyPlan(policy, tuple(told), tuple(notes))
+    return PolicyPlan(policy, tuple(accounted), tuple(notes))
 
 
 def _decision(named: ClusterDecision, view: ClusterView) -> ClusterDecision:

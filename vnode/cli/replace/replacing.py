@@ -152,9 +152,9 @@ class Replacement:
                 watch.cancel()
         except TimeoutError:
             seen = next(iter(informer.store.values()), {})
-            said = (objects.condition(seen, "Ready") or {}).get("message") or "no word of it yet"
+            message = (objects.condition(seen, "Ready") or {}).get("message") or "no word of it yet"
             raise ConfigError(
-                f"timed out waiting for the condition on {self.name}: {said}. Once that is put "
+                f"timed out waiting for the condition on {self.name}: {message}. Once that is put "
                 "right, run the same again; it goes on from here"
             ) from None
 

@@ -139,7 +139,7 @@ class FollowedDecisions:
         name = f"crd-{kind.resource}"
         served = self._kinds[kind] = ServedKind(self._local, kind, changed)
         tasks.start(name, served.run, name)
-        tasks.start(name, served.tell, f"{name}-first")
+        tasks.start(name, served.announce, f"{name}-first")
 
     def _watch_place(self, place: _Place, tasks: KeyedTasks[str]) -> None:
         kind, namespace = place
@@ -155,7 +155,7 @@ class FollowedDecisions:
             names = {name for obj in (old, new) if obj is not None for name in slices.carried(obj)}
             self._changed(lambda reference: reference.name in names and is_here(reference))
 
-        async def tell() -> None:
+        async def announce() -> None:
             """Tell of the first answer, which need not be an event."""
             await informer.answered.wait()
             self._changed(is_here)
@@ -164,7 +164,7 @@ class FollowedDecisions:
 
         informer.subscribe(changed)
         tasks.start(name, informer.run, name)
-        tasks.start(name, tell, f"{name}-first")
+        tasks.start(name, announce, f"{name}-first")
 
 
 def _unknown(

@@ -75,14 +75,14 @@ class DecisionPublisher:
         self._withdrawn: set[str] = set()  # UIDs of policies that publish no more, and have nothing
         self._served: ServedKind | None = None  # since a policy first published
         self._tasks: KeyedTasks[str] | None = None
-        self._told: Callable[[str], None] = lambda _key: None
+        self._changed: Callable[[str], None] = lambda _key: None
         self._controller: Controller[str] = Controller(
             "published-decisions", self._reconcile, workers=2
         )
 
-    def tell(self, told: Callable[[str], None]) -> None:
-        """Call `told` with the key of a policy whose state has changed."""
-        self._told = told
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the key of a policy whose state has changed."""
+        self._changed = changed
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -130,7 +130,7 @@ class DecisionPublisher:
         name = f"crd-{_KIND.resource}"
         self._served = ServedKind(self._client, _KIND, self._wake_all)
         self._tasks.start(name, self._served.run, name)
-        self._tasks.start(name, self._served.tell, f"{name}-first")
+        self._tasks.start(name, self._served.announce, f"{name}-first")
 
     def _wake_all(self) -> None:
         for key in self._offers:
@@ -148,7 +148,7 @@ class DecisionPublisher:
 
             why = f"this cluster does not serve {_KIND.resource} of version {_KIND.version}"
             offer.written = None
-            self._say(key, offer, "NotServed", f"{why}: install it; it is noticed at once")
+            self._set_state(key, offer, "NotServed", f"{why}: install it; it is noticed at once")
             return None
 
         if not served.is_known and served.failure is None:
@@ -158,7 +158,7 @@ class DecisionPublisher:
             return await self._publish(key, offer, profiles)
         except (Denied, AlreadyExists, NotFound) as error:
             offer.written = None
-            self._say(key, offer, *_explained(error, offer.where))
+            self._set_state(key, offer, *_explained(error, offer.where))
             return _RETRY
 
     async def _publish(self, key: str, offer: _Offer, profiles: Mapping[str, str]) -> float | None:
@@ -188,7 +188,7 @@ class DecisionPublisher:
             offer.written, offer.before = (where, wanted.profiles), wanted.profiles
             log.info("%s: %s clusters are published", key, len(wanted.profiles))
 
-        self._say(key, offer, *_outcome(offer, where, profiles))
+        self._set_state(key, offer, *_outcome(offer, where, profiles))
         return wanted.wait
 
     def _withdraw(self, key: str, offer: _Offer) -> None:
@@ -196,7 +196,7 @@ class DecisionPublisher:
         if offer.where is None:
             self._offers.pop(key, None)
             self._withdrawn.add(objects.uid(offer.policy))
-            self._told(key)
+            self._changed(key)
 
     async def _ours(self, offer: _Offer) -> Objects:
         label = f"{keys.PUBLISHED_BY}={objects.uid(offer.policy)}"
@@ -217,24 +217,24 @@ class DecisionPublisher:
         for obj in present.values():
             await self._client.discard(_KIND, obj)
 
-    def _say(self, key: str, offer: _Offer, reason: str, message: str) -> None:
+    def _set_state(self, key: str, offer: _Offer, reason: str, message: str) -> None:
         state = PublishingState(reason == published.CONDITION, reason, message)
         if state != offer.state:
             offer.state = state
-            self._told(key)
+            self._changed(key)
 
 
 def _outcome(offer: _Offer, where: Publishing, profiles: Mapping[str, str]) -> tuple[str, str]:
     """Return reason and message of what was published."""
     count = f"{len(offer.before)} cluster{'' if len(offer.before) == 1 else 's'}"
     left = sorted(node for node, pods in offer.pods.items() if pods and node not in profiles)
-    told = f"placementdecision/{where.namespace}/{where.name} has {count}"
+    message = f"placementdecision/{where.namespace}/{where.name} has {count}"
     if not left:
-        return published.CONDITION, told
+        return published.CONDITION, message
 
-    listed = ", ".join(left[:_NAMES_SHOWN])
+    names = ", ".join(left[:_NAMES_SHOWN])
     return "ClustersLeftOut", (
-        f"{told}; left out are virtual nodes whose Targets name no ClusterProfile: {listed}; set "
+        f"{message}; left out are virtual nodes whose Targets name no ClusterProfile: {names}; set "
         "spec.clusterProfile of these"
     )
 

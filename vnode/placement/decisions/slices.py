@@ -74,8 +74,8 @@ def read(
                 oddities.append(f"only the first {MOST} clusters are read")
                 break
 
-    told = dict.fromkeys(oddities)
-    return ClusterDecision(reference, tuple(clusters.values()), oddities=tuple(told)[:_ODDITIES])
+    unique = dict.fromkeys(oddities)
+    return ClusterDecision(reference, tuple(clusters.values()), oddities=tuple(unique)[:_ODDITIES])
 
 
 def _absent(reference: DecisionReference) -> str:

@@ -67,7 +67,7 @@ class Failovers:
         """Evict until cancelled, once all pods and policies are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._look_at_all)
+        self._policies.subscribe(self._enqueue_all)
         self._nodes.subscribe(self._on_node)
         await self._controller.run()
 
@@ -84,7 +84,7 @@ class Failovers:
         if new is not None and self._since(node) is not None and not objects.is_terminating(new):
             self._controller.add(node)
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         self._buckets.clear()
         for node in self._nodes.store.values():
             self._on_node(None, node)

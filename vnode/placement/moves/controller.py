@@ -130,7 +130,7 @@ class Moves:
 
     def _on_policies(self) -> None:
         self._controller.add(_CHANGES)  # at once: what follows is a change of what is seen now
-        self._look_at_all()
+        self._enqueue_all()
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if not self._policies:
@@ -160,7 +160,7 @@ class Moves:
             if not moves.clusters or node in moves.clusters:
                 self._controller.add_after(key, moves.settling)
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         for pod in self._proxies.store.values() if self._policies else ():
             self._check(pod)
 

@@ -26,7 +26,7 @@ from vnode.runtime.links import Link
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
 
-Bring = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
+EnsureCopies = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
 """Ensures that a target has what a pod refers to, before its candidate is created. Returns a note
 for the pod's user, or "", and the Secrets for which the target has tokens; VnodeError if the target
 must not have the pod now."""
@@ -41,7 +41,7 @@ class CandidateRequests:
         self,
         identity: Identity,
         manifests: SavedManifests,
-        bring: Bring,
+        ensure_copies: EnsureCopies,
         clock: Clock,
         *,
         overrides: Overrides,
@@ -49,7 +49,7 @@ class CandidateRequests:
         self._identity = identity
         self._manifests = manifests
         self._overrides = overrides
-        self._bring = bring
+        self._ensure_copies = ensure_copies
         self._clock = clock
         # Entries live as long as their links.
         self._turns: WeakKeyDictionary[Link, asyncio.Semaphore] = WeakKeyDictionary()
@@ -83,7 +83,7 @@ class CandidateRequests:
         if override:
             brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
 
-        note, tokens = await self._bring(brought, link)
+        note, tokens = await self._ensure_copies(brought, link)
         if tokens:
             built = build(tokens=tokens)
 

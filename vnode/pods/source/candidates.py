@@ -126,8 +126,8 @@ def could_start(chaperon: Object) -> bool | None:
     if delegate.rejection(objects.status(chaperon)) is not None:
         return False
 
-    said = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
-    return True if keys.COULD_START in said else None
+    message = str((objects.condition(chaperon, "PodScheduled") or {}).get("message", ""))
+    return True if keys.COULD_START in message else None
 
 
 @dataclass(frozen=True, slots=True)

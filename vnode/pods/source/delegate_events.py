@@ -57,7 +57,7 @@ class _Written:
 
 
 @dataclass(slots=True)
-class _Told:
+class _EventRecord:
     """What is told of one delegate on its proxy."""
 
     uid: str
@@ -86,7 +86,7 @@ class DelegateEventReporter:
         self._controller: Controller[str] = Controller(
             "delegate-events", self._reconcile, workers=_AT_ONCE, lane=self._node_of
         )
-        self._told: dict[str, _Told] = {}  # by key of the proxy; goes with it
+        self._records: dict[str, _EventRecord] = {}  # by key of the proxy; goes with it
         self._buckets: dict[str, TokenBucket] = {}  # by node
         # By key, what an earlier leader has told, until it is looked for.
         self._earlier: dict[str, tuple[str, int]] = {}
@@ -104,7 +104,7 @@ class DelegateEventReporter:
         """Forget a pod that is gone, and look at one that is bound when it is first seen."""
         key = objects.key(objects.latest(old, new))
         if new is None:
-            self._told.pop(key, None)
+            self._records.pop(key, None)
         elif old is None and objects.node_name(new) and self._mode != "None":
             self._controller.add(key)
 
@@ -143,18 +143,18 @@ class DelegateEventReporter:
         if not entries:
             return None
 
-        told, now = self._told_of(key, proxy, entries, link), self._clock.monotonic()
-        left = told.since + SUMMARY_DELAY - now
+        record, now = self._record_of(key, proxy, entries, link), self._clock.monotonic()
+        left = record.since + SUMMARY_DELAY - now
         wait = left if left > TICK and proxy_events.summary_may_wait(candidate, entries) else None
         if self._mode != "Summary":
             wait = None
 
         is_ending = objects.is_terminating(proxy) or objects.is_terminating(candidate)
         events = self._wanted(proxy, entries, link, summarize=wait is None and not is_ending)
-        later = [await self._tell(told, event, link) for event in events]
+        later = [await self._publish(record, event, link) for event in events]
         if wait is None and not is_ending:
             names = {event.name for event in events}
-            told.written = {name: kept for name, kept in told.written.items() if name in names}
+            record.written = {name: kept for name, kept in record.written.items() if name in names}
 
         return min((each for each in (wait, *later) if each is not None), default=None)
 
@@ -170,14 +170,16 @@ class DelegateEventReporter:
             summarize=summarize,
         )
 
-    def _told_of(self, key: str, proxy: Object, entries: list[EventEntry], link: Link) -> _Told:
+    def _record_of(
+        self, key: str, proxy: Object, entries: list[EventEntry], link: Link
+    ) -> _EventRecord:
         """Return what is told of a delegate, with what an earlier leader has."""
-        told = self._told.get(key)
-        if told is not None and told.uid == objects.uid(proxy):
-            return told
+        record = self._records.get(key)
+        if record is not None and record.uid == objects.uid(proxy):
+            return record
 
         now, oldest = self._clock.monotonic(), self._clock.now() - EXPIRED
-        told = self._told[key] = _Told(objects.uid(proxy), now)
+        record = self._records[key] = _EventRecord(objects.uid(proxy), now)
         created = objects.parse_timestamp(str(objects.metadata(proxy).get("creationTimestamp")))
         for event in self._wanted(proxy, entries, link):
             earlier = self._earlier.pop(objects.key(event.body), None)
@@ -185,13 +187,13 @@ class DelegateEventReporter:
                 earlier = event.words, event.count  # it was told, and has expired
 
             if earlier is not None:
-                told.written[event.name] = _Written(*earlier, at=now)
+                record.written[event.name] = _Written(*earlier, at=now)
 
-        return told
+        return record
 
-    async def _tell(self, told: _Told, event: ProxyEvent, link: Link) -> float | None:
+    async def _publish(self, record: _EventRecord, event: ProxyEvent, link: Link) -> float | None:
         """Write an Event unless it is there; return in how many seconds to try again."""
-        known, now = told.written.get(event.name), self._clock.monotonic()
+        known, now = record.written.get(event.name), self._clock.monotonic()
         if known is not None and known.words == event.words:
             if known.count >= event.count:
                 return None
@@ -200,10 +202,10 @@ class DelegateEventReporter:
                 return left
 
         target = self._buckets.setdefault(link.node_name, TokenBucket(TARGET_RATE, TARGET_BURST))
-        if (wait := max(told.bucket.wait(now), target.wait(now))) > 0:
+        if (wait := max(record.bucket.wait(now), target.wait(now))) > 0:
             return max(wait, _NO_TOKEN)
 
-        told.bucket.take(now)
+        record.bucket.take(now)
         target.take(now)
 
         try:
@@ -211,7 +213,7 @@ class DelegateEventReporter:
         except (Denied, Invalid, NotFound) as error:  # as in a namespace that is being deleted
             log.info("event %s was not recorded: %s", objects.key(event.body), error)
 
-        told.written[event.name] = _Written(event.words, event.count, now)
+        record.written[event.name] = _Written(event.words, event.count, now)
         return None
 
     async def _write(self, event: ProxyEvent, *, exists: bool) -> None:

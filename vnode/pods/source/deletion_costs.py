@@ -73,13 +73,13 @@ class DeletionCosts:
         )
         # A pod of each workload that waits to be reconciled.
         self._samples: dict[_Planned, Object] = {}
-        self._expectations = Expectations(self._look_at)
+        self._expectations = Expectations(self._enqueue)
 
     async def run(self) -> None:
         """Write costs until cancelled, once all pods are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._look_at_all)
+        self._policies.subscribe(self._enqueue_all)
         self._nodes.subscribe(self._on_node)
         await self._controller.run()
 
@@ -93,13 +93,13 @@ class DeletionCosts:
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if self._policies and objects.labels(old or {}) != objects.labels(new or {}):
-            self._look_at_all()
+            self._enqueue_all()
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         for pod in self._proxies.store.values():
             self._on_pod(None, pod)
 
-    def _look_at(self, key: str) -> None:
+    def _enqueue(self, key: str) -> None:
         if pod := self._proxies.store.get(key):
             self._on_pod(None, pod)
 

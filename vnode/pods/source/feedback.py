@@ -189,8 +189,8 @@ def annotations_patch(proxy: Object, chaperon: Object, *, two_way: bool) -> Obje
     else:
         known, apart = objects.annotations(proxy), overriding.own_annotations(chaperon)
         reported = annotation_merge.foreign(chaperon).items()
-        told = {k: v for k, v in reported if keys.travels(k) and k not in apart}
-        news = {k: v for k, v in told.items() if known.get(k) != v}
+        annotations = {k: v for k, v in reported if keys.travels(k) and k not in apart}
+        news = {k: v for k, v in annotations.items() if known.get(k) != v}
 
     if not news:
         return {}

@@ -62,7 +62,7 @@ class PlaceholderOpenings:
         if says and uid not in here:
             opening = _Opening(objects.key(pod), self._clock.monotonic())
             self._openings.setdefault(node, here)[uid] = opening
-            self._tell(opening.pod)
+            self._notify(opening.pod)
         elif says is False:
             self.forget(node, uid)
 
@@ -74,9 +74,9 @@ class PlaceholderOpenings:
             if not here:
                 del self._openings[node]
 
-            self._tell(opening.pod)
+            self._notify(opening.pod)
 
-    def _tell(self, key: str) -> None:
+    def _notify(self, key: str) -> None:
         """Tell of the workload of a pod; who listens hears elsewhere of one that is gone."""
         if (pod := self._find(key)) is not None and (workload := self._workload(pod)):
             self._changed.call(workload)

@@ -84,16 +84,16 @@ class Placeholders:
         self._controller: Controller[Any] = Controller(
             "placeholders", self._reconcile, workers=_AT_ONCE, lane=lambda key: key.node
         )
-        self._expectations = Expectations(self._look_at)
+        self._expectations = Expectations(self._enqueue)
         self._marks = Expectations(self._controller.add)
 
     async def run(self) -> None:
         """Keep them until cancelled, once all pods are known."""
         await self._proxies.synced.wait()
         self._proxies.subscribe(self._on_pod)
-        self._policies.subscribe(self._look_at_all)
+        self._policies.subscribe(self._enqueue_all)
         self._nodes.subscribe(self._on_node)
-        self._links.subscribe(self._on_link, lambda link: self._look_at_node(link.node_name))
+        self._links.subscribe(self._on_link, lambda link: self._enqueue_node(link.node_name))
         await self._controller.run()
 
     def measure(self) -> None:
@@ -146,13 +146,13 @@ class Placeholders:
         elif has_any:
             self._controller.add_after(_Unwanted("", objects.uid(pod), objects.key(pod)), _SETTLED)
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         """Look at all pods that have placeholders: the policies are others now."""
         self._groups.clear()
         for pod in list(self._pods.values()):
             self._check(pod, True)
 
-    def _look_at(self, key: str) -> None:
+    def _enqueue(self, key: str) -> None:
         if (pod := self._pods.get(key)) is not None:
             self._check(pod, True)
             for node in placeholders.of(pod):
@@ -160,14 +160,14 @@ class Placeholders:
 
     def _on_node(self, old: Object | None, new: Object | None) -> None:
         if self._pods and _as_planned(old) != _as_planned(new):
-            self._look_at_all()
+            self._enqueue_all()
 
     def _on_link(self, link: Link) -> None:
         link.chaperons.subscribe(lambda old, new: self._on_chaperon(link, objects.latest(old, new)))
-        link.on_health(lambda: self._look_at_node(link.node_name))
-        self._look_at_node(link.node_name)
+        link.on_health(lambda: self._enqueue_node(link.node_name))
+        self._enqueue_node(link.node_name)
 
-    def _look_at_node(self, node: str) -> None:
+    def _enqueue_node(self, node: str) -> None:
         for key, pod in self._pods.items():
             if node in placeholders.of(pod):
                 self._observe(node, key)

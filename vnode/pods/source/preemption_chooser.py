@@ -129,15 +129,15 @@ class PreemptionChooser:
 
     def _updated(self, uid: str, candidates: Mapping[str, tuple[Link, Object]]) -> _Offers | None:
         """Return what the pod's targets have said by now; None if none has ever said anything."""
-        said = {node: preemption.read(candidate) for node, (_, candidate) in candidates.items()}
+        answers = {node: preemption.read(candidate) for node, (_, candidate) in candidates.items()}
         offers = self._offers.get(uid)
         if offers is None:
-            if not any(said.values()):
+            if not any(answers.values()):
                 return None
 
             offers = self._offers[uid] = _Offers()
 
-        for node, victims in said.items():
+        for node, victims in answers.items():
             if victims is not None:
                 offers.victims[node] = victims
             elif not preemption.is_allowed(candidates[node][1]):

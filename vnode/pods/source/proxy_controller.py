@@ -28,7 +28,7 @@ from vnode.kube.informer import Informer
 from vnode.pods.overriding import Overrides
 from vnode.pods.source import proxy_state, unreserved_pods
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
-from vnode.pods.source.candidate_requests import Bring
+from vnode.pods.source.candidate_requests import EnsureCopies
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
 from vnode.pods.source.chaperon_gc import ChaperonGC
 from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
@@ -67,7 +67,7 @@ class ProxyController:
         enabled_namespaces: EnabledNamespaces,
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
-        bring: Bring,
+        ensure_copies: EnsureCopies,
         bring_services: BringServices,
         events: EventRecorder,
         clock: Clock,
@@ -79,7 +79,7 @@ class ProxyController:
         self._namespaces = enabled_namespaces
         self._target_exists = target_exists  # by node name; True while in doubt
         self._controller: Controller[str] = Controller(
-            "proxies", self._look_at, workers=_AT_ONCE, lane=self._node_of
+            "proxies", self._reconcile_and_settle, workers=_AT_ONCE, lane=self._node_of
         )
         self._status_writer = StatusWriter(client, events, clock, self._controller.add)
         self.replacements = AwaitedReplacements(
@@ -101,7 +101,7 @@ class ProxyController:
             self._status_writer,
             manifests=manifests,
             enabled_namespaces=enabled_namespaces,
-            bring=bring,
+            ensure_copies=ensure_copies,
             events=events,
             overrides=overrides,
         )
@@ -185,11 +185,11 @@ class ProxyController:
 
         self._controller.add(key)
 
-    async def _look_at(self, key: str) -> float | None:
+    async def _reconcile_and_settle(self, key: str) -> float | None:
         try:
             return await self._reconcile(key)
         finally:
-            self.returned.told(key)
+            self.returned.reconciled(key)
 
     async def _reconcile(self, key: str) -> float | None:
         proxy = self._find(key)

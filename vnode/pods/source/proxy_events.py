@@ -69,11 +69,11 @@ def wanted(
     elif mode == "Warnings":
         normal = []
 
-    told = [_of(proxy, entry, target, entry.key, now=now) for entry in single]
+    events = [_of(proxy, entry, target, entry.key, now=now) for entry in single]
     if normal and summarize:
-        told.insert(0, _of(proxy, _summary(normal), target, (NORMAL, "", ""), now=now))
+        events.insert(0, _of(proxy, _summary(normal), target, (NORMAL, "", ""), now=now))
 
-    return told
+    return events
 
 
 def state_of(event: Object) -> tuple[str, int]:

@@ -18,15 +18,15 @@ class ReturnedTargets:
 
     def __init__(self) -> None:
         self._lost: set[str] = set()
-        self._untold: dict[str, set[str]] = {}  # node -> keys of pods; no empty sets
-        self._told: Listeners[str] = Listeners()
+        self._pending: dict[str, set[str]] = {}  # node -> keys of pods; no empty sets
+        self._settled: Listeners[str] = Listeners()
 
     def __contains__(self, node: object) -> bool:
-        return node in self._untold
+        return node in self._pending
 
-    def subscribe(self, told: Callable[[str], None]) -> None:
-        """Call `told` with the node of a target that has been told of all of its pods."""
-        self._told.add(told)
+    def subscribe(self, settled: Callable[[str], None]) -> None:
+        """Call `settled` with the node of a target that has been told of all of its pods."""
+        self._settled.add(settled)
 
     def observe(self, link: Link, ending: Callable[[], Iterable[str]]) -> None:
         """Take note of a link's health; `ending` returns the pods on its node that are to end."""
@@ -36,17 +36,17 @@ class ReturnedTargets:
         elif node in self._lost:
             self._lost.discard(node)
             if keys := set(ending()):
-                self._untold[node] = keys
+                self._pending[node] = keys
 
     def forget(self, node: str) -> None:
         """Forget a target: there is no link to it any more."""
         self._lost.discard(node)
-        self._untold.pop(node, None)
+        self._pending.pop(node, None)
 
-    def told(self, key: str) -> None:
-        """Take note that somebody has looked at a pod, and told its target what to do."""
-        for node, keys in list(self._untold.items()):
+    def reconciled(self, key: str) -> None:
+        """Take note that a pod was reconciled: its target has been told what to do."""
+        for node, keys in list(self._pending.items()):
             keys.discard(key)
             if not keys:
-                del self._untold[node]
-                self._told.call(node)
+                del self._pending[node]
+                self._settled.call(node)

@@ -19,7 +19,7 @@ from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import chains, chaperons
 from vnode.pods.overriding import Overrides
 from vnode.pods.source import feedback, proxy_state
-from vnode.pods.source.candidate_requests import Bring
+from vnode.pods.source.candidate_requests import EnsureCopies
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link
@@ -44,7 +44,7 @@ class UnreservedPods:
         *,
         manifests: SavedManifests,
         enabled_namespaces: EnabledNamespaces,
-        bring: Bring,
+        ensure_copies: EnsureCopies,
         events: EventRecorder,
         overrides: Overrides,
     ) -> None:
@@ -54,7 +54,7 @@ class UnreservedPods:
         self._status_writer = status_writer
         self._manifests = manifests
         self._namespaces = enabled_namespaces
-        self._bring = bring
+        self._ensure_copies = ensure_copies
         self._events = events
 
     def refuse(self, proxy: Object, why: str) -> None:
@@ -81,7 +81,7 @@ class UnreservedPods:
             else:
                 message = f"target {link.target} refused the pod: {error.message}"
 
-            await self._tell(live, message)
+            await self._report_refusal(live, message)
             return _REFUSED
 
         return None
@@ -99,13 +99,13 @@ class UnreservedPods:
         if override:
             brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
 
-        _note, tokens = await self._bring(brought, link)
+        _note, tokens = await self._ensure_copies(brought, link)
         if tokens:
             chaperon = build(tokens=tokens)
 
         await link.client.create(kinds.POD_CHAPERONS, chaperon)
 
-    async def _tell(self, pod: Object, message: str) -> None:
+    async def _report_refusal(self, pod: Object, message: str) -> None:
         """Record the refusal; the source of a pod that came from another cluster hears it, too."""
         self.refuse(pod, message)
         if route.is_delegate(pod) and objects.status(pod).get("message") != message:

@@ -146,7 +146,7 @@ class ChaperonController:
 
         refusal = None
         if not objects.is_terminating(pod):
-            refusal = await self._updater.bring(chaperon, pod)
+            refusal = await self._updater.update(chaperon, pod)
             if refusal != objects.annotations(chaperon).get(keys.REFUSED):
                 annotations = {keys.REFUSED: refusal}
                 chaperon = await self._patch(

@@ -51,7 +51,7 @@ class DelegateUpdater:
         self._expectations.forget(key)
         self._refusals.pop(key, None)
 
-    async def bring(self, chaperon: Object, pod: Object) -> str | None:
+    async def update(self, chaperon: Object, pod: Object) -> str | None:
         """Do what was not done yet; return the API server's messages if it refused some of it."""
         key = objects.key(pod)
         delta = changes.pending(chaperon, pod)

@@ -131,11 +131,11 @@ class Preempting:
         if cheapest is not None and owner:
             text = preemption.encode(cheapest)
             if text != objects.annotations(chaperon).get(keys.VICTIMS):
-                await self._tell(meta, owner, text)
+                await self._write_victims(meta, owner, text)
 
         return {"NodeNameToMetaVictims": {}}
 
-    async def _tell(self, meta: _SentMetadata, owner: str, text: str) -> None:
+    async def _write_victims(self, meta: _SentMetadata, owner: str, text: str) -> None:
         body = {"metadata": {"uid": owner, "annotations": {keys.VICTIMS: text}}}
         try:
             await self._client.patch(kinds.POD_CHAPERONS, meta.name, body, meta.namespace)

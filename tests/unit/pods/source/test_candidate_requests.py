@@ -51,12 +51,12 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
     target.set_healthy(False)
     brought = []
 
-    async def bring(pod, _link):
+    async def ensure_copies(pod, _link):
         brought.append(pod)
         return "", ()
 
     requests = CandidateRequests(
-        Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock, overrides=NoOverrides()
+        Identity("c1", "uid-of-c1"), MANIFESTS, ensure_copies, clock, overrides=NoOverrides()
     )
     with pytest.raises(Unreachable, match="does not answer"):
         await requests.create(pod("p"), target.link)
@@ -89,11 +89,11 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clo
     target = Target("c2", clock, is_silent)
     target.link.options = TargetOptions(source_api=("api", "6443"))
 
-    async def bring(_pod, _link):
+    async def ensure_copies(_pod, _link):
         return "", ("exec",)
 
     requests = CandidateRequests(
-        Identity("c1", "uid-of-c1"), MANIFESTS, bring, clock, overrides=NoOverrides()
+        Identity("c1", "uid-of-c1"), MANIFESTS, ensure_copies, clock, overrides=NoOverrides()
     )
     volume = {"name": "v", "secret": {"secretName": "exec"}}
     await requests.create({**pod("p"), "spec": {"volumes": [volume]}}, target.link)

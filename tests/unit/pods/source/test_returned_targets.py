@@ -108,6 +108,6 @@ async def test_no_pod_is_sent_to_a_target_that_has_yet_to_be_told(clock: Clock) 
         handlers._update(link.node_name)
         assert "told to end first" in why_not()
         woken.clear()
-        returned.told("shop/a")
+        returned.reconciled("shop/a")
         assert why_not() == ""
         assert woken == ["TARGET_HEALTH"]

@@ -75,13 +75,13 @@ OPENED = {"conditions": {GATE: {"status": "True"}}}
 
 
 async def test_nothing_is_asked_where_nothing_changed(target):
-    assert await target.updater.bring(*target.pair(LABEL, LABEL)) is None
+    assert await target.updater.update(*target.pair(LABEL, LABEL)) is None
     assert target.asked == []
 
 
 async def test_each_part_has_its_own_request_and_the_last_one_writes_the_record(target):
     chaperon, pod = target.pair(RESIZE | DEBUG | LABEL)
-    assert await target.updater.bring(chaperon, pod) is None
+    assert await target.updater.update(chaperon, pod) is None
     assert target.asked == ["resize", EPHEMERAL, ""]
     assert target.record == RESIZE | DEBUG | LABEL
     assert target.updater.under_way(pod)
@@ -92,7 +92,7 @@ async def test_each_part_has_its_own_request_and_the_last_one_writes_the_record(
 
 async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done(target):
     target.refuse("resize")
-    assert await target.updater.bring(*target.pair(RESIZE | LABEL)) == "no resize"
+    assert await target.updater.update(*target.pair(RESIZE | LABEL)) == "no resize"
     assert target.record == LABEL
     assert objects.labels(target.pod) == {"app": "web"}
 
@@ -100,24 +100,24 @@ async def test_what_was_refused_stays_out_of_the_record_and_the_rest_is_done(tar
 @pytest.mark.parametrize("kind", [Invalid, Denied, NotFound])
 async def test_whatever_the_api_server_will_not_do_is_a_refusal(target, kind):
     target.refuse("resize", kind)
-    assert await target.updater.bring(*target.pair(RESIZE)) == "no resize"
+    assert await target.updater.update(*target.pair(RESIZE)) == "no resize"
 
 
 async def test_an_error_that_may_pass_is_the_callers(target):
     target.refuse("resize", ServerError)
     with pytest.raises(ServerError):
-        await target.updater.bring(*target.pair(RESIZE))
+        await target.updater.update(*target.pair(RESIZE))
 
 
 async def test_a_part_that_was_refused_keeps_its_earlier_record(target):
     target.refuse("resize")
     earlier = {"resources": {"containers": {"main": {"requests": {"cpu": "1"}}}}}
-    assert await target.updater.bring(*target.pair(RESIZE | LABEL, earlier)) == "no resize"
+    assert await target.updater.update(*target.pair(RESIZE | LABEL, earlier)) == "no resize"
     assert target.record == earlier | LABEL
 
 
 async def test_a_condition_goes_to_the_status(target):
-    assert await target.updater.bring(*target.pair(OPENED | LABEL)) is None
+    assert await target.updater.update(*target.pair(OPENED | LABEL)) is None
     assert target.asked == ["status", ""]
     condition = {"type": GATE, "status": "True"}
     assert objects.status(target.pod) == {"conditions": [condition]}
@@ -126,50 +126,50 @@ async def test_a_condition_goes_to_the_status(target):
 
 async def test_the_refusal_of_a_condition_keeps_nothing_back(target):
     target.refuse("status")
-    assert await target.updater.bring(*target.pair(OPENED | LABEL)) == "no status"
+    assert await target.updater.update(*target.pair(OPENED | LABEL)) == "no status"
     assert target.record == LABEL
 
 
 async def test_all_refusals_are_told(target):
     target.refuse("resize")
     target.refuse(EPHEMERAL)
-    refusal = await target.updater.bring(*target.pair(RESIZE | DEBUG))
+    refusal = await target.updater.update(*target.pair(RESIZE | DEBUG))
     assert refusal == f"no resize; no {EPHEMERAL}"
     assert target.asked == ["resize", EPHEMERAL]
 
 
 async def test_what_was_refused_is_asked_again_after_a_while_only(target):
     refusal, pair = target.refuse("resize"), target.pair(RESIZE)
-    await target.updater.bring(*pair)
-    assert await target.updater.bring(*pair) == "no resize"
+    await target.updater.update(*pair)
+    assert await target.updater.update(*pair) == "no resize"
     assert target.asked == ["resize"]
 
     await asyncio.sleep(delegate_updater.RETRY_DELAY)
     refusal.clear()
-    assert await target.updater.bring(*pair) is None
+    assert await target.updater.update(*pair) is None
     assert target.asked == ["resize", "resize", ""]
 
 
 async def test_another_change_is_tried_at_once(target):
     target.refuse("resize")
-    await target.updater.bring(*target.pair(RESIZE))
-    await target.updater.bring(*target.pair(RESIZE | LABEL))
+    await target.updater.update(*target.pair(RESIZE))
+    await target.updater.update(*target.pair(RESIZE | LABEL))
     assert target.asked == ["resize", "resize", ""]
 
 
 async def test_a_later_delegate_is_tried_at_once(target):
     target.refuse("resize")
     chaperon, pod = target.pair(RESIZE)
-    await target.updater.bring(chaperon, pod)
+    await target.updater.update(chaperon, pod)
     later = {**pod, "metadata": {**pod["metadata"], "uid": "later"}}
-    await target.updater.bring(chaperon, later)
+    await target.updater.update(chaperon, later)
     assert target.asked == ["resize", "resize"]
 
 
 async def test_a_refusal_goes_with_the_chaperon(target):
     target.refuse("resize")
     pair = target.pair(RESIZE)
-    await target.updater.bring(*pair)
+    await target.updater.update(*pair)
     target.updater.forget("shop/web")
-    await target.updater.bring(*pair)
+    await target.updater.update(*pair)
     assert target.asked == ["resize", "resize"]
