@@ -110,6 +110,16 @@ def test_each_page_is_in_the_index(page: Path) -> None:
     assert page.name == "README.md" or f"({page.name})" in (ROOT / "docs/README.md").read_text()
 
 
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_decisions_have_one_format(page: Path) -> None:
+    headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
+    assert headings[:2] == ["Context", "Decision"]
+    assert headings[-2:] == ["Consequences", "Considered"]
+
+
 @pytest.mark.parametrize("line", commands("vnode"))
 def test_commands_exist_with_these_flags(line: str) -> None:
     rest = check_flags(words_of(line), main.cli)

@@ -11,7 +11,7 @@ from vnode.api.errors import ConfigError
 from vnode.api.identity import Identity
 from vnode.api.objects import Object
 from vnode.cli import completion
-from vnode.cli.remove import disconnect, target_side
+from vnode.cli.remove import disconnect, source_side, target_side
 from vnode.cli.remove.remote_cleanup import RemoteObjects
 from vnode.cli.remove.report import RemovalReport
 from vnode.cli.remove.uninstall import UninstallOptions, uninstall
@@ -99,3 +99,15 @@ async def test_nothing_is_removed_while_accounts_in_targets_are_left() -> None:
         await uninstall(server.client(), options, report)
 
     assert not [each for each in server.requests if each.verb not in ("get", "list")]
+
+
+async def test_a_target_whose_agent_ended_while_it_cleaned_up_goes_all_the_same() -> None:
+    server = APIServer("c1", SystemClock())
+    client = server.client()
+    metadata = {"namespace": "team", "name": "gpu", "finalizers": [keys.CLEAN_UP]}
+    server.add(kinds.TARGETS, {"metadata": metadata, "spec": {}})
+    await client.delete(kinds.TARGETS, "gpu", "team")
+    [ending] = await client.list(kinds.TARGETS)
+    report, ends = RemovalReport(say=lambda _text: None), source_side.Ends(1.0, keep=True)
+    await source_side.end_targets(client, [ending], led=False, ends=ends, report=report)
+    assert await client.list(kinds.TARGETS) == []

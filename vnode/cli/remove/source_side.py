@@ -27,7 +27,7 @@ from vnode.nodes import virtual
 from vnode.pods.source import feedback
 from vnode.runtime.leader import AGENT_LEASE as LEASE
 from vnode.runtime.links import TargetKey
-from vnode.targets import model
+from vnode.targets import finalizing, model
 
 _LEASE_SLACK: Final = timedelta(seconds=15)  # by which clocks may differ
 
@@ -79,6 +79,9 @@ async def end_targets(
 
     counts = await _counts(client, targets)
     for target in targets:
+        if not led and finalizing.is_due(target):  # the agent ended before it had cleaned up
+            await finalizing.remove_finalizer(client, target)
+
         await remove(client, tables.target_kind(target), target, report)
 
     keys_ = [model.key_of(target) for target in targets]
