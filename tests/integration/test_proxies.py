@@ -21,6 +21,7 @@ from vnode.kube.informer import Informer
 from vnode.placement.collection import PlacementPolicies
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source import proxy_state
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.links import Link, Links, TargetKey
 from vnode.runtime.supervisor import supervise
@@ -42,16 +43,13 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         client,
         proxies,
         links,
-        Identity("c1", "uid-of-c1"),
-        manifests=MANIFESTS,
+        ChaperonFactory(Identity("c1", "uid-of-c1"), MANIFESTS, NoOverrides(), _ensure_nothing),
         enabled_namespaces=all_namespaces(),
         target_exists=lambda _node: True,
         trim=proxy_state.trim,
-        ensure_copies=_bring_nothing,
-        bring_services=_bring_no_services,
+        ensure_services=_ensure_no_services,
         events=events,
         clock=SystemClock(),
-        overrides=NoOverrides(),
         policies=PlacementPolicies(client, TargetLister(client)),
     )
     async with supervise() as tasks:
@@ -61,11 +59,11 @@ async def looked_after(client: Client, namespace: str, link: Link) -> AsyncItera
         yield
 
 
-async def _bring_nothing(_pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
+async def _ensure_nothing(_pod: Object, _link: Link) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-async def _bring_no_services(_pod: Object, _link: Link) -> None:
+async def _ensure_no_services(_pod: Object, _link: Link) -> None:
     pass
 
 

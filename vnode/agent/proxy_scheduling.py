@@ -14,6 +14,7 @@ from vnode.pods.source import quota_events, scheduler
 from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
@@ -44,12 +45,14 @@ class ProxyScheduling:
         self,
         shared: Shared,
         following: Following,
+        factory: ChaperonFactory,
         cache: Cache,
         events: EventRecorder,
         find_pod: Callable[[str], Object | None],
     ) -> None:
         self._shared = shared
         self._following = following
+        self._factory = factory
         self._cache = cache
         self._events = events
         self._find_pod = find_pod
@@ -73,13 +76,7 @@ class ProxyScheduling:
         )
         event_handlers.follow(shared.policies)
         assumptions = Assumptions(self.framework, self._cache, queue, shared.clock)
-        requests = CandidateRequests(
-            shared.identity,
-            shared.manifests,
-            self._following.ensure,
-            shared.clock,
-            overrides=shared.overrides,
-        )
+        requests = CandidateRequests(self._factory, shared.clock)
         driver = ProxyScheduler(
             shared.client,
             shared.proxies,

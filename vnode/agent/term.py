@@ -23,6 +23,7 @@ from vnode.nodes.summary import SummaryWriter
 from vnode.overrides.reporting import PolicyReporter
 from vnode.pods import chains
 from vnode.pods.source import proxy_state
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.delegate_events import DelegateEventReporter
 from vnode.pods.source.orphans import OrphanController
 from vnode.pods.source.proxy_controller import ProxyController
@@ -43,11 +44,14 @@ class Term:
         self._kubelet = kubelet
         self._events = EventRecorder(shared.client, "vnode", shared.clock)
         self._following = self._make_following()
+        self._factory = ChaperonFactory(
+            shared.identity, shared.manifests, shared.overrides, self._following.ensure
+        )
         self._proxies = self._make_proxies()
         self._nodes = self._make_nodes()
         self._cache = Cache()
         self._scheduling = ProxyScheduling(
-            shared, self._following, self._cache, self._events, self._pod
+            shared, self._following, self._factory, self._cache, self._events, self._pod
         )
         self._scheduling.event_handlers.await_ends(self._proxies.returned)
         self._placement = PlacementControllers(
@@ -168,16 +172,13 @@ class Term:
             shared.client,
             shared.proxies,
             shared.links,
-            shared.identity,
-            manifests=shared.manifests,
+            self._factory,
             enabled_namespaces=shared.enabled_namespaces,
             target_exists=shared.targets.has_node,
             trim=trim_pod,
-            ensure_copies=self._following.ensure,
-            bring_services=self._following.ensure_services,
+            ensure_services=self._following.ensure_services,
             events=self._events,
             clock=shared.clock,
-            overrides=shared.overrides,
             policies=shared.policies,
         )
 

@@ -26,6 +26,7 @@ from vnode.kube.informer import Informer
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides, Overrides
 from vnode.pods.source import proxy_state
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.proxy_controller import ProxyController
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import UNREACHABLE, Link, LinkHealth, Links, TargetKey
@@ -156,20 +157,20 @@ class World:
             indexes=proxy_state.INDEXES,
         )
         self.namespaces = Informer(client, kinds.NAMESPACES)
+        self.factory = ChaperonFactory(
+            PARENT, MANIFESTS, overrides or NoOverrides(), self._ensure_copies
+        )
         self.controller = ProxyController(
             client,
             self.proxies,
             self.links,
-            PARENT,
-            manifests=MANIFESTS,
+            self.factory,
             enabled_namespaces=EnabledNamespaces(self.namespaces, label_required=label_required),
             target_exists=self.existing.__contains__,
             trim=proxy_state.trim,
-            ensure_copies=self._ensure_copies,
-            bring_services=self._bring_services,
+            ensure_services=self._ensure_services,
             events=self.events,
             clock=clock,
-            overrides=overrides or NoOverrides(),
             policies=self.policies,
         )
 
@@ -177,7 +178,7 @@ class World:
         self.brought.append(objects.name(pod))
         return "", self.tokens
 
-    async def _bring_services(self, _pod: Object, _link: Link) -> None:
+    async def _ensure_services(self, _pod: Object, _link: Link) -> None:
         await self.services.wait()
 
     @property

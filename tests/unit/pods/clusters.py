@@ -29,6 +29,7 @@ from vnode.pods.source.binding import Binder
 from vnode.pods.source.candidate_phase import CandidatePhase
 from vnode.pods.source.candidate_requests import CandidateRequests
 from vnode.pods.source.candidates import CandidateSettings
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.event_handlers import EventHandlers
 from vnode.pods.source.preemption_chooser import PreemptionChooser
 from vnode.pods.source.scheduler import ProxyScheduler
@@ -99,9 +100,8 @@ class Source:
         self._books = EventHandlers(self._nodes, namespaces, self.links, cache, queue)
         assumptions = Assumptions(framework, cache, queue, clock)
         lookup = self._proxies.store.get
-        requests = CandidateRequests(
-            US, MANIFESTS, self._ensure_copies, clock, overrides=overrides or NoOverrides()
-        )
+        factory = ChaperonFactory(US, MANIFESTS, overrides or NoOverrides(), self._ensure_copies)
+        requests = CandidateRequests(factory, clock)
         self.events = EventRecorder(self._client, "vnode", clock)
         self._driver = ProxyScheduler(
             self._client,

@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from vnode.api import keys, kinds, objects
 from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ServerError, Unreachable
-from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.api.saved_manifest import SavedManifests
-from vnode.pods import chaperons, preemption
-from vnode.pods.overriding import Overrides
+from vnode.pods import preemption
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.links import Link
 
 _AT_ONCE: Final = 16  # requests to one target: a pod with a reservation must not wait long
-
-EnsureCopies = Callable[[Object, Link], Awaitable[tuple[str, Collection[str]]]]
-"""Ensures that a target has what a pod refers to, before its candidate is created. Returns a note
-for the pod's user, or "", and the Secrets for which the target has tokens; VnodeError if the target
-must not have the pod now."""
 
 log = logging.getLogger(__name__)
 
@@ -37,19 +29,8 @@ log = logging.getLogger(__name__)
 class CandidateRequests:
     """Creates and deletes candidates."""
 
-    def __init__(
-        self,
-        identity: Identity,
-        manifests: SavedManifests,
-        ensure_copies: EnsureCopies,
-        clock: Clock,
-        *,
-        overrides: Overrides,
-    ) -> None:
-        self._identity = identity
-        self._manifests = manifests
-        self._overrides = overrides
-        self._ensure_copies = ensure_copies
+    def __init__(self, factory: ChaperonFactory, clock: Clock) -> None:
+        self._factory = factory
         self._clock = clock
         # Entries live as long as their links.
         self._turns: WeakKeyDictionary[Link, asyncio.Semaphore] = WeakKeyDictionary()
@@ -63,30 +44,15 @@ class CandidateRequests:
         return self._answered.get(link)
 
     async def create(self, pod: Object, link: Link, *, preempts: bool = False) -> str:
-        """Create a candidate of the pod, and return the note of `Bring`.
+        """Create a candidate of the pod, and return the note of `EnsureCopies`.
 
         With `preempts` it may preempt others, if its priority lets it.
 
         Raises VnodeError if it could not be created, AlreadyExists if it is there.
         """
-        override = self._overrides.choose(pod, link)
-        build = partial(
-            chaperons.for_link,
-            *(pod, self._identity, link),
-            manifests=self._manifests,
-            allowed=False,
-            override=override,
-            preemption=preemption.mark(pod, allowed=preempts),
-        )
-        built, brought = build(), pod
         _must_answer(link)
-        if override:
-            brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
-
-        note, tokens = await self._ensure_copies(brought, link)
-        if tokens:
-            built = build(tokens=tokens)
-
+        mark = preemption.mark(pod, allowed=preempts)
+        built, note = await self._factory.build(pod, link, allowed=False, preemption=mark)
         async with self._turn(link):
             try:
                 await link.client.create(kinds.POD_CHAPERONS, built)

@@ -11,13 +11,11 @@ from typing import Final
 
 from vnode.api import keys, kinds, objects
 from vnode.api.errors import ConfigError, Denied, Invalid, NotFound
-from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
-from vnode.pods import changes, chaperons
-from vnode.pods.overriding import Overrides
+from vnode.pods import changes
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link
 
@@ -30,16 +28,12 @@ class ChangeSender:
     def __init__(
         self,
         client: Client,
-        identity: Identity,
-        manifests: SavedManifests,
+        factory: ChaperonFactory,
         events: EventRecorder,
         expectations: Expectations,
-        overrides: Overrides,
     ) -> None:
-        self._overrides = overrides
         self._client = client
-        self._identity = identity
-        self._manifests = manifests
+        self._factory = factory
         self._events = events
         self._expectations = expectations
         self._refusals: dict[str, str] = {}  # key of the proxy -> message of its last Event
@@ -59,7 +53,7 @@ class ChangeSender:
             return None
 
         try:
-            if changes.is_news(proxy, candidate, self._identity):
+            if changes.is_news(proxy, candidate, self._factory.identity):
                 await self._send(proxy, candidate, link)
         except ConfigError as error:
             self._warn(proxy, str(error))
@@ -84,18 +78,7 @@ class ChangeSender:
         if objects.uid(live) != objects.uid(proxy):
             return
 
-        built = chaperons.build(
-            live,
-            self._identity,
-            str(link.target),
-            manifests=self._manifests,
-            allowed=True,
-            finalizer=True,
-            source_api=link.options.source_api,
-            tokens=chaperons.tokens_of(candidate),
-            override=self._overrides.recorded(live, candidate, link),
-            priorities=link.priorities,
-        )
+        built = self._factory.rebuild(live, candidate, link)
         body = changes.chaperon_patch(live, built, candidate)
         if not body:
             return

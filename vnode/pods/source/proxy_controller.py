@@ -19,17 +19,15 @@ from typing import Final
 
 from vnode.api import keys, kinds, names, objects
 from vnode.api.clock import Clock
-from vnode.api.identity import Identity, parent_key
+from vnode.api.identity import parent_key
 from vnode.api.objects import Object
-from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
-from vnode.pods.overriding import Overrides
 from vnode.pods.source import proxy_state, unreserved_pods
 from vnode.pods.source.awaited_replacements import AwaitedReplacements
-from vnode.pods.source.candidate_requests import EnsureCopies
 from vnode.pods.source.change_sender import ChangeSender, expectation_key
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.chaperon_gc import ChaperonGC
 from vnode.pods.source.externally_bound import ExternallyBoundPods, is_daemon
 from vnode.pods.source.lost_pods import LostPods
@@ -43,7 +41,7 @@ from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.placement.policy import WatchedPolicies
 
-BringServices = Callable[[Object, Link], Awaitable[None]]
+EnsureServices = Callable[[Object, Link], Awaitable[None]]
 """Has the Services of a bound pod's namespace in its target before it runs there."""
 _COALESCE: Final = 0.01  # seconds; statuses of a delegate within this time are written once
 _AT_ONCE: Final = 16  # pods of one target that are reconciled at once
@@ -61,17 +59,14 @@ class ProxyController:
         client: Client,
         proxies: Informer,
         links: Links,
-        identity: Identity,
+        factory: ChaperonFactory,
         *,
-        manifests: SavedManifests,
         enabled_namespaces: EnabledNamespaces,
         target_exists: Callable[[str], bool],
         trim: Callable[[Object], Object],
-        ensure_copies: EnsureCopies,
-        bring_services: BringServices,
+        ensure_services: EnsureServices,
         events: EventRecorder,
         clock: Clock,
-        overrides: Overrides,
         policies: WatchedPolicies,
     ) -> None:
         self._proxies = proxies
@@ -89,21 +84,12 @@ class ProxyController:
             client, links, self._status_writer, target_exists, clock, self.replacements
         )
         self.returned = ReturnedTargets()
-        self._bring_services = bring_services
+        self._ensure_services = ensure_services
         self._candidates = Expectations()  # writes to chaperons, in all targets
-        self._change_sender = ChangeSender(
-            client, identity, manifests, events, self._candidates, overrides
-        )
+        self._change_sender = ChangeSender(client, factory, events, self._candidates)
         self._lost = LostPods(client, self._status_writer, events, clock)
         self._unreserved = UnreservedPods(
-            client,
-            identity,
-            self._status_writer,
-            manifests=manifests,
-            enabled_namespaces=enabled_namespaces,
-            ensure_copies=ensure_copies,
-            events=events,
-            overrides=overrides,
+            client, self._status_writer, factory, enabled_namespaces, events
         )
         self._gc = ChaperonGC(client, links, self._find, self._termination.not_held)
         self.bound = ExternallyBoundPods(client, self._on_pod, trim)
@@ -243,7 +229,7 @@ class ProxyController:
             return None
 
         if may_ask and keys.IS_ALLOWED not in annotations:
-            await self._bring_services(proxy, link)
+            await self._ensure_services(proxy, link)
             await self._allow(link, candidate)
 
         refused = await self._status_writer.feed_back(proxy, candidate, link)
@@ -277,7 +263,7 @@ class ProxyController:
             return None
 
         if unreserved_pods.is_unreserved(proxy):
-            await self._bring_services(proxy, link)
+            await self._ensure_services(proxy, link)
             return await self._unreserved.send(proxy, link)
 
         if await link.fetch_candidate(objects.key(proxy), objects.uid(proxy)) is not None:

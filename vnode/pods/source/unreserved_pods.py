@@ -6,20 +6,16 @@ what the target or the source refuses can only be told: the pod stays where it i
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from vnode.api import kinds, objects, route
 from vnode.api.errors import AlreadyExists, ConfigError, Denied, Invalid, NotFound
-from vnode.api.identity import Identity
 from vnode.api.objects import Object
-from vnode.api.saved_manifest import SavedManifests
 from vnode.kube.client import Client
 from vnode.kube.events import WARNING, EventRecorder, about
 from vnode.pods import chains, chaperons
-from vnode.pods.overriding import Overrides
 from vnode.pods.source import feedback, proxy_state
-from vnode.pods.source.candidate_requests import EnsureCopies
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.pods.source.status_writer import StatusWriter
 from vnode.runtime.enabled_namespaces import EnabledNamespaces
 from vnode.runtime.links import Link
@@ -39,22 +35,15 @@ class UnreservedPods:
     def __init__(
         self,
         client: Client,
-        identity: Identity,
         status_writer: StatusWriter,
-        *,
-        manifests: SavedManifests,
+        factory: ChaperonFactory,
         enabled_namespaces: EnabledNamespaces,
-        ensure_copies: EnsureCopies,
         events: EventRecorder,
-        overrides: Overrides,
     ) -> None:
-        self._overrides = overrides
         self._client = client
-        self._identity = identity
         self._status_writer = status_writer
-        self._manifests = manifests
+        self._factory = factory
         self._namespaces = enabled_namespaces
-        self._ensure_copies = ensure_copies
         self._events = events
 
     def refuse(self, proxy: Object, why: str) -> None:
@@ -72,7 +61,8 @@ class UnreservedPods:
             return None
 
         try:
-            await self._create(live, link)
+            chaperon, _note = await self._factory.build(live, link, allowed=True)
+            await link.client.create(kinds.POD_CHAPERONS, chaperon)
         except AlreadyExists:
             return None
         except (Denied, Invalid, NotFound, ConfigError) as error:
@@ -85,25 +75,6 @@ class UnreservedPods:
             return _REFUSED
 
         return None
-
-    async def _create(self, pod: Object, link: Link) -> None:
-        override = self._overrides.choose(pod, link)
-        build = partial(
-            chaperons.for_link,
-            *(pod, self._identity, link),
-            manifests=self._manifests,
-            allowed=True,
-            override=override,
-        )
-        chaperon, brought = build(), pod
-        if override:
-            brought = chaperons.overridden(pod, self._identity, link, self._manifests, override)
-
-        _note, tokens = await self._ensure_copies(brought, link)
-        if tokens:
-            chaperon = build(tokens=tokens)
-
-        await link.client.create(kinds.POD_CHAPERONS, chaperon)
 
     async def _report_refusal(self, pod: Object, message: str) -> None:
         """Record the refusal; the source of a pod that came from another cluster hears it, too."""

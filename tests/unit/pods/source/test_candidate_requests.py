@@ -14,6 +14,7 @@ from vnode.api.identity import Identity
 from vnode.pods import chaperons
 from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.candidate_requests import CandidateRequests
+from vnode.pods.source.chaperon_factory import ChaperonFactory
 from vnode.runtime.links import TargetOptions
 
 pytestmark = pytest.mark.looptime
@@ -23,11 +24,14 @@ async def nothing(_pod, _link):
     return "", ()
 
 
+def requests_of(ensure_copies, clock):
+    us = Identity("c1", "uid-of-c1")
+    return CandidateRequests(ChaperonFactory(us, MANIFESTS, NoOverrides(), ensure_copies), clock)
+
+
 @pytest.fixture
 def requests(clock):
-    return CandidateRequests(
-        Identity("c1", "uid-of-c1"), MANIFESTS, nothing, clock, overrides=NoOverrides()
-    )
+    return requests_of(nothing, clock)
 
 
 def pod(name: str) -> dict:
@@ -55,9 +59,7 @@ async def test_nothing_is_brought_to_a_target_that_is_down(clock):
         brought.append(pod)
         return "", ()
 
-    requests = CandidateRequests(
-        Identity("c1", "uid-of-c1"), MANIFESTS, ensure_copies, clock, overrides=NoOverrides()
-    )
+    requests = requests_of(ensure_copies, clock)
     with pytest.raises(Unreachable, match="does not answer"):
         await requests.create(pod("p"), target.link)
 
@@ -92,9 +94,7 @@ async def test_secrets_that_the_target_has_tokens_for_are_exchanged_for_them(clo
     async def ensure_copies(_pod, _link):
         return "", ("exec",)
 
-    requests = CandidateRequests(
-        Identity("c1", "uid-of-c1"), MANIFESTS, ensure_copies, clock, overrides=NoOverrides()
-    )
+    requests = requests_of(ensure_copies, clock)
     volume = {"name": "v", "secret": {"secretName": "exec"}}
     await requests.create({**pod("p"), "spec": {"volumes": [volume]}}, target.link)
     (made,) = target.server.all(kinds.POD_CHAPERONS)

@@ -14,7 +14,6 @@ from vnode.api.clock import Clock
 from vnode.api.errors import ApiError, ConfigError, Denied, Invalid, ServerError, Unreachable
 from vnode.api.objects import Object
 from vnode.pods import chaperons
-from vnode.pods.overriding import NoOverrides
 from vnode.pods.source.change_sender import ChangeSender
 from vnode.runtime.expectations import Expectations
 from vnode.runtime.links import TargetOptions
@@ -33,9 +32,7 @@ class Sending:
         self.proxy = world.add(metadata={"labels": {"app": "web"}})
         self.target.add(self.proxy)
         client = world.source.client()
-        self.sender = ChangeSender(
-            client, PARENT, MANIFESTS, world.events, Expectations(), NoOverrides()
-        )
+        self.sender = ChangeSender(client, world.factory, world.events, Expectations())
 
     async def send(self, candidate: Object | None = None) -> float | None:
         """Send what differs from the chaperon as it is now, or from `candidate`."""
