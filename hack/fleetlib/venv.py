@@ -18,6 +18,7 @@ from hack.fleetlib import cachefolder, progress
 from hack.fleetlib.errors import FleetError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CONSTRAINTS = REPOSITORY / "hack" / "constraints.txt"
 _NEEDED = (
     "OpenSSL",
     "aiohttp",
@@ -43,9 +44,10 @@ def enter(script: str) -> None:
 
 
 def folder() -> Path:
-    """One venv for each interpreter, clone and content of pyproject.toml."""
+    """One venv for each interpreter, clone, and what is to be in it."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    identity = str(REPOSITORY).encode() + (REPOSITORY / "pyproject.toml").read_bytes()
+    project = REPOSITORY / "pyproject.toml"
+    identity = str(REPOSITORY).encode() + project.read_bytes() + CONSTRAINTS.read_bytes()
     digest = hashlib.sha256(identity).hexdigest()[:12]
     return cachefolder.path() / "venv" / f"python{version}-{digest}"
 
@@ -73,6 +75,7 @@ def _make(python: Path) -> None:
     _run([sys.executable, "-m", "venv", str(folder())], "is python3-venv installed?")
     requirements = [one for group in _GROUPS for one in _group(group)]
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install += ["--constraint", str(CONSTRAINTS)]
     _run([*install, "--editable", str(REPOSITORY), *requirements], "is a package index reachable?")
 
 

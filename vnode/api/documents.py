@@ -24,6 +24,7 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _DEPTH: Final = 64  # levels; a PodSpec needs a dozen
 _EVENTS: Final = 10_000  # of YAML; a quarter of a second, and a large pod has a thousand
 _LoaderClass = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TOO_DEEP: Final = f"it is nested more than {_DEPTH} levels deep"
 _OPENING: Final = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _CLOSING: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
@@ -66,6 +67,9 @@ def _parse_yaml(text: str) -> Any:
         value = yaml.load(text, Loader=_LoaderClass)  # noqa: S506 - a SafeLoader, in C if possible
         return msgspec.json.decode(msgspec.json.encode(value))
     except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem):  # libyaml, since PyYAML 6.0.4, reads ahead of us
+            raise ConfigError(_TOO_DEEP) from error
+
         where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"it is not YAML: {error.problem or error.context}{where}") from error
     except (yaml.YAMLError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -81,7 +85,7 @@ def _refuse_unbounded(text: str) -> None:
         depth += isinstance(event, _OPENING)
         depth -= isinstance(event, _CLOSING)
         if depth > _DEPTH:
-            raise ConfigError(f"it is nested more than {_DEPTH} levels deep")
+            raise ConfigError(_TOO_DEEP)
 
         if number > _EVENTS:
             raise ConfigError(f"it has more than {_EVENTS} elements of YAML: write it in JSON")
