@@ -5,16 +5,14 @@ It shows the certificate of the kubelet API, since the same callers connect in t
 
 from __future__ import annotations
 
+from vnode.agent.shared import Shared
 from vnode.api import kinds
-from vnode.api.clock import Clock
 from vnode.dashboard.auth import PATH, AuthMiddleware
 from vnode.dashboard.live_model import LiveModel, Stores
 from vnode.dashboard.site import Site
-from vnode.kube.client import Client
 from vnode.kube.informer import Informer
 from vnode.kubelet.auth.tls import OptionalClientCertContext
 from vnode.runtime.certs.kubelet_serving import KubeletCertificate
-from vnode.runtime.links import Links
 from vnode.runtime.serving import Server
 from vnode.runtime.supervisor import supervise
 
@@ -24,43 +22,42 @@ _GRACE = 1.0  # seconds that open streams get at the end
 class ServedDashboard:
     """Runs beside the other servers of an agent. The certificate must be started before."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: str,
-        *,
-        targets: tuple[Informer, ...],
-        nodes: Informer,
-        proxies: Informer,
-        policies: tuple[Informer, ...],
-        overrides: tuple[Informer, ...],
-        serves_sources: bool,
-        links: Links,
-        certificate: KubeletCertificate,
-        agent_namespace: str,
-        address: str,
-        port: int,
-        clock: Clock,
-    ) -> None:
-        self._auth = AuthMiddleware(client, clock)
-        source_kinds = (kinds.SOURCES, kinds.CLUSTER_SOURCES) if serves_sources else ()
-        self._sources = tuple(Informer(client, kind) for kind in source_kinds)
-        stores = Stores(targets, self._sources, nodes, proxies.store.values, policies, overrides)
+    def __init__(self, shared: Shared, certificate: KubeletCertificate) -> None:
+        options = shared.options
+        self._auth = AuthMiddleware(shared.client, shared.clock)
+        source_kinds = (kinds.SOURCES, kinds.CLUSTER_SOURCES)
+        served = source_kinds if options.config.source_controller else ()
+        self._sources = tuple(Informer(shared.client, kind) for kind in served)
         self._live_model = LiveModel(
-            client, cluster, stores, links, agent_namespace=agent_namespace, clock=clock
+            shared.client,
+            shared.identity.name,
+            self._make_stores(shared),
+            shared.links,
+            agent_namespace=options.namespace,
+            clock=shared.clock,
         )
-        proxies.subscribe(self._live_model.on_pod)
+        shared.proxies.subscribe(self._live_model.on_pod)
         context = OptionalClientCertContext(certificate.pair)
         certificate.subscribe(lambda: context.set_certificate(certificate.pair))
         app = Site(self._live_model, PATH).app([self._auth.middleware])
         self.server = Server(
             "dashboard",
             app,
-            address,
-            port,
+            options.address,
+            options.config.ports.dashboard,
             ssl_context=context,
             grace=_GRACE,
             authenticates=True,
+        )
+
+    def _make_stores(self, shared: Shared) -> Stores:
+        return Stores(
+            shared.targets.informers,
+            self._sources,
+            shared.nodes,
+            shared.proxies.store.values,
+            shared.policies.informers,
+            shared.overrides.informers,
         )
 
     async def run(self) -> None:

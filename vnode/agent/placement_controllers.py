@@ -13,6 +13,7 @@ from vnode.placement.decisions.publisher import DecisionPublisher
 from vnode.placement.failover.controller import Failovers
 from vnode.placement.failover.preserved_state import PreservedStates
 from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.rebalances import Rebalances
 from vnode.placement.status_controller import PolicyStatusController
 from vnode.pods.source import proxy_state
@@ -105,11 +106,9 @@ class PlacementControllers:
 
     def _make_moves(self) -> Moves:
         shared = self._shared
-        return Moves(
+        on_plan_freed = self._scheduling.event_handlers.on_plan_freed
+        mover = Mover(
             shared.client,
-            shared.proxies,
-            shared.nodes,
-            shared.links,
             self._cache,
             self._scheduling.framework.takers,
             shared.policies,
@@ -117,7 +116,17 @@ class PlacementControllers:
             clock=shared.clock,
             placeholders=self.placeholders.openings,
             replacements=self._proxies.replacements,
-            on_plan_freed=self._scheduling.event_handlers.on_plan_freed,
+            on_plan_freed=on_plan_freed,
+        )
+        return Moves(
+            mover,
+            shared.proxies,
+            shared.nodes,
+            shared.links,
+            self._cache,
+            shared.policies,
+            clock=shared.clock,
+            on_plan_freed=on_plan_freed,
         )
 
     def _make_failovers(self) -> Failovers:

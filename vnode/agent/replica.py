@@ -91,22 +91,7 @@ class Agent:
 
         from vnode.agent.dashboard import ServedDashboard  # imported only where it is served
 
-        dashboard = ServedDashboard(
-            shared.client,
-            shared.identity.name,
-            targets=shared.targets.informers,
-            nodes=shared.nodes,
-            proxies=shared.proxies,
-            policies=shared.policies.informers,
-            overrides=shared.overrides.informers,
-            serves_sources=options.config.source_controller,
-            links=shared.links,
-            certificate=self._kubelet.certificate,
-            agent_namespace=options.namespace,
-            address=options.address,
-            port=options.config.ports.dashboard,
-            clock=shared.clock,
-        )
+        dashboard = ServedDashboard(shared, self._kubelet.certificate)
         shared.health.add_event(dashboard.server.name, dashboard.server.ready)
         tasks.start(dashboard.run(), dashboard.server.name)
 

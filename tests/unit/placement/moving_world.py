@@ -25,6 +25,7 @@ from vnode.api.objects import Object
 from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.moves.controller import Moves
+from vnode.placement.moves.mover import Mover
 from vnode.placement.moves.rebalances import Rebalances
 from vnode.pods.source import proxy_state
 from vnode.pods.source.placeholders import Placeholders
@@ -103,6 +104,9 @@ class MovingWorld(Planned):
         async with self.running(), self.leading():
             yield
 
+    def _on_plan_freed(self) -> None:
+        self.queue.move(ClusterEvent(EventKind.PLAN_FREED))
+
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[None]:
         """Move, with nothing known of what another leader has done."""
@@ -111,11 +115,8 @@ class MovingWorld(Planned):
         proxies = Informer(client, kinds.PODS, trim=proxy_state.trim)
         events = EventRecorder(client, "vnode", self._clock)
         async with following(nodes, proxies):
-            self.moves = Moves(
+            mover = Mover(
                 client,
-                proxies,
-                nodes,
-                self.links,
                 self.cache,
                 self.framework.takers,
                 self.policy,
@@ -123,7 +124,17 @@ class MovingWorld(Planned):
                 clock=self._clock,
                 replacements=self.replacements,
                 placeholders=self.placeholders,
-                on_plan_freed=lambda: self.queue.move(ClusterEvent(EventKind.PLAN_FREED)),
+                on_plan_freed=self._on_plan_freed,
+            )
+            self.moves = Moves(
+                mover,
+                proxies,
+                nodes,
+                self.links,
+                self.cache,
+                self.policy,
+                clock=self._clock,
+                on_plan_freed=self._on_plan_freed,
             )
             rebalances = Rebalances(client, self.moves, events=events, clock=self._clock)
             async with background.running(self.moves.run(), rebalances.run(), events.run()):

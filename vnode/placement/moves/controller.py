@@ -20,13 +20,11 @@ from typing import Final
 from vnode.api import objects
 from vnode.api.clock import Clock
 from vnode.api.objects import Object
-from vnode.kube.client import Client
-from vnode.kube.events import EventRecorder
 from vnode.kube.informer import Informer
 from vnode.placement.accounts import PlannedNode, planned_node
 from vnode.placement.counting import key_of
-from vnode.placement.moves.demands import MoveDemands, PlannedWorkload
-from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies, Takers
+from vnode.placement.moves.demands import PlannedWorkload
+from vnode.placement.moves.mover import SETTLED, Mover, MovingPolicies
 from vnode.placement.moves.plan_changes import PlanChanges
 from vnode.placement.moves.under_way import Move
 from vnode.placement.moves.watched_workloads import WatchedWorkloads, concerns, key_of_workload
@@ -34,8 +32,6 @@ from vnode.placement.moves.workload_moves import MovableWorkload, WorkloadMoves
 from vnode.runtime.controller import Controller
 from vnode.runtime.links import Link, Links
 from vnode.scheduling.cache import Cache
-from vnode.scheduling.placement.failover import Replacements
-from vnode.scheduling.placement.moves import Openings
 from vnode.scheduling.placement.moving import Decision, MoveReason
 from vnode.scheduling.placement.policy import Policy
 
@@ -48,46 +44,30 @@ log = logging.getLogger(__name__)
 class Moves:
     """Runs in the leader.
 
-    `placeholders` answers for `failback` of mode Placeholder where pods have left some; else that
-    is as mode Probe; whoever makes it calls `look_at` when one of its answers changes.
-    `on_plan_freed` is called when pods that wait may go elsewhere.
+    `on_plan_freed` is called when pods that wait may go elsewhere. Whoever answers the mover for
+    placeholders calls `look_at` when one of these answers changes.
     """
 
     def __init__(
         self,
-        client: Client,
+        mover: Mover,
         proxies: Informer,
         nodes: Informer,
         links: Links,
         cache: Cache,
-        takers: Takers,
         policies: MovingPolicies,
         *,
-        events: EventRecorder,
         clock: Clock,
-        replacements: Replacements,
-        placeholders: Openings | None = None,
-        on_plan_freed: Callable[[], None] = lambda: None,
+        on_plan_freed: Callable[[], None],
     ) -> None:
-        self.demands = MoveDemands()
+        self.demands = mover.demands
+        self._mover = mover
         self._proxies = proxies
         self._nodes = nodes
         self._links = links
         self._cache = cache
         self._policies = policies
         self._clock = clock
-        self._mover = Mover(
-            client,
-            cache,
-            takers,
-            policies,
-            self.demands,
-            events=events,
-            clock=clock,
-            replacements=replacements,
-            placeholders=placeholders,
-            on_plan_freed=on_plan_freed,
-        )
         self._on_plan_freed = on_plan_freed
         self._changes = PlanChanges()
         self._workloads = WatchedWorkloads(proxies, policies, self.demands)

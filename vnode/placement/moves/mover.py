@@ -77,19 +77,18 @@ class Mover:
         cache: Cache,
         takers: Takers,
         policies: MovingPolicies,
-        demands: MoveDemands,
         *,
         events: EventRecorder,
         clock: Clock,
         replacements: Replacements,
         placeholders: Openings | None = None,
-        on_plan_freed: Callable[[], None] = lambda: None,
+        on_plan_freed: Callable[[], None],
     ) -> None:
+        self.demands = MoveDemands()
         self._client = client
         self._cache = cache
         self._takers = takers
         self._policies = policies
-        self._demands = demands
         self._events = events
         self._clock = clock
         self._replacements = replacements
@@ -126,7 +125,7 @@ class Mover:
         moves.clusters = context.clusters.included
         room, wait = self._room_tracker.room(context, reason)
         replicas = view.replicas(reason, moves)
-        limit = self._demands.limit(key, reason, view.policy)
+        limit = self.demands.limit(key, reason, view.policy)
         shares = context.clusters.shares
         if view.is_together:
             shares = tuple(share for share in shares if share.node in context.able)
@@ -244,7 +243,7 @@ class Mover:
             self._withdraw(context, move, pod)
             moves.refused = error.message
             metrics.MOVES_REFUSED.labels(reason.value).inc()
-            self._demands.report(key, reason, moves, Decision(left=1))
+            self.demands.report(key, reason, moves, Decision(left=1))
             move_events.refused(self._events, policy, pod, error.message)
             return max(_REFUSED, getattr(error, "retry_after", 0.0))
         except BaseException:
@@ -253,7 +252,7 @@ class Mover:
 
         moves.refused = moves.stuck = ""
         log.info("%s: %s", objects.key(pod), why)
-        self._demands.moved(key, reason, moves)
+        self.demands.moved(key, reason, moves)
         move_events.moved(self._events, policy, pod, why)
         return 0.0
 
