@@ -65,6 +65,12 @@ def finalizers(obj: Object) -> list[str]:
     return metadata(obj).get("finalizers") or []
 
 
+def finalizers_patch(obj: Object, finalizers: list[str]) -> Object:
+    """Build the merge patch that sets finalizers; it is a conflict once the object has changed."""
+    versioned = {"uid": uid(obj), "resourceVersion": resource_version(obj)}
+    return {"metadata": {**versioned, "finalizers": finalizers}}
+
+
 def latest(old: Object | None, new: Object | None) -> Object:
     """Return the object of an informer's event: as it is, or as it was before its deletion."""
     return new or old or {}

@@ -139,13 +139,9 @@ class IssueAttempt:
         if keys.ISSUED_TOKEN in present:
             return
 
-        metadata = {
-            "uid": objects.uid(obj),
-            "resourceVersion": objects.resource_version(obj),
-            "finalizers": [*present, keys.ISSUED_TOKEN],
-        }
+        body = objects.finalizers_patch(obj, [*present, keys.ISSUED_TOKEN])
         kind = kinds.AUTH_TOKEN_REQUESTS
-        if await self._written.patch(self._local, kind, obj, {"metadata": metadata}) is None:
+        if await self._written.patch(self._local, kind, obj, body) is None:
             raise StepFailed(IssueStep.VALID, "Deleted", "it is gone")
 
     async def _token(

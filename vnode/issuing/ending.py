@@ -62,11 +62,5 @@ class RequestEnding:
 
     async def _let_go(self, obj: Object) -> None:
         left = [each for each in objects.finalizers(obj) if each != keys.ISSUED_TOKEN]
-        metadata = {
-            "uid": objects.uid(obj),
-            "resourceVersion": objects.resource_version(obj),
-            "finalizers": left,
-        }
-        await self._written.patch(
-            self._local, kinds.AUTH_TOKEN_REQUESTS, obj, {"metadata": metadata}
-        )
+        body = objects.finalizers_patch(obj, left)
+        await self._written.patch(self._local, kinds.AUTH_TOKEN_REQUESTS, obj, body)

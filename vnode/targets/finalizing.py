@@ -53,10 +53,5 @@ async def remove_finalizer(client: Client, target: Object) -> None:
 
 async def _write(client: Client, target: Object, finalizers: list[str]) -> None:
     kind = kinds.TARGETS if objects.namespace(target) else kinds.CLUSTER_TARGETS
-    metadata = {
-        "uid": objects.uid(target),
-        "resourceVersion": objects.resource_version(target),
-        "finalizers": finalizers,
-    }
-    body = {"metadata": metadata}
+    body = objects.finalizers_patch(target, finalizers)
     await client.patch(kind, objects.name(target), body, objects.namespace(target) or None)

@@ -164,13 +164,7 @@ async def release(client: Client, targets: Sequence[TargetKey], report: RemovalR
 
 async def _free(client: Client, pod: Object, finalizers: set[str]) -> bool:
     kept = [name for name in objects.finalizers(pod) if name not in finalizers]
-    body = {
-        "metadata": {
-            "uid": objects.uid(pod),
-            "resourceVersion": objects.resource_version(pod),
-            "finalizers": kept,
-        }
-    }
+    body = objects.finalizers_patch(pod, kept)
     try:
         await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
     except NotFound:

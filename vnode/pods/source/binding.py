@@ -163,14 +163,8 @@ async def hold(client: Client, pod: Object, finalizer: str) -> bool:
     if finalizer in present:
         return True
 
-    body = {
-        "metadata": {
-            "uid": objects.uid(pod),
-            "resourceVersion": objects.resource_version(pod),
-            "finalizers": [*present, finalizer],
-            "labels": {keys.HAS_FINALIZER: "true"},
-        }
-    }
+    body = objects.finalizers_patch(pod, [*present, finalizer])
+    body["metadata"]["labels"] = {keys.HAS_FINALIZER: "true"}
     try:
         await client.patch(kinds.PODS, objects.name(pod), body, objects.namespace(pod))
     except NotFound:

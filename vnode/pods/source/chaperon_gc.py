@@ -109,15 +109,13 @@ class ChaperonGC:
         Kubernetes then deletes the delegate, which the source may not.
         """
         kept = [f for f in objects.finalizers(chaperon) if f != keys.DELEGATE_FINALIZER]
-        meta = {"uid": objects.uid(chaperon), "finalizers": kept}
-        meta["resourceVersion"] = objects.resource_version(chaperon)
         log.info("chaperon %s ends in %s, without vnode", objects.key(chaperon), link.target)
         self._released(key)
         with suppress(NotFound):
             await link.client.patch(
                 kinds.POD_CHAPERONS,
                 objects.name(chaperon),
-                {"metadata": meta},
+                objects.finalizers_patch(chaperon, kept),
                 objects.namespace(chaperon),
             )
 

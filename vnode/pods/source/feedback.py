@@ -255,10 +255,4 @@ def without_finalizers(
     if kept == present:
         return None
 
-    return {
-        "metadata": {
-            "uid": objects.uid(proxy),
-            "resourceVersion": objects.resource_version(proxy),
-            "finalizers": kept,
-        }
-    }
+    return objects.finalizers_patch(proxy, kept)
